@@ -1,7 +1,7 @@
 import CommandLineKit
 
 extension CommandLineTool {
-    /// `saltern-client` with every subcommand that it has.
+    /// `saltern-client` with all subcommands.
     static let client = CommandLineTool(
         "saltern-client", purpose: "encrypted notes and files, synced through a Saltern server.",
         notes: """

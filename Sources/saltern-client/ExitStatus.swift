@@ -1,35 +1,35 @@
-/// What the process ends with. These numbers are for ever: scripts decide by them.
+/// The exit statuses of the process. The numbers are permanent, because scripts use them.
 enum ExitStatus {
-    /// Done, and a person should look: conflicts, deletions that wait, changes that the server does not take.
+    /// Success, with notices for the user: conflicts, deletions that wait, changes that the server rejects.
     static let attention: Int32 = 2
-    /// Something cannot be read: an item, a file, a code.
+    /// An item, a file or a code cannot be read.
     static let unreadable: Int32 = 65
     /// There is no such item, share, session or file.
     static let notFound: Int32 = 66
-    /// The server is away, or asks to be left alone for a while.
+    /// The server is unreachable, or requires a wait.
     static let unavailable: Int32 = 69
-    /// Something would be written over.
+    /// An existing file or account would be overwritten.
     static let exists: Int32 = 73
     /// The store on this device cannot be used, the disk is full, or the output cannot be written.
     static let store: Int32 = 74
     /// Another process uses the account's store.
     static let busy: Int32 = 75
-    /// The server is not who it should be, or asks for what this client does not do.
+    /// The server cannot be authenticated, or requests something that this client does not support.
     static let untrustworthy: Int32 = 76
-    /// Wrong password or code, or the session has ended.
+    /// The password or code is wrong, or the session has ended.
     static let denied: Int32 = 77
-    /// Nobody is logged in here, the server's address, pin or certificate is malformed, or a folder is not to be synced.
+    /// No account is logged in, the server's address, pin or certificate is malformed, or a folder must not be synced.
     static let configuration: Int32 = 78
-    /// Ended by a signal; nothing was lost.
+    /// The process was ended by a signal, without loss.
     static let interrupted: Int32 = 130
 
-    /// From the most serious one on.
+    /// The statuses, the most serious one first.
     private static let bySeriousness: [Int32] = [
         untrustworthy, denied, store, busy, configuration, unreadable, notFound, exists, 1, unavailable, interrupted,
         attention,
     ]
 
-    /// Returns which of two statuses a command of several parts ends with.
+    /// Returns true when a command of several parts ends with `status` rather than `other`.
     static func isMoreSerious(_ status: Int32, than other: Int32) -> Bool {
         let ranks = [status, other].map { bySeriousness.firstIndex(of: $0) ?? -1 }
         return ranks[0] < ranks[1]

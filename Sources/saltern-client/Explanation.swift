@@ -1,7 +1,7 @@
 import CommandLineKit
 import SalternClient
 
-/// What errors of the client kit mean to a person, and to a script.
+/// Messages and codes for errors of the client kit.
 enum Explanation {
     static func explain(_ error: any Error) -> CommandFailure? {
         switch error {
@@ -138,7 +138,7 @@ enum Explanation {
         var message = problem.title
         if let detail = problem.detail { message += ": \(detail)" }
         if let wait = problem.retryAfter { message += "; again in \(wait.components.seconds) s" }
-        // As much as somebody reads, whoever the server is.
+        // The length is limited against a hostile server.
         return CommandFailure(
             VisibleText.visible(String(message.prefix(1_000))), status: status, code: problem.code.rawValue)
     }
@@ -202,7 +202,7 @@ enum Explanation {
 }
 
 extension PlanShortage {
-    /// What a person reads.
+    /// The shortage as a sentence.
     var text: String {
         switch limit {
         case .items: "the plan has no room: \(counted(needed, "more item is", "more items are")) needed, \(free) free"
@@ -217,7 +217,7 @@ extension PlanShortage {
 }
 
 extension DocumentFault {
-    /// What is wrong with the line.
+    /// The fault of the line as a sentence.
     fileprivate var text: String {
         switch reason {
         case .notUTF8: "it is not UTF-8; nothing was imported"
@@ -232,7 +232,7 @@ extension DocumentFault {
 }
 
 extension StretchingRule.Refusal {
-    /// What the server asks for.
+    /// The server's request that was rejected.
     fileprivate var text: String {
         switch self {
         case .algorithm: "another algorithm"

@@ -1,32 +1,33 @@
 import CommandLineKit
 import Foundation
 
-/// `saltern-client`: the client kit for people and scripts.
+/// `saltern-client`: a command for the client kit.
 @main
 struct Main {
-    /// Not `async`: the main thread has nothing to do but to be there.
+    /// Not `async`: the main thread only waits.
     static func main() {
         let words = ProcessArguments.words
-        // Passwords and keys are in this memory: no copy of it on a disk. With a limit of 0 Linux would still hand it to a
-        // program that takes dumps (core(5), `core_pattern`); with 1, too little for any file, it does neither.
+        // This memory contains passwords and keys, so core dumps must not be written. With a limit of 0 Linux would
+        // still pass one to a program that takes dumps (core(5), `core_pattern`). With 1, too little for any file, it
+        // does neither.
         var none = rlimit(rlim_cur: 1, rlim_max: 1)
         #if canImport(Glibc)
             setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none)
         #else
             setrlimit(RLIMIT_CORE, &none)
         #endif
-        // libcurl would write what opens the connections to this file.
+        // libcurl would write the keys of its connections to this file.
         unsetenv("SSLKEYLOGFILE")
         StandardDescriptors.occupy()
-        // A reader that has gone must not end the process in the middle of something.
+        // A closed output must not end the process during an operation.
         signal(SIGPIPE, SIG_IGN)
-        // Output has no buffer. `exit` would run what libraries do at the end (OpenSSL, C++) beside threads that still free
-        // what is theirs: of two thousand commands that had succeeded one crashed.
+        // Output has no buffer. `exit` would run clean-up functions of libraries (OpenSSL, C++) in parallel to threads
+        // that still free their memory. One of two thousand successful commands crashed in this way.
         Task.detached { _exit(await run(words)) }
         while true { pause() }
     }
 
-    /// Runs a command. The first Ctrl-C lets it stop where nothing is lost, the second ends the process.
+    /// Runs a command. The first Ctrl-C stops it without loss, the second ends the process.
     private static func run(_ words: [String]) async -> Int32 {
         let (signals, continuation) = AsyncStream.makeStream(of: Int.self)
         let interruption = Interruption { count in

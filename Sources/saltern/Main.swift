@@ -1,21 +1,21 @@
 import CommandLineKit
 import Glibc
 
-/// `saltern`: the server and what an admin needs around it.
+/// `saltern`: the server and its administrative commands.
 @main
 struct Main {
-    /// Not `async`: the main thread of an async `main` unblocks every signal while it waits, so that none could be kept for
-    /// whoever fetches them.
+    /// Not `async`: an async `main` unblocks every signal in the main thread while it waits, so no signal could be
+    /// kept.
     static func main() {
         StandardDescriptors.occupy()
         let words = ProcessArguments.words
-        // Before there is any other thread: they all inherit it.
+        // Before any other thread, because threads inherit it.
         if words.first == Serve.words.first { ServerSignals.block() }
         ProcessLimits.forbidDumps()
-        // A peer that has gone must not end the process: every write reports it as an error.
+        // A peer that has gone must not end the process. Every write reports it as an error.
         signal(SIGPIPE, SIG_IGN)
-        // Output has no buffer. `exit` would run what libraries do at the end (OpenSSL, C++) beside threads that still free
-        // what is theirs: of two thousand commands that had succeeded one crashed.
+        // Output has no buffer. `exit` would run clean-up of libraries (OpenSSL, C++) beside threads that still free
+        // their memory: one of two thousand successful commands crashed.
         Task.detached { _exit(await CommandLineTool.saltern.run(words)) }
         while true { pause() }
     }

@@ -1,21 +1,22 @@
 internal import Glibc
 
-/// The file of passwords that libpq would read, when it would refuse to: it says so on standard error by itself, once for
-/// each connection and between whatever stands there.
+/// The password file that libpq would read, with its permissions checked beforehand.
+///
+/// libpq itself reports a bad file on standard error, for each connection and in the middle of other output.
 struct PasswordFile {
     let path: String
-    /// Whether somebody has named it, rather than it being where it always is.
+    /// True if a setting names the file; false for the default path.
     let isNamed: Bool
 
-    /// A path at which there can be no file.
+    /// A path at which no file can exist.
     static let nowhere = "/dev/null/none"
 
     /// - Parameters:
-    ///   - options: What is in the connection string.
-    ///   - variable: Reads a variable of the process.
+    ///   - options: The options of the connection string.
+    ///   - variable: Reads an environment variable.
     init?(_ options: [(keyword: String, value: String)], variable: (String) -> String?) {
         func option(_ keyword: String) -> String? { options.last { $0.keyword == keyword }?.value }
-        // It is looked for where no password is given; one of a service is libpq's to find.
+        // libpq reads the file only if no password is given. It resolves services itself.
         for password in [option("password"), variable("PGPASSWORD")] where password?.isEmpty == false { return nil }
         guard option("service") == nil, variable("PGSERVICE") == nil else { return nil }
         if let named = [option("passfile"), variable("PGPASSFILE")].compactMap(\.self).first(where: { !$0.isEmpty }) {
@@ -29,7 +30,7 @@ struct PasswordFile {
         }
     }
 
-    /// Why libpq would not read it; nil when it would, or when there is none.
+    /// The reason why libpq would reject the file; nil if it would read it, or if there is none.
     var refusal: String? {
         var status = stat()
         guard stat(path, &status) == 0 else { return nil }
@@ -37,8 +38,8 @@ struct PasswordFile {
         return status.st_mode & 0o077 == 0 ? nil : "others than its owner can read or write it: run chmod 600 on it"
     }
 
-    /// What libpq is told in place of `options`.
-    /// - Throws: ``PostgresError/configuration(_:)`` when somebody has named a file that libpq would refuse.
+    /// Returns the options with which to replace `options`.
+    /// - Throws: ``PostgresError/configuration(_:)`` when a setting names a file that libpq would reject.
     static func settle(
         _ options: [(keyword: String, value: String)],
         variable: (String) -> String? = { getenv($0).map { String(cString: $0) } }

@@ -1,21 +1,22 @@
 internal import EventLoop
 
-/// Connections of an epoch that is over.
+/// Changes of the generation of connections.
 extension PostgresClient {
-    /// What another client of the process has found.
+    /// Handles a notification of another client of the process.
     func receive(_ event: ConnectionGeneration.Event) {
         switch event {
         case .begun: followEpoch()
         case .stalled(let epoch):
             followEpoch()
-            // What happens to connections of before says nothing about the server that is used now.
+            // Connections of earlier generations have no significance for the current server.
             guard epoch >= pool.epoch, !pool.commitsAreClosed else { return }
             changingCommits { perform(pool.closeCommits(now: loop.now)) }
         }
     }
 
-    /// Gives them up, if another epoch has begun: at once those that nobody uses and those that are silent, the others after
-    /// what is under way. What that commits is in doubt.
+    /// Retires the connections of earlier generations.
+    ///
+    /// Idle and silent ones end immediately, the others after their pending requests. Commits of those are in doubt.
     func followEpoch() {
         let current = epoch.current
         guard current > pool.epoch else { return }
@@ -29,6 +30,6 @@ extension PostgresClient {
 }
 
 extension PostgresConnection {
-    /// Whether it was found to be good in an epoch that is over.
+    /// True if it was found usable in an earlier generation.
     var isOutdated: Bool { epoch < client.epoch.current }
 }

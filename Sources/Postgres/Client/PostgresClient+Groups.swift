@@ -1,16 +1,18 @@
 internal import EventLoop
 
-/// What is known of a request before it is sent.
+/// The properties of a request that is still to be sent.
 struct RequestKind {
     var isReadOnly = true
-    /// What it sends, when it may share a transaction with others.
+    /// The number of bytes that it sends, if it may share a transaction with others.
     var bytesInGroup: Int? = 0
     /// The type of its first statement.
     var type: ObjectIdentifier?
     private var statementCount = 0
 
-    /// Whether it is to be one transaction: a single statement is one anyway, and those that read need none. Of what may
-    /// share one, a single statement, too: on a cluster its wait for a lock is bounded by the transaction alone.
+    /// True if the request needs a transaction.
+    ///
+    /// Single statements and reads need none. A single statement that may join a group gets one, too: on a cluster only
+    /// a transaction limits its wait for a lock.
     var isTransaction: Bool { !isReadOnly && (statementCount > 1 || bytesInGroup != nil) }
 
     mutating func add<S: Statement>(_ statement: S) {
@@ -21,10 +23,10 @@ struct RequestKind {
     }
 }
 
-/// Serves those who wait for a group of a connection that has nothing to do, when a turn of the loop is over: by then
-/// all who hold a key together have come.
+/// Forms groups for idle connections at the end of a loop iteration. By then, all requests that share a key have
+/// arrived.
 final class BatchFlush: IterationObserver {
-    // Part of the client.
+    // The client owns it.
     private unowned let client: PostgresClient
     var isIterationEndRequested = false
 
@@ -34,12 +36,14 @@ final class BatchFlush: IterationObserver {
 }
 
 extension PostgresClient {
-    /// A connection for a request that writes and may share a transaction: at once when it is idle, so that low load has no
-    /// wait, else for the group that goes out when the present commit is answered.
+    /// Returns a connection for a request that writes and may share a transaction.
+    ///
+    /// An idle connection is returned immediately, so low load has no delay. Otherwise the request joins the group that
+    /// is sent after the current commit.
     /// - Parameters:
-    ///   - key: What it holds.
-    ///   - bytes: What it sends; more than a group may have when it has to be alone.
-    ///   - isTogether: Whether others of the key are on their way: then all go to one connection.
+    ///   - key: The key that it holds.
+    ///   - bytes: The bytes that it sends. More than a group's limit keeps it alone.
+    ///   - isTogether: True if more requests of the key will arrive; all use one connection.
     func groupConnection(
         _ key: RequestKey, _ bytes: Int, isTogether: Bool, for execution: Execution,
         until deadline: ContinuousClock.Instant

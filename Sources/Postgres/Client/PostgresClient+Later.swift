@@ -1,25 +1,26 @@
 internal import EventLoop
 
-/// Statements that nobody waits for, gathered until they are sent together.
+/// Statements without a waiting caller, gathered to be sent together.
 struct LaterStatements {
     typealias Send = (PostgresConnection, Execution) -> Void
 
-    /// How long they are gathered, and how many are kept at most.
+    /// The time for which they are gathered, and their maximum number.
     static let interval = Duration.seconds(1)
     static let limit = 8_192
-    /// How many are sent at a time, so that they get into nobody's way, and the time between two such slices.
+    /// The number that is sent at once, and the pause between two such slices. They keep other requests from being
+    /// delayed.
     static let slice = 64
     static let pause = Duration.milliseconds(20)
 
     private var statements: [RequestKey: Send] = [:]
-    /// When the next slice is to be sent.
+    /// The time at which the next slice is sent.
     private(set) var due: ContinuousClock.Instant?
-    /// What the last of them that was refused was refused for.
+    /// The code with which the last rejected one failed.
     var lastRefusal: SQLState?
 
     var count: Int { statements.count }
 
-    /// Keeps `send` in place of an earlier one about the same thing; drops it when there is no room.
+    /// Stores `send` in place of an earlier one of the same key, or discards it when the limit is reached.
     mutating func add(_ key: RequestKey, now: ContinuousClock.Instant, _ send: @escaping Send) {
         guard statements.count < Self.limit || statements[key] != nil else { return }
         statements[key] = send
@@ -32,7 +33,7 @@ struct LaterStatements {
         if !statements.isEmpty { due = now + Self.pause }
     }
 
-    /// Takes one out.
+    /// Removes and returns one.
     mutating func pop() -> Send? {
         let send = statements.popFirst()?.value
         if statements.isEmpty { due = nil }
@@ -41,15 +42,16 @@ struct LaterStatements {
 }
 
 extension PostgresClient {
-    /// Sends a statement that nobody waits for: within a second or so, together with others, and without waiting for
-    /// the disk, so that it may be lost in a crash. It is not sent again when it fails.
-    /// - Parameter key: What it is about: of several statements about it, the last one is sent.
+    /// Sends a statement in the background, within about a second and together with others.
+    ///
+    /// It does not wait for the disk, so a crash can lose it. It is not sent again when it fails.
+    /// - Parameter key: Identifies its subject. Of several statements with the same key, the last one is sent.
     public func executeInBackground<S: Statement>(_ statement: S, about key: RequestKey) {
         loop.preconditionInLoop()
         later.add(key, now: loop.now) { connection, execution in connection.send(statement, for: execution) }
     }
 
-    /// Sends what was gathered, as much as the connections that commit have room for.
+    /// Sends gathered statements, as many as the write connections have room for.
     func sendLater(now: ContinuousClock.Instant, limit: Int = LaterStatements.slice) {
         var left = limit
         defer { later.pause(now: now) }
@@ -71,7 +73,7 @@ extension PostgresClient {
     }
 }
 
-/// Until the transaction ends, which is the request's own.
+/// Applies until the end of the transaction, which is the request's own.
 private struct CommitWithoutWaiting: Statement {
     typealias Row = Void
 

@@ -1,17 +1,17 @@
 internal import EventLoop
 
-/// What a transaction holds besides its connection.
+/// The keys that a transaction holds besides its connection.
 struct HeldKeys {
     var key: RequestKey?
-    /// Whoever has a long lease.
+    /// The key of a long lease (``LeaseUse/long(by:)``).
     var limitKey: RequestKey?
 }
 
 extension PostgresClient {
     // MARK: Keys
 
-    /// Waits until nobody else is under way with `key`.
-    /// - Parameter joinsGroup: Whether others of this client may be under way with it in the same group.
+    /// Waits until no other request holds `key`.
+    /// - Parameter joinsGroup: True if other requests of this client may hold it in the same group.
     func hold(
         _ key: RequestKey, joinsGroup: Bool = false, until deadline: ContinuousClock.Instant
     ) async throws(PostgresError) -> KeyTable<KeyWaiter>.Route {
@@ -19,7 +19,7 @@ extension PostgresClient {
         return try await keys.hold(key, batchOwner: joinsGroup ? ObjectIdentifier(self) : nil, until: deadline)
     }
 
-    /// Holds what a transaction needs. A party waits before it holds up anybody's key.
+    /// Acquires a transaction's keys. It waits for the key of a long lease first, and holds no other key meanwhile.
     func hold(_ key: RequestKey?, _ use: LeaseUse, until deadline: ContinuousClock.Instant) async throws(PostgresError)
         -> HeldKeys
     {
@@ -45,7 +45,7 @@ extension PostgresClient {
 
     // MARK: Connections
 
-    /// A connection for the caller alone, and what it holds besides, until both are released or given back.
+    /// Acquires a dedicated connection and keys, which the caller releases.
     func lease(key: RequestKey?, _ use: LeaseUse) async throws(PostgresError) -> (PostgresLease, HeldKeys) {
         loop.preconditionInLoop()
         followEpoch()
@@ -62,7 +62,7 @@ extension PostgresClient {
         }
     }
 
-    /// A connection for the caller alone, until it is released or given back.
+    /// Acquires a dedicated connection, which the caller releases.
     func lease(
         _ use: LeaseUse, for execution: Execution, until deadline: ContinuousClock.Instant
     ) async throws(PostgresError) -> PostgresConnection {
@@ -81,7 +81,7 @@ extension PostgresClient {
             pool.releaseLease(connection.id, reusable: reusable && connection.isReusable, now: loop.now))
     }
 
-    /// Sends the end of whatever transaction there is; the answer does not matter.
+    /// Rolls back the current transaction, if any. The reply does not matter.
     func rollBack(_ connection: PostgresConnection, then completion: @escaping (Bool) -> Void = { _ in }) {
         guard connection.isOpen else { return completion(false) }
         let execution = Execution()
@@ -92,7 +92,7 @@ extension PostgresClient {
         connection.send(Rollback(), for: execution)
     }
 
-    /// Gives a lease back once whatever is under way on it has ended, and its keys with it. Nobody waits for that.
+    /// Releases a lease and its keys in the background, after its pending requests.
     func giveBack(_ connection: PostgresConnection, _ held: HeldKeys) {
         rollBack(connection) { [unowned self] isClean in
             release(connection, reusable: isClean)
@@ -103,7 +103,7 @@ extension PostgresClient {
     // MARK: Requests
 
     /// Sends a request on a leased connection and waits for its end.
-    /// - Returns: `nil` when it has to be sent again, and in a transaction the whole of it.
+    /// - Returns: `nil` when it has to be sent again. In a transaction, the whole transaction has to be repeated.
     func perform(
         on connection: PostgresConnection, ignoringCancellation: Bool = false, isTransaction: Bool = false,
         send: (Execution) -> Void

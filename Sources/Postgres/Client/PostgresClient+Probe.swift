@@ -1,7 +1,7 @@
 internal import EventLoop
 
 extension PostgresClient {
-    /// Commits something that leaves no trace, on a connection where a place is reserved for it.
+    /// Commits a probe without trace, on a connection that has a place reserved for it.
     func probe(_ id: ConnectionID) {
         guard let connection = connection(id) else { return }
         let execution = Execution()
@@ -16,19 +16,19 @@ extension PostgresClient {
     }
 }
 
-/// Puts a message into the log that nobody reads, so that its commit has something to wait for.
+/// Writes a message without readers into the log, so that its commit has something to wait for.
 private struct WriteNothing: Statement {
     typealias Row = Void
 
     static let sql: SQL<Self> = "SELECT pg_logical_emit_message(true, 'saltern', '')"
 }
 
-/// Which of these servers' ends of connections are still there. Those that do nothing are ended: nobody listens to
-/// them. Those that work are left alone: one may be committing.
+/// Returns the given server processes that still exist. It ends idle ones, which have no client. Active ones continue,
+/// since one may be committing.
 struct FindBackends: Statement {
     typealias Row = Int32
 
-    /// It commits nothing, and is what ends the time in which nothing is committed because of them.
+    /// It commits nothing, and has to run while writes are rejected because of such processes.
     static let isReadOnly = true
     static let sql: SQL<Self> = """
         SELECT a.pid, CASE WHEN a.state LIKE 'idle%' THEN pg_terminate_backend(a.pid) END

@@ -1,8 +1,8 @@
 internal import EventLoop
 
 extension PostgresClient {
-    /// Sends one statement, closed by its own sync, and returns its rows.
-    /// - Parameter key: What it locks or writes; statements that only read need none.
+    /// Sends one statement, followed by its own sync, and returns its rows.
+    /// - Parameter key: Identifies what it locks or writes. Statements that only read need none.
     public func execute<S: Statement>(
         _ statement: S, key: RequestKey? = nil
     ) async throws(PostgresError) -> [S.Row] {
@@ -13,8 +13,8 @@ extension PostgresClient {
         return try execution.takeRows(of: S.self, at: 0)
     }
 
-    /// Sends several statements together, closed by one sync: one round trip, one transaction, all or nothing.
-    /// - Parameter key: What they lock or write; statements that only read need none.
+    /// Sends several statements together, followed by one sync: one round trip, one transaction, all or nothing.
+    /// - Parameter key: Identifies what they lock or write. Statements that only read need none.
     public func execute<each S: Statement>(
         _ statement: repeat each S, key: RequestKey? = nil
     ) async throws(PostgresError) -> (repeat [(each S).Row]) {
@@ -28,14 +28,15 @@ extension PostgresClient {
         return (repeat try execution.takeNextRows(of: (each S).self, after: &index))
     }
 
-    /// Sends a request on a shared connection, again if neighbours made it fail, then on one of its own if it met a
-    /// lock, and waits for its end.
+    /// Sends a request on a shared connection, and waits for its end.
+    ///
+    /// The request is sent again if neighbours made it fail. After a lock it moves to a dedicated connection.
     private func perform(
         _ kind: RequestKind, key: RequestKey?, send: (PostgresConnection, Execution) -> Void
     ) async throws(PostgresError) -> Execution {
         loop.preconditionInLoop()
         followEpoch()
-        // Nobody waits for the turn of a key whose request does not end.
+        // Checked first, so that no request waits for a key whose holder does not end.
         try checkCommits(kind)
         let deadline = loop.now + configuration.acquireTimeout
         var route = KeyTable<KeyWaiter>.Route.shared
@@ -49,7 +50,7 @@ extension PostgresClient {
                 letGo(execution)
                 return execution
             } catch {
-                // Whoever is told that his task was cancelled has left the key to the request.
+                // After a cancellation, the request keeps the key until the server replies.
                 guard !execution.isAbandoned else { throw error }
                 guard error.wantsLease else {
                     giveUp(execution)
@@ -63,8 +64,8 @@ extension PostgresClient {
             }
             execution.prepareToRepeat()
         }
-        // One at a time of each key, and of each kind that has none: so that a lock which many meet takes one lease of a
-        // process.
+        // One request of each key or, without a key, of each statement type moves at a time. A lock that many requests
+        // meet takes one lease of a process.
         let isShared = route == .together
         if isShared { letGo(execution) }
         if isShared || execution.key == nil, let key = key ?? kind.type.map(RequestKey.init(statement:)) {
@@ -96,7 +97,7 @@ extension PostgresClient {
         for attempt in 0..<Self.attemptLimit {
             let connection =
                 if let bytes = kind.bytesInGroup, let key = execution.key {
-                    // Who was in a group that failed goes alone.
+                    // After the failure of a group, its members are sent alone.
                     try await groupConnection(
                         key, attempt == 0 ? bytes : .max, isTogether: route == .together, for: execution,
                         until: deadline)
@@ -120,8 +121,10 @@ extension PostgresClient {
         throw .unavailable(retryAfter: .seconds(1))
     }
 
-    /// Whoever has waited as long as anybody may is not sent once more. (A function of its own, because what it needs would be
-    /// in the memory of each waiting task otherwise, for which there is just room enough.)
+    /// Throws if the deadline has passed, before another attempt.
+    ///
+    /// A separate function that is not inlined: its variables would otherwise be part of each waiting task's memory,
+    /// which has just enough room.
     @inline(never)
     private func requireTime(until deadline: ContinuousClock.Instant) throws(PostgresError) {
         if loop.now >= deadline { throw unavailable() }
@@ -133,13 +136,13 @@ extension PostgresClient {
         while true {
             guard let waiter = pool.waitForShared(execution, lane, until: deadline) else { throw unavailable() }
             if let connection = try await granted(waiter, to: execution) { return connection }
-            // It has ended since it was granted, and the others may all be idle: then nobody's end would wake this one.
+            // The connection has ended since the grant. With only idle connections left, no reply would wake this
+            // request.
             if let id = pool.acquireShared(lane), let ready = self.connection(id) { return ready }
         }
     }
 
-    /// Sends the request as a transaction of its own on a connection of its own, all in one flush. The request's key
-    /// goes with it.
+    /// Sends the request as a transaction on a dedicated connection, in one flush. Takes over the request's key.
     private func performLeased(
         _ execution: Execution, _ kind: RequestKind, until deadline: ContinuousClock.Instant,
         _ send: (PostgresConnection, Execution) -> Void
@@ -193,14 +196,14 @@ extension PostgresClient {
         throw unavailable()
     }
 
-    /// - Throws: ``PostgresError/unavailable(retryAfter:)`` for what writes while no commit ends.
+    /// - Throws: ``PostgresError/unavailable(retryAfter:because:)`` for writes while no commit ends.
     private func checkCommits(_ kind: RequestKind) throws(PostgresError) {
         if !kind.isReadOnly && pool.commitsAreClosed { throw unavailable() }
     }
 }
 
 extension PostgresError {
-    /// Whether the request may succeed on a connection where it can wait.
+    /// True if the request may succeed on a connection where it can wait.
     fileprivate var wantsLease: Bool {
         switch sqlState {
         case .lockNotAvailable, .deadlockDetected, .serializationFailure: true

@@ -1,9 +1,10 @@
 internal import EventLoop
 
-/// When the server is silent, another may have taken over: a standby that was promoted, behind another host of the
-/// connection string or behind the same name.
+/// Probes for a takeover while the server is silent.
+///
+/// The new primary is a promoted standby, behind another host of the connection string or behind the same name.
 extension PostgresClient {
-    /// Looks at one server after the other, for as long as some connection is silent.
+    /// Probes one server after another while any connection is silent.
     func probeNextHost(now: ContinuousClock.Instant) {
         let isSilent = connections.contains { $0.map { $0.lane != .probe && $0.isSilent(now) } ?? false }
         guard isSilent else {
@@ -13,13 +14,13 @@ extension PostgresClient {
         if let action = pool.probeOtherHost() { perform([action]) }
     }
 
-    /// The server after the one that was looked at last.
+    /// Returns the server after the last probed one.
     func nextProbeTarget() -> ProbeTarget {
         defer { probeDistance += 1 }
         return ProbeTarget(preferred: epoch.preferredServer, distance: probeDistance)
     }
 
-    /// A server has answered. When it is a primary, and another one than that which is silent, it has taken over.
+    /// Handles a successful probe. A primary other than the silent server has taken over.
     func probeFinished(_ probe: PostgresConnection) {
         let now = loop.now
         if let found = probe.serverEnd, !found.isStandby {

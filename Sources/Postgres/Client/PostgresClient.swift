@@ -1,19 +1,19 @@
 public import EventLoop
 
-/// PostgreSQL as one event loop sees it: a few pipelined connections for requests that read, a few for those that
-/// write, and others that transactions have for themselves.
+/// A PostgreSQL client for one event loop.
 ///
-/// Nothing waits for a lock on a shared connection: whatever meets one goes on alone, on a connection of its own.
+/// It has a few pipelined connections for reads, a few for writes, and dedicated ones for transactions. No request
+/// waits for a lock on a shared connection: it moves to a dedicated connection instead.
 ///
-/// Every function is called on the loop; the client has no lock but that of ``RequestKeys``. Call ``shutdown()`` before
-/// the last reference goes.
-// Safe to share: every entry checks that it is called on the loop's thread, which alone touches the state.
+/// Every function is called on the loop. The only lock is that of ``RequestKeys``. Call ``shutdown()`` before releasing
+/// the last reference.
+// Safe to share: every entry checks that it is called on the loop's thread. Only that thread accesses the state.
 public final class PostgresClient: @unchecked Sendable {
-    /// How many requests of one key wait for each other, in all of the process, before further ones are refused
-    /// (``PostgresError/queueFull``).
+    /// The maximum number of requests that wait for one key in the process. Further ones fail with
+    /// ``PostgresError/queueFull``.
     public static let waitersPerKey = 64
 
-    /// The loop that the client lives on.
+    /// The loop on which the client lives.
     public let loop: EventLoop
     let configuration: PostgresConfiguration
     let resolver: HostResolver
@@ -34,18 +34,18 @@ public final class PostgresClient: @unchecked Sendable {
     private var lastProbe = ContinuousClock.now
     private var shutdownContinuations: [UnsafeContinuation<Void, Never>] = []
     private var hasFinished = false
-    /// How far from the preferred one the next look for a server that has taken over goes.
+    /// The distance of the next probed server from the preferred one.
     var probeDistance = 1
-    /// Why the last connection could not be opened; `nil` after one was.
+    /// The reason why the last connection could not be opened; `nil` after a success.
     private(set) var failure: ConnectionFailure?
 
-    /// How many times a request whose neighbours fail is sent before it is refused; from the second time on alone.
+    /// The maximum number of attempts of a request whose neighbours fail. From the second attempt on it is sent alone.
     static let attemptLimit = 4
 
     /// Makes a client and starts to connect. Statements wait for the first connection.
     /// - Parameters:
-    ///   - keys: What the clients of a process share, so that a key is under way on one connection at a time.
-    ///   - epoch: What they share, so that all of them leave a server that one has found to be of no use.
+    ///   - keys: Shared by the clients of a process, so that a key is in use on one connection at a time.
+    ///   - epoch: Shared by the clients of a process, so that all of them leave an unusable server.
     public init(
         configuration: PostgresConfiguration, loop: EventLoop, keys: RequestKeys = RequestKeys(),
         epoch: ConnectionGeneration = ConnectionGeneration()
@@ -63,13 +63,13 @@ public final class PostgresClient: @unchecked Sendable {
         perform(pool.start())
     }
 
-    /// Whether at least one connection is ready for statements.
+    /// True if at least one connection is ready for statements.
     public var isReady: Bool {
         loop.preconditionInLoop()
         return pool.isReady
     }
 
-    /// Whether the server is one node of a cluster.
+    /// True if the server is a cluster node.
     public var isDistributed: Bool {
         loop.preconditionInLoop()
         return pool.isDistributed
@@ -84,7 +84,7 @@ public final class PostgresClient: @unchecked Sendable {
     }
 
     func recycle(_ execution: Execution) {
-        // An abandoned one still has a place in a pipeline.
+        // An abandoned execution still has a place in a pipeline.
         if execution.isAbandoned { return }
         execution.reset()
         idleExecutions.append(execution)
@@ -103,7 +103,7 @@ public final class PostgresClient: @unchecked Sendable {
         return outcome
     }
 
-    /// Waits on when the task is cancelled.
+    /// Waits for the outcome, even after a cancellation of the task.
     func uninterruptedOutcome(of execution: Execution) async -> Execution.Outcome {
         let begun = loop.now
         let outcome = await withUnsafeContinuation { execution.wait(with: $0) }
@@ -127,7 +127,7 @@ public final class PostgresClient: @unchecked Sendable {
         execution.resume(.failed(.cancelled))
     }
 
-    /// The server has answered, or will never answer, what was sent for a task that has gone.
+    /// Releases the key of an abandoned request. Its reply has arrived, or will never arrive.
     func abandonedRequestEnded(_ execution: Execution) {
         if let key = execution.key { keys.release(key) }
         execution.key = nil
@@ -135,13 +135,13 @@ public final class PostgresClient: @unchecked Sendable {
 
     // MARK: Waiting for connections
 
-    /// The error for those who cannot be served now.
+    /// The error for requests that cannot be served now.
     func unavailable() -> PostgresError {
         .unavailable(retryAfter: pool.retryDelay(loop.now), because: pool.isReady ? nil : failure)
     }
 
     /// Waits until the pool grants a connection.
-    /// - Returns: `nil` when it was lost between the grant and now.
+    /// - Returns: `nil` if the connection was lost after the grant.
     func granted(
         _ waiter: PoolStateMachine<Execution>.WaiterID, _ actions: [PoolStateMachine<Execution>.Action] = [],
         to execution: Execution
@@ -163,7 +163,7 @@ public final class PostgresClient: @unchecked Sendable {
         return connection
     }
 
-    // MARK: Told by connections
+    // MARK: Notifications of connections
 
     func connectionOpened(_ connection: PostgresConnection) {
         if connection.lane == .probe, connection.serverEnd?.isStandby ?? true { return probeFinished(connection) }
@@ -173,8 +173,9 @@ public final class PostgresClient: @unchecked Sendable {
         Task(executorPreference: loop) { await self.introduce(bound.value, onConnected) }
     }
 
-    /// Gives a connection to the pool when what has to come first has succeeded. Nobody else is on it yet, so that may
-    /// wait for locks; afterwards the session is as every other.
+    /// Runs ``PostgresConfiguration/onConnected``, then adds the connection to the pool.
+    ///
+    /// The connection is unused until then, so this may wait for locks. Afterwards its session is like all others.
     private func introduce(
         _ connection: PostgresConnection, _ body: @Sendable (PostgresLease) async throws -> Void
     ) async {
@@ -188,7 +189,7 @@ public final class PostgresClient: @unchecked Sendable {
             }
         } catch {
             if connection.lane == .probe { return connection.end(.lost) }
-            // When the connection itself has ended, that says why.
+            // If the connection itself has ended, its own reason is reported.
             if connection.isOpen { connectionFailed(.unsuitable(String(describing: error))) }
             demote(host: connection.rotation)
             return connection.end(.lost)
@@ -217,7 +218,7 @@ public final class PostgresClient: @unchecked Sendable {
     }
 
     func connectionEnded(_ connection: PostgresConnection, isGivenUp: Bool) {
-        // Kept until the slot's next connection: the one that ended may still be on the stack.
+        // Kept until the slot's next connection: the ended one may still be on the stack.
         let backend = isGivenUp ? connection.serverEnd?.backend : nil
         if let backend { givenUp[connection.id.slot] = backend }
         let actions = pool.ended(connection.id, now: loop.now, jitter: .random(in: 0...1), isGivenUp: backend != nil)
@@ -241,7 +242,7 @@ public final class PostgresClient: @unchecked Sendable {
 
     func report(_ event: PostgresEvent) { configuration.observer?(event) }
 
-    /// A server that does not answer at all would keep libpq from the next one: another is tried first.
+    /// Demotes a server that does not reply at all: libpq would not get to the next one.
     func demote(host rotation: Int) { epoch.avoid(rotation) }
 
     func connectionIsRetiring(_ connection: PostgresConnection) {
@@ -292,7 +293,7 @@ public final class PostgresClient: @unchecked Sendable {
 
     // MARK: Time
 
-    /// How often connections are looked after, however often the timer is set anew.
+    /// The interval of checks of connections, however often the timer is set.
     private static let probeInterval = Duration.milliseconds(250)
 
     private func timerFired() {
@@ -314,7 +315,7 @@ public final class PostgresClient: @unchecked Sendable {
         timer?.schedule(after: max(untilNext, .milliseconds(1)))
     }
 
-    /// Asks whether the servers of connections that were given up are gone.
+    /// Checks whether the server processes of closed connections are gone.
     private func askForGivenUp() {
         guard !givenUp.isEmpty, !asksForGivenUp, pool.isReady else { return }
         asksForGivenUp = true
@@ -331,7 +332,7 @@ public final class PostgresClient: @unchecked Sendable {
 
     // MARK: End
 
-    /// Refuses new statements, lets those under way finish, and closes every connection.
+    /// Rejects new statements, completes pending ones, and closes every connection.
     public func shutdown() async {
         loop.preconditionInLoop()
         sendLater(now: ContinuousClock.now, limit: .max)

@@ -2,7 +2,8 @@ internal import CLibPQ
 internal import Glibc
 
 extension PostgresConfiguration {
-    /// Has libpq look at the values, which it does only where it connects: here, to sockets in a folder that cannot be.
+    /// Checks the options with libpq, which does so only when it connects: here, to sockets in a folder that cannot
+    /// exist.
     /// - Throws: ``PostgresError/configuration(_:)`` when no server could be connected to with them.
     static func check(_ options: [(keyword: String, value: String)]) throws(PostgresError) {
         func count(_ keyword: String) -> Int {
@@ -16,7 +17,7 @@ extension PostgresConfiguration {
         let isElsewhere =
             options.contains { $0.keyword == "service" }
             || ["PGHOST", "PGHOSTADDR", "PGSERVICE"].contains { (name: String) in getenv(name) != nil }
-        // Whoever connects will say the same of what is not in the string.
+        // Options from elsewhere are checked when a connection is opened.
         if isElsewhere, hosts == 0 || getenv("PGHOSTADDR") != nil { return }
         let places = Array(repeating: "/dev/null", count: max(hosts, addresses, 1)).joined(separator: ",")
         let others = options.filter { $0.keyword != "host" && $0.keyword != "hostaddr" }

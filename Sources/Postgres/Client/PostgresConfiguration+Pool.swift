@@ -6,12 +6,12 @@ extension PostgresConfiguration {
             backOff: backOff, leasedIdleTimeout: leasedIdleTimeout)
     }
 
-    /// The most connections that a client opens at a time; one of them looks whether another server has taken over.
+    /// The maximum number of simultaneous connections of a client. One of them probes for a takeover.
     public var connectionCount: Int { readConnections + commitConnections + leasedConnections + 1 }
 
-    /// What libpq is given: later keywords win.
-    /// - Parameter lane: What the connection is for. It is told to the server, but not to a pooler that exchanges sessions:
-    ///   that would tell the server anew whenever a session goes from one lane to another.
+    /// Returns libpq's options. Later keywords take precedence.
+    /// - Parameter lane: Added to the application's name, except behind a pooler that exchanges sessions. Such a pooler
+    ///   would send the name again whenever a session changes lanes.
     func connectionOptions(for lane: PoolStateMachine<Execution>.Lane? = nil) -> [(keyword: String, value: String)] {
         let told = pooling == .session ? lane.map { " \($0)" } ?? "" : ""
         return [("fallback_application_name", applicationName + told)] + options + [("client_encoding", "UTF8")]

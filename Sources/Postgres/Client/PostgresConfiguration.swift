@@ -1,69 +1,72 @@
 internal import CLibPQ
 
-/// Where PostgreSQL is and how a client uses it.
+/// The location of PostgreSQL, and the settings of a client.
 public struct PostgresConfiguration: Sendable {
-    /// Keywords and values as libpq reads them. One can be a password: they are never printed.
+    /// Keywords and values as libpq reads them. They may contain a password, and are never printed.
     let options: [(keyword: String, value: String)]
 
-    /// Connections that the requests which only read share.
+    /// The number of shared connections for requests that only read.
     public var readConnections = 4
-    /// Connections that the single requests which write share.
+    /// The number of shared connections for single requests that write.
     public var commitConnections = 2
-    /// Connections for transactions, opened when they are needed.
+    /// The maximum number of connections for transactions. They are opened on demand.
     public var leasedConnections = 4
-    /// Requests under way on one shared connection before further ones wait.
+    /// The maximum number of pending requests on one shared connection. Further ones wait.
     public var pipelineDepth = 32
-    /// Requests that wait for a connection before further ones are refused at once.
+    /// The maximum number of requests that wait for a connection. Further ones fail immediately.
     public var queueLimit = 4_096
-    /// How long a request waits for a connection before it is refused; later than that it is not sent once more either.
+    /// The time limit of a request for a connection. After it, the request is not sent again either.
     public var acquireTimeout = Duration.seconds(2)
-    /// How long the opening of a connection may take (`connect_timeout` in the connection string).
+    /// The time limit for opening a connection (`connect_timeout` in the connection string).
     public var connectTimeout = Duration.seconds(5)
     /// `statement_timeout` of every session; zero for none.
     public var statementTimeout = Duration.seconds(10)
-    /// `lock_timeout` of shared connections, where nobody may wait: what meets a lock goes on alone.
+    /// `lock_timeout` of shared connections. A request that meets a lock moves to a dedicated connection.
     public var sharedLockTimeout = Duration.milliseconds(5)
-    /// `lock_timeout` of whoever has a connection for itself; zero for none.
+    /// `lock_timeout` of dedicated connections; zero for none.
     public var lockTimeout = Duration.seconds(5)
     /// `idle_in_transaction_session_timeout` of every session; zero for none.
     public var idleInTransactionTimeout = Duration.seconds(30)
-    /// How long a connection may stay silent while statements are under way, before it is given up. Longer than
-    /// ``statementTimeout``, so that the server speaks first.
+    /// The maximum silence of a connection with pending statements, after which it is closed.
+    ///
+    /// It is longer than ``statementTimeout``, so that the server replies first.
     public var silenceTimeout = Duration.seconds(20)
-    /// How long a connection may commit without a word before further writes are refused.
+    /// The maximum silence of a connection during a commit, after which further writes are rejected.
     public var commitPatience = Duration.seconds(1)
-    /// How long a server may be silent, while it opens a connection or has something to answer, before the client looks
-    /// whether another one has taken over; and how long that look waits for each answer of each server, within
-    /// ``connectTimeout`` in all.
+    /// The maximum silence of a server, on connecting or with a pending reply, before the client probes for a takeover.
+    ///
+    /// It is also a probe's limit for each reply of each server, within ``connectTimeout`` in all.
     public var takeoverPatience = Duration.seconds(1)
-    /// How long a connection that served a transaction is kept for the next one.
+    /// The time for which an idle connection of transactions is kept.
     public var leasedIdleTimeout = Duration.seconds(60)
     /// `search_path` of every session.
     public var searchPath = "saltern, pg_temp"
-    /// Whether the planner may read whole tables. A server turns it off: PostgreSQL keeps the plan of a prepared statement,
-    /// and one that was made while a table was small reads all of it once it is large. Not set where `pooling` leaves the
-    /// settings of sessions to the database.
+    /// True if the planner may read whole tables. A server sets it to false.
+    ///
+    /// PostgreSQL keeps the plan of a prepared statement. A plan made for a small table reads all of it, even once it
+    /// is large. The setting has no effect where `pooling` leaves sessions' settings to the database.
     public var allowsSequentialScans = true
-    /// What is between here and the server.
+    /// The kind of pooling between this client and the server.
     public var pooling = SessionPooling.session
-    /// `application_name`, unless the connection string has one. Behind it comes what each connection is for (`saltern reads`).
+    /// `application_name`, unless the connection string has one. Each connection appends its use (`saltern reads`).
     public var applicationName = "saltern"
-    /// What is done on every new connection before anybody else may use it, with the time-outs of a connection of its own.
-    /// When it throws, the connection is closed, and opened again later. What the error says of itself goes to ``observer``:
-    /// it must quote nothing that came over the network.
+    /// Called on every new connection before its first use, with the time-outs of a dedicated connection.
+    ///
+    /// If it throws, the connection is closed, and opened again later. The error's description goes to ``observer``, so
+    /// it must not quote text from the network.
     public var onConnected: (@Sendable (PostgresLease) async throws -> Void)?
-    /// Is told what is nobody's result, such as why connections cannot be opened. Called on the client's loop.
+    /// Receives events outside of requests, such as failures to connect. Called on the client's loop.
     public var observer: (@Sendable (PostgresEvent) -> Void)?
-    /// The first and the longest wait before a connection is opened again.
+    /// The first and the longest delay before a connection is opened again.
     public var backOff: ClosedRange<Duration> = .milliseconds(100)...(.seconds(2))
 
-    /// Reads a URL or keyword string (`SALTERN_DATABASE_URL`); everything that libpq knows passes through.
-    /// - Throws: ``PostgresError/configuration(_:)`` with a message that quotes nothing of it but the path of a password file that
-    ///   libpq would refuse, also when libpq does not know one of the values.
+    /// Reads a URL or keyword string (`SALTERN_DATABASE_URL`). All options of libpq are allowed.
+    /// - Throws: ``PostgresError/configuration(_:)`` for an invalid string, or a value that libpq rejects. The message
+    ///   quotes nothing of the string, except the path of a password file that libpq would reject.
     public init(_ connectionString: String) throws(PostgresError) {
         var message: UnsafeMutablePointer<CChar>?
         guard let parsed = PQconninfoParse(connectionString, &message) else {
-            // libpq's message quotes the string, and with it perhaps a password.
+            // libpq's message quotes the string, perhaps with a password.
             PQfreemem(message)
             let hint = Self.isURL(connectionString) ? "; \(Self.escapes)" : ""
             throw .configuration("the database URL is neither a PostgreSQL URL nor a keyword string\(hint)")
@@ -91,7 +94,7 @@ public struct PostgresConfiguration: Sendable {
         do throws(PostgresError) {
             try Self.check(options)
         } catch {
-            // Of a password with a slash, what is between the colon and the slash counts as a port.
+            // In a password with a slash, the text between colon and slash counts as a port.
             guard Self.hasLateSign(connectionString),
                 case .configuration(ConnectionFailure.option("port").description) = error
             else { throw error }
@@ -108,7 +111,7 @@ public struct PostgresConfiguration: Sendable {
         text.hasPrefix("postgresql://") || text.hasPrefix("postgres://")
     }
 
-    /// Returns whether the host of a URL has an @. libpq takes what is behind the first @ for the host, if no slash comes first.
+    /// Returns true if the host of a URL contains an @. libpq's host begins after the first @, if no slash precedes it.
     private static func hasTwoSigns(_ text: String) -> Bool {
         guard isURL(text), let start = text.firstRange(of: "://")?.upperBound,
             let sign = text[start...].firstIndex(where: { $0 == "@" || $0 == "/" }), text[sign] == "@"
@@ -116,7 +119,8 @@ public struct PostgresConfiguration: Sendable {
         return text[text.index(after: sign)...].prefix { $0 != "/" && $0 != "?" }.contains("@")
     }
 
-    /// Returns whether a URL has its first @ behind a slash, where libpq takes what is in front of the slash for host and port.
+    /// Returns true if a URL has its first @ after a slash. libpq then reads the text before the slash as host and
+    /// port.
     private static func hasLateSign(_ text: String) -> Bool {
         guard isURL(text), let start = text.firstRange(of: "://")?.upperBound,
             let slash = text[start...].firstIndex(where: { $0 == "@" || $0 == "/" }), text[slash] == "/"

@@ -1,15 +1,15 @@
-/// What a client of PostgreSQL has to say that is no request's result. Told once for each change.
+/// An event of a client outside of requests. Each change is reported once.
 public enum PostgresEvent: Sendable, Hashable {
-    /// Connections could not be opened, for this reason.
+    /// Connections could not be opened for this reason.
     case cannotConnect(ConnectionFailure)
-    /// A connection was opened, after one could not be.
+    /// A connection was opened after a failure.
     case connected
-    /// Another server has taken over from one that was silent: the connections to that one are given up.
+    /// Another server has taken over from a silent one, whose connections are closed.
     case takenOver
-    /// A commit does not end: writes are refused until one does.
+    /// A commit does not end. Writes are rejected until one does.
     case commitsStalled
     /// Commits end again.
     case commitsResumed
-    /// A statement that nobody waits for was refused with this code.
+    /// A background statement was rejected with this code.
     case laterStatementRefused(SQLState)
 }

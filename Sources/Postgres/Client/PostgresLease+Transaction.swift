@@ -1,6 +1,7 @@
 extension PostgresLease {
-    /// Runs `body` in a transaction on this connection: commits when it returns, rolls back when it throws. After an error
-    /// the connection is not to be used for anything else.
+    /// Runs `body` in a transaction on this connection: commits when it returns, rolls back when it throws.
+    ///
+    /// After an error the connection must not be used for anything else.
     public func withTransaction<Result>(_ body: (Transaction) async throws -> Result) async throws -> Result {
         let transaction = Transaction(client: client, lease: self, isolation: .readCommitted)
         do {

@@ -1,11 +1,13 @@
 internal import EventLoop
 
-/// A connection that its holder has for itself; valid until the body it was given to returns.
+/// A dedicated connection, valid until the body that receives it returns.
 public final class PostgresLease {
     let client: PostgresClient
     let connection: PostgresConnection
-    /// Of a new connection, in ``PostgresConfiguration/onConnected``: the epoch in which it was found to be good, or else
-    /// began to be looked at.
+    /// The generation of a new connection. ``PostgresConfiguration/onConnected`` sets it to the one in which it found
+    /// the server usable.
+    ///
+    /// Its initial value is the generation at the start of that check.
     public var epoch: Int
     private var isValid = true
 
@@ -15,10 +17,10 @@ public final class PostgresLease {
         epoch = client.epoch.current
     }
 
-    /// Whether the connection only looks whether its server is to be used, and is closed then.
+    /// True if the connection only probes a server, and is closed afterwards.
     public var isProbe: Bool { connection.lane == .probe }
 
-    /// Whether the server is one node of a cluster.
+    /// True if the server is a cluster node.
     public var isDistributed: Bool { connection.isDistributed }
 
     /// Sends one statement and returns its rows.
@@ -28,7 +30,7 @@ public final class PostgresLease {
         return try execution.takeRows(of: S.self, at: 0)
     }
 
-    /// Sends several statements together, closed by one sync: one round trip, all or nothing.
+    /// Sends several statements together, followed by one sync: one round trip, all or nothing.
     public func execute<each S: Statement>(
         _ statement: repeat each S
     ) async throws(PostgresError) -> (repeat [(each S).Row]) {
@@ -66,15 +68,15 @@ public final class PostgresLease {
 }
 
 extension PostgresConnection {
-    /// The limits of a connection of its own, for as long as the session lasts.
+    /// Sets the limits of a dedicated connection for the rest of the session.
     func extendTimeouts() {
         guard client.keepsSessions else { return }
         beginRequest(isReadOnly: false)
         send(SetLeaseTimeouts(configuration: client.configuration, isLocal: false), for: Execution())
     }
 
-    /// The same for one request, where there is no session.
-    /// - Returns: How many results come before the request's own.
+    /// Sets the same limits for one request, where sessions are not kept.
+    /// - Returns: The number of results before the request's own.
     fileprivate func extendTimeouts(for execution: Execution) -> Int {
         if client.keepsSessions { return 0 }
         send(SetLeaseTimeouts(configuration: client.configuration, isLocal: true), for: execution)
@@ -83,13 +85,13 @@ extension PostgresConnection {
 }
 
 extension PostgresClient {
-    /// Lends a connection of its own to `body`, without a transaction, for what belongs to a session.
+    /// Passes a dedicated connection to `body`, without a transaction, for uses of a session.
     ///
-    /// The connection is closed afterwards, and with it goes whatever `body` left behind: settings, advisory locks,
-    /// temporary tables. (Where sessions are not kept, it must leave nothing behind.)
+    /// The connection is closed afterwards, which removes all that `body` left: settings, advisory locks, temporary
+    /// tables. Where sessions are not kept, `body` must leave nothing.
     /// - Parameters:
-    ///   - key: What it locks or writes. `body` must not ask for a request of the same key elsewhere.
-    ///   - use: How long it may take.
+    ///   - key: Identifies what it locks or writes. `body` must not start another request with the same key.
+    ///   - use: The expected duration.
     public func withConnection<Result>(
         key: RequestKey? = nil, use: LeaseUse = .short,
         _ body: (PostgresLease) async throws -> Result
@@ -99,7 +101,7 @@ extension PostgresClient {
         connection.extendTimeouts()
         defer {
             lease.invalidate()
-            // A statement whose task has gone may still be at work.
+            // A statement of an abandoned task may still be running.
             rollBack(connection) { [unowned self] _ in
                 release(connection, reusable: false)
                 letGo(held)

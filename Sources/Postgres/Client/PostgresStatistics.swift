@@ -1,59 +1,59 @@
 internal import EventLoop
 
-/// What a client is at, and what it has counted since its start.
+/// The current state of a client, and its counts since its start.
 public struct PostgresStatistics: Sendable {
     /// A kind of connection, see ``PostgresConfiguration``.
     public enum Lane: String, Sendable, CaseIterable {
         case reads, commits, leases
     }
 
-    /// One kind of connection.
+    /// The counts of one kind of connection.
     public struct LaneCounts: Sendable {
         /// Connections that are open now.
         public var open = 0
-        /// Of reads and commits: requests under way now. Of leases: connections that somebody has.
+        /// For reads and commits, the number of pending requests. For leases, the number of connections in use.
         public var inUse = 0
         /// Requests that wait for a connection now.
         public var waiting = 0
-        /// Connections opened since the start: more than there are means that some were lost.
+        /// Connections opened since the start. A number above `open` means that some were closed.
         public var opened = 0
-        /// Requests that have waited and were served, and for how long in all.
+        /// Requests that waited and were served, and their total waiting time.
         public var waits = 0
         public var waited = Duration.zero
 
         public init() {}
     }
 
-    /// Requests of one key wait for each other (``RequestKey``), and hold no connection while they do.
+    /// Queues of requests with the same key (``RequestKey``). Waiting requests hold no connection.
     public struct KeyWaitCounts: Sendable {
         /// Requests that wait now.
         public var waiting = 0
-        /// Requests that have waited and had their turn, and for how long in all.
+        /// Requests that waited and got the key, and their total waiting time.
         public var waits = 0
         public var waited = Duration.zero
 
         public init() {}
     }
 
-    /// Requests by their first statement that is not preliminary (``Statement/isPreliminary``).
+    /// Requests, counted under their first statement that is not preliminary (``Statement/isPreliminary``).
     public struct StatementCounts: Sendable {
         public var count = 0
         public var failed = 0
-        /// From sending to the last answer, in all.
+        /// The total time from sending to the last reply.
         public var duration = Duration.zero
     }
 
     public var lanes: [Lane: LaneCounts] = [:]
-    /// By the name of the statement, as in `FindItem`.
+    /// Keyed by the statement's name, as in `FindItem`.
     public var statements: [String: StatementCounts] = [:]
-    /// Whether at least one connection is ready for statements.
+    /// True if at least one connection is ready for statements.
     public var isReady = false
-    /// Whether writes are refused, because a commit does not end.
+    /// True if writes are rejected because a commit does not end.
     public var commitsAreStalled = false
-    /// Why the last connection could not be opened; nil after one was.
+    /// The reason why the last connection could not be opened; nil after a success.
     public var failure: ConnectionFailure?
 
-    /// Adds what another client is at, and has counted.
+    /// Adds the state and counts of another client.
     public mutating func add(_ other: PostgresStatistics) {
         for (lane, counts) in other.lanes {
             lanes[lane, default: .init()].open += counts.open
@@ -74,9 +74,9 @@ public struct PostgresStatistics: Sendable {
     }
 }
 
-/// Counts for ``PostgresStatistics`` as they come. Lives on the client's loop.
+/// Counts events for ``PostgresStatistics``. Lives on the client's loop.
 struct StatisticsRecorder {
-    /// By the statement's number in the catalog.
+    /// Indexed by the statement's number in the catalogue.
     private var statements: [PostgresStatistics.StatementCounts] = []
     private var lanes = Array(
         repeating: PostgresStatistics.LaneCounts(), count: PostgresStatistics.Lane.allCases.count)
@@ -104,7 +104,7 @@ struct StatisticsRecorder {
     func statements(_ definitions: [StatementCatalog.Definition]) -> [String: PostgresStatistics.StatementCounts] {
         var named: [String: PostgresStatistics.StatementCounts] = [:]
         for (number, counts) in statements.enumerated() where counts.count > 0 {
-            // Of a generic one, such as Owned<FindSessions>, what it is made of.
+            // For a generic type, such as Owned<FindSessions>, the name of its argument.
             let name = definitions[number].name.split(separator: ".").last?.prefix { $0 != ">" }
             named[String(name ?? "")] = counts
         }
@@ -113,7 +113,7 @@ struct StatisticsRecorder {
 }
 
 extension PostgresClient {
-    /// What the client is at, and what it has counted since its start.
+    /// Returns the client's current state, and its counts since its start.
     public func statistics() -> PostgresStatistics {
         loop.preconditionInLoop()
         var result = PostgresStatistics()

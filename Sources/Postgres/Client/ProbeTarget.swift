@@ -1,15 +1,16 @@
-/// A server that is looked at.
 struct ProbeTarget {
-    /// The one that connections go to, and that is silent.
+    /// The index of the silent server that connections prefer.
     let preferred: Int
-    /// How many have been looked at since it is silent, with this one.
+    /// The number of servers probed since it became silent, including this one.
     let distance: Int
 
-    /// Its place among the servers.
+    /// The server's index.
     var rotation: Int { preferred + distance }
 
-    /// Whether the look is a short one, so that others are soon looked at again. It goes to the server that is silent: another
-    /// may be behind its address by now. Every fourth time it may take as long as where the network is slow.
+    /// Returns true if the probe has the short time limit, so that the next servers are probed soon.
+    ///
+    /// It then goes to the silent server: another may be behind its address by now. Every fourth such probe has the
+    /// full limit, for slow networks.
     func isShort(among count: Int) -> Bool {
         count > 1 && distance.isMultiple(of: count) && !distance.isMultiple(of: 4 * count)
     }

@@ -1,18 +1,19 @@
-/// What is between a client and the server.
+/// The kind of pooling between a client and the server.
 public enum SessionPooling: Sendable {
-    /// Nothing, or a pooler that gives each connection a session of its own for as long as it lasts.
+    /// No pooler, or one that gives each connection a permanent session of its own.
     case session
-    /// A pooler that gives each transaction whichever session is free. What one leaves in its session is not there for the
-    /// next, and is there for somebody else's: so nothing is left there, limits are defaults of the role, and longer ones
-    /// are set in each transaction that may wait.
+    /// A pooler that gives each transaction any free session.
+    ///
+    /// State left in a session is lost to its client and visible to others, so nothing is left there. Limits are
+    /// defaults of the role, and each transaction that may wait sets longer ones.
     case transaction
 }
 
-/// Something about sessions that is not as the client was told.
+/// A difference between the configured and the actual sessions.
 public enum PoolingFinding: Sendable, Hashable, CustomStringConvertible {
-    /// There is a pooler that exchanges sessions, and the client was told that there is none.
+    /// A pooler exchanges sessions, and the configuration has none.
     case exchangesSessions
-    /// A session of this role does not begin with this setting, and nobody sets it afterwards.
+    /// Sessions of this role start with another value of this setting, and nothing changes it later.
     case setting(role: String, name: String, value: String, needed: String)
 
     public var description: String {
@@ -25,10 +26,10 @@ public enum PoolingFinding: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension PostgresClient {
-    /// Whether a connection keeps its session: settings, locks, what was prepared.
+    /// True if a connection keeps its session: settings, locks, prepared statements.
     public var keepsSessions: Bool { configuration.pooling == .session }
 
-    /// What is wrong with the sessions that this client gets.
+    /// Checks this client's sessions against the configuration.
     public func poolingFindings() async throws -> [PoolingFinding] {
         if keepsSessions { return try await seesExchangedSessions() ? [.exchangesSessions] : [] }
         return try await execute(FindDefaults(configuration: configuration)).filter { finding in
@@ -36,8 +37,10 @@ extension PostgresClient {
         }
     }
 
-    /// Asks two connections in turns for their sessions. Poolers give out the session that was free last, or one after the
-    /// other: either way two have the same one, or one has two.
+    /// Compares the sessions of two connections in alternation.
+    ///
+    /// Poolers assign the session that became free last, or sessions in rotation. Either way the two connections share
+    /// a session, or one has two.
     private func seesExchangedSessions() async throws -> Bool {
         try await withConnection { first in
             try await withConnection { second in
@@ -57,8 +60,9 @@ private struct FindSession: Statement {
     static let sql: SQL<Self> = "SELECT pg_backend_pid()"
 }
 
-/// The settings that a session has to begin with where nobody can set them, as they are. Two are those of a cluster: where
-/// there is none, one does not exist, and the other one is as it is.
+/// Returns the settings that sessions must start with where they cannot be set later, with their values.
+///
+/// Two settings matter on a cluster only. Elsewhere one does not exist, and the other may have any value.
 private struct FindDefaults: Statement {
     static let isReadOnly = true
     static let sql: SQL<Self> = """

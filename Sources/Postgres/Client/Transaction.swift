@@ -1,6 +1,6 @@
 internal import EventLoop
 
-/// A transaction that is under way; valid until the body it was given to returns.
+/// A transaction in progress, valid until the body that receives it returns.
 ///
 /// It begins with its first statement, in the same round trip.
 public final class Transaction {
@@ -8,10 +8,10 @@ public final class Transaction {
     private let lease: PostgresLease
     private let isolation: TransactionIsolation
     private var hasBegun = false
-    /// What is sent ahead of the next statements.
+    /// The statements to send before the next one.
     private var waiting: [(PostgresConnection, Execution) -> Void] = []
 
-    /// Whether tables are spread over nodes.
+    /// True if tables are distributed over nodes.
     public var isDistributed: Bool { lease.isDistributed }
 
     init(client: PostgresClient, lease: PostgresLease, isolation: TransactionIsolation) {
@@ -37,7 +37,7 @@ public final class Transaction {
         return (repeat try execution.takeNextRows(of: (each S).self, after: &index))
     }
 
-    /// Sends several statements of one kind together in one round trip.
+    /// Sends several statements of one type together in one round trip.
     /// - Returns: The rows of each.
     public func execute<S: Statement>(each statements: [S]) async throws(PostgresError) -> [[S.Row]] {
         if statements.isEmpty { return [] }
@@ -50,22 +50,21 @@ public final class Transaction {
         return rows
     }
 
-    /// Sends a statement in the same round trip as the next one, or as the commit. Whoever sends that one is told what is
-    /// wrong with this.
+    /// Sends a statement in the same round trip as the next one or the commit, which also throws its error.
     public func enqueue<S: Statement>(_ statement: S) {
         waiting.append { connection, execution in connection.send(statement, for: execution) }
     }
 
-    /// Sends what waits for the next statement, and waits for its end.
+    /// Sends the queued statements, and waits for their end.
     public func executeWaiting() async throws(PostgresError) { client.recycle(try await perform { _ in }) }
 
-    /// Sends what waits for the next statement.
+    /// Sends the queued statements.
     private func sendWaiting(for execution: Execution) {
         for send in waiting { send(lease.connection, execution) }
         execution.firstResult += waiting.count
     }
 
-    /// Sends the beginning ahead of the first statements, and these once more while nothing else depends on them.
+    /// Sends BEGIN before the first statements. These are sent again while no result depends on them.
     private func perform(_ send: (Execution) -> Void) async throws(PostgresError) -> Execution {
         for _ in 0..<PostgresClient.attemptLimit {
             let begins = !hasBegun
@@ -99,17 +98,17 @@ public final class Transaction {
             lease.connection.awaitCommit(execution)
             lease.connection.send(Commit(), for: execution)
         }
-        // The COMMIT itself was not known: nothing has been committed.
+        // The server did not have the COMMIT statement, so nothing was committed.
         guard let execution else { throw .unavailable(retryAfter: .seconds(1)) }
         defer { client.recycle(execution) }
-        // In a failed transaction COMMIT succeeds, and says that it has rolled back.
+        // In a failed transaction COMMIT succeeds, and its tag reports the rollback.
         if !execution.hasCommandTag("COMMIT", at: execution.firstResult) {
             throw .server(ServerError(state: .inFailedTransaction, statement: StatementCatalog.name(of: Commit.self)))
         }
     }
 
-    /// Rolls back, unless something is still under way.
-    /// - Returns: whether the connection is clean again.
+    /// Rolls back, unless a request is pending.
+    /// - Returns: True if the connection is clean again.
     func rollBack() async -> Bool {
         if !hasBegun { return true }
         guard lease.connection.isOpen, lease.connection.isIdle else { return false }
@@ -126,12 +125,12 @@ public final class Transaction {
     }
 }
 
-/// How far a transaction is kept apart from others (PostgreSQL manual, section 13.2).
+/// The isolation level of a transaction (PostgreSQL manual, section 13.2).
 public enum TransactionIsolation: Sendable {
     case readCommitted, repeatableRead, serializable
 
-    /// Sends the beginning of a transaction that may wait for locks.
-    /// - Returns: how many results come before the caller's own.
+    /// Begins a transaction that may wait for locks.
+    /// - Returns: The number of results before the caller's own.
     func begin(
         on connection: PostgresConnection, for execution: Execution, _ configuration: PostgresConfiguration
     ) -> Int {
@@ -147,14 +146,15 @@ public enum TransactionIsolation: Sendable {
 }
 
 extension PostgresClient {
-    /// Runs `body` in a transaction on a connection of its own: commits when it returns, rolls back when it throws.
+    /// Runs `body` in a transaction on a dedicated connection: commits when it returns, rolls back when it throws.
     ///
-    /// An error of the commit is thrown too; after ``PostgresError/connectionLost``, ``PostgresError/commitInDoubt`` or
-    /// ``PostgresError/cancelled`` from it, nobody knows whether the transaction took effect. While no commit ends,
-    /// transactions at the default isolation, which may write, are refused.
+    /// Also throws errors of the commit. After ``PostgresError/connectionLost``, ``PostgresError/commitInDoubt`` or
+    /// ``PostgresError/cancelled`` from the commit, the transaction may or may not have taken effect. While no commit
+    /// ends, transactions at the default isolation, which may write, are rejected.
     /// - Parameters:
-    ///   - key: What it locks or writes. `body` must not ask for a request of the same key outside of the transaction.
-    ///   - use: How long it may take.
+    ///   - key: Identifies what it locks or writes. `body` must not start another request with the same key outside the
+    /// transaction.
+    ///   - use: The expected duration.
     public func withTransaction<Result>(
         key: RequestKey? = nil, use: LeaseUse = .short,
         isolation: TransactionIsolation = .readCommitted,

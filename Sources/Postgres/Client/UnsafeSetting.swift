@@ -1,8 +1,8 @@
-/// A setting of the database with which a commit is not what it seems.
+/// A setting of the database that weakens commits or isolation.
 public struct UnsafeSetting: Sendable, Hashable, CustomStringConvertible {
     /// The setting's name.
     public let name: String
-    /// What it is for this client's role.
+    /// The setting's value for this client's role.
     public let value: String
 
     public var description: String {
@@ -18,9 +18,9 @@ public struct UnsafeSetting: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension PostgresClient {
-    /// The settings that let the server lose what it has said to be committed, or that change what a statement sees, as
-    /// they are for this client's role.
-    /// - Parameter outlivingPrimary: Whether what is committed has to outlive the primary as well.
+    /// Returns the settings that can lose acknowledged commits or change the rows that a statement sees, as they apply
+    /// to this client's role.
+    /// - Parameter outlivingPrimary: True if commits have to survive the loss of the primary.
     public func unsafeSettings(outlivingPrimary: Bool = false) async throws(PostgresError) -> [UnsafeSetting] {
         try await execute(FindUnsafeSettings(isOutlivingPrimary: outlivingPrimary))
     }

@@ -1,18 +1,18 @@
 internal import CLibPQ
 internal import Glibc
 
-/// Owner of one `PGconn *`: finished when the owner goes.
+/// Owns one `PGconn *` and finishes it in `deinit`.
 final class ConnectionHandle {
-    /// Valid as long as the handle; never kept elsewhere.
+    /// Valid as long as the handle. It is not stored elsewhere.
     let pointer: OpaquePointer
     private let notices = Notices()
 
-    /// What the server remarked without being asked.
+    /// Collects the server's notices.
     private final class Notices {
         var warnings = ServerWarnings()
     }
 
-    /// Starts to connect with these libpq keywords; the caller polls.
+    /// Starts to connect with these libpq keywords. The caller polls.
     /// - Returns: `nil` when memory is short.
     init?(starting options: [(keyword: String, value: String)]) {
         var keywords: [UnsafePointer<CChar>?] = options.map { UnsafePointer(strdup($0.keyword)) }
@@ -24,16 +24,16 @@ final class ConnectionHandle {
         values.append(nil)
         guard let pointer = PQconnectStartParams(keywords, values, 0) else { return nil }
         self.pointer = pointer
-        // Errors of the server while connecting have no code but the one in their text.
+        // Errors of the server during connection set-up have their code only in their text.
         PQsetErrorVerbosity(pointer, PQERRORS_SQLSTATE)
-        // Notices can quote values, and libpq would print them on standard error. The receiver is called by functions
-        // of the connection only, which this object outlives.
+        // Notices can quote values, and libpq would print them on standard error. Only functions of the connection call
+        // the receiver, and this object outlives it.
         let context = Unmanaged.passUnretained(notices).toOpaque()
         PQsetNoticeReceiver(
             pointer,
             { context, result in
                 guard let context, let result else { return }
-                // These fields are named by the characters V and R (postgres_ext.h).
+                // The names of these fields are the characters V and R (postgres_ext.h).
                 guard let severity = PQresultErrorField(result, CInt(UInt8(ascii: "V"))),
                     strcmp(severity, "WARNING") == 0
                 else { return }
@@ -42,7 +42,7 @@ final class ConnectionHandle {
             }, context)
     }
 
-    /// What the server has warned of since this was last asked.
+    /// Returns the warnings since the last call.
     func takeWarnings() -> ServerWarnings {
         defer { notices.warnings = ServerWarnings() }
         return notices.warnings

@@ -1,7 +1,7 @@
 internal import CLibPQ
 internal import EventLoop
 
-/// The way from the names of servers to a connection that one of them has accepted. Lives on its loop.
+/// Opens a connection: resolves the servers' names, and connects until a server accepts. Lives on its loop.
 final class ConnectionOpening {
     private let loop: EventLoop
     private let progress: () -> Void
@@ -9,37 +9,37 @@ final class ConnectionOpening {
     private var handle: ConnectionHandle?
     private var watch: DescriptorWatch?
     private var isOver = false
-    /// Why a server's name has no address.
+    /// The reason why a server's name has no address.
     private(set) var resolutionFailure: ConnectionFailure?
-    /// Whether there are several servers.
+    /// True if there are several servers.
     private(set) var hasChoice = false
-    /// How many servers there are to begin with; 0 while their names are looked up.
+    /// The number of servers at the start; 0 until their names are resolved.
     private(set) var serverCount = 0
 
     /// - Parameters:
-    ///   - progress: Called when a server, or who looks names up, has answered.
-    ///   - completion: Takes the connection over; nil when there is none to be had.
+    ///   - progress: Called for each reply of a server or the resolver.
+    ///   - completion: Receives ownership of the connection; nil if none could be opened.
     init(loop: EventLoop, progress: @escaping () -> Void, completion: @escaping (ConnectionHandle?) -> Void) {
         self.loop = loop
         self.progress = progress
         self.completion = completion
     }
 
-    /// Why there is no connection, as far as that is known.
+    /// The reason of the failure, if one is available.
     var failure: ConnectionFailure? {
         resolutionFailure ?? handle.map { ConnectionFailure(message: String(cString: PQerrorMessage($0.pointer))) }
     }
 
     /// Starts to connect.
     /// - Parameters:
-    ///   - rotation: Which of several servers is tried first.
-    ///   - isAlone: Whether no other is tried.
-    ///   - resolver: Who looks their names up.
+    ///   - rotation: The index of the server to try first.
+    ///   - isAlone: True to try only that server.
+    ///   - resolver: Resolves the servers' names.
     func start(_ hosts: HostList, rotation: Int, isAlone: Bool, resolver: HostResolver) {
         let names = hosts.names
         if names.isEmpty { return connect(hosts, addresses: [:], rotation: rotation, isAlone: isAlone) }
         resolver.resolve(names, hasOthers: hosts.serverCount(addresses: [:]) > 0) { [self] resolved in
-            // It may have been given up while the names were looked up.
+            // The opening may have been cancelled during resolution.
             guard !isOver else { return }
             progress()
             resolutionFailure = resolved.failure
@@ -47,7 +47,7 @@ final class ConnectionOpening {
         }
     }
 
-    /// Gives up; nobody is told.
+    /// Cancels the opening without calling `completion`.
     func cancel() {
         isOver = true
         watch?.cancel()
@@ -62,7 +62,7 @@ final class ConnectionOpening {
         guard let options, let handle = ConnectionHandle(starting: options) else { return completion(nil) }
         self.handle = handle
         guard PQstatus(handle.pointer) != CONNECTION_BAD else { return completion(nil) }
-        // libpq says that a fresh connection behaves as if the last poll had answered "writing".
+        // According to libpq, a new connection behaves as if the last poll had returned "writing".
         watchSocket { $0.setWriting(true) }
     }
 

@@ -1,57 +1,57 @@
 internal import CLibPQ
 
-/// One request on its way: whom to resume, and the results that have come. Used again by its client.
+/// One request in progress: the task to resume, and the results received. Its client reuses it.
 ///
-/// Lives on its loop. It owns the results it holds, and frees them.
+/// Lives on its loop. It owns its results and frees them.
 final class Execution {
-    /// What a request's task is told when it may go on.
+    /// The result with which a request's task resumes.
     enum Outcome: Sendable {
         case succeeded
         case failed(PostgresError)
         /// Nothing took effect, and the same request can be sent again.
         case again
-        /// A place on this connection is granted.
+        /// The pool grants a place on this connection.
         case granted(ConnectionID)
     }
 
     private var results: [OpaquePointer?] = []
     private var continuation: UnsafeContinuation<Outcome, Never>?
-    /// The outcome that came before the task waited for it.
+    /// The outcome, if it came before the task waited.
     private var early: Outcome?
-    /// For requests of the client's own that no task waits for.
+    /// Receives the outcome of the client's own requests, which have no task.
     var completion: ((Outcome) -> Void)?
 
-    /// The error that the server told, until the batch ends.
+    /// The server's error, until the batch ends.
     var error: PostgresError?
-    /// The place in the pool's queue.
+    /// The position in the pool's queue.
     var waiter: PoolStateMachine<Execution>.WaiterID?
-    /// What it holds when its task has gone, until the server has answered.
+    /// The key that the request holds after its task has gone, until the server replies.
     var key: RequestKey?
-    /// The number of the statement that statistics name it by: the first of those that say most of what it is about; -1
-    /// before one was sent.
+    /// The number of the statement that names it in statistics: the first with the highest `meaning`. -1 until one is
+    /// sent.
     private(set) var statement = -1
     private var meaning = StatementCatalog.Definition.Meaning.ofClient
-    /// Where the caller's own results begin.
+    /// The index of the caller's first result.
     var firstResult = 0
-    /// Whether the request ends a transaction that may have written.
+    /// True if the request ends a transaction that may have written.
     var commits = false
-    /// Whether nothing but the commit is waited for.
+    /// True while only the commit is pending.
     var isCommit = false
-    /// How many statements were sent for it, and how many of them were answered.
+    /// The number of statements sent for it, and of those answered.
     private var sentCount = 0
     private var answeredCount = 0
-    /// How many of its statements come before its COMMIT; nil when it has none of its own.
+    /// The number of its statements before its COMMIT; nil without a COMMIT of its own.
     private var countBeforeCommit: Int?
-    /// Whether its task has gone: what comes for it is thrown away.
+    /// True after its task has gone. Later results are discarded.
     private(set) var isAbandoned = false
-    /// Tells one use of this object from the next, for cancellations that come late.
+    /// Distinguishes uses of this object, for late cancellations.
     private(set) var generation: UInt64 = 0
 
     init(completion: ((Outcome) -> Void)? = nil) { self.completion = completion }
 
     deinit { clearResults() }
 
-    /// Makes the object ready for its next request.
+    /// Prepares the object for its next request.
     func reset() {
         clearResults()
         continuation = nil
@@ -67,7 +67,7 @@ final class Execution {
         generation &+= 1
     }
 
-    /// Makes the object ready to be sent once more.
+    /// Prepares the object to be sent again.
     func prepareToRepeat() {
         clearResults()
         error = nil
@@ -75,7 +75,7 @@ final class Execution {
         expectNothing()
     }
 
-    /// Tells which statement is sent for it.
+    /// Records a statement that is sent for it.
     func sends(_ number: Int, _ meaning: StatementCatalog.Definition.Meaning) {
         guard statement < 0 || meaning.rawValue > self.meaning.rawValue else { return }
         statement = number
@@ -89,13 +89,12 @@ final class Execution {
         countBeforeCommit = nil
     }
 
-    /// One more statement is on its way.
     func expectResult() { sentCount += 1 }
 
-    /// The next statement is the COMMIT of what was sent so far.
+    /// Marks the next statement as the COMMIT of the statements sent so far.
     func expectCommit() { countBeforeCommit = sentCount }
 
-    /// Whether all that comes before its COMMIT was answered, and it was not.
+    /// True once all statements before its COMMIT are answered, and the COMMIT is not.
     var awaitsCommit: Bool { answeredCount == countBeforeCommit }
 
     func wait(with continuation: UnsafeContinuation<Outcome, Never>) {
@@ -120,7 +119,7 @@ final class Execution {
         }
     }
 
-    /// Resumes the task at once if it waits; whatever the server still answers is thrown away.
+    /// Resumes a waiting task immediately. Later replies of the server are discarded.
     func abandon() {
         guard continuation != nil else { return }
         resume(.failed(.cancelled))
@@ -166,7 +165,7 @@ final class Execution {
         return rows
     }
 
-    /// The command tag of the statement at `index`, for example `COMMIT`.
+    /// Returns true if the statement at `index` has this command tag, for example `COMMIT`.
     func hasCommandTag(_ tag: String, at index: Int) -> Bool {
         guard index < results.count, let result = results[index] else { return false }
         return result.hasCommandTag(tag)
@@ -174,12 +173,12 @@ final class Execution {
 }
 
 extension OpaquePointer {
-    /// Whether a result of libpq has this command tag.
+    /// Returns true if a result of libpq has this command tag.
     func hasCommandTag(_ tag: String) -> Bool { PQcmdStatus(self).map { String(cString: $0) == tag } ?? false }
 }
 
 extension Execution {
-    /// Reads the rows of the statement at `index`, and moves `index` to the next one.
+    /// Reads the rows of the statement at `index`, and increments `index`.
     func takeNextRows<S: Statement>(of type: S.Type, after index: inout Int) throws(PostgresError) -> [S.Row] {
         defer { index += 1 }
         return try takeRows(of: type, at: index)

@@ -1,8 +1,8 @@
 internal import Glibc
 
-/// The servers of a connection string, so that their names can be resolved before libpq, which would block, needs them.
+/// The servers of a connection string. Their names are resolved before libpq needs them, because libpq would block.
 ///
-/// Pure. Hosts that libpq takes from its environment or a service file are not seen, and resolved by libpq itself.
+/// Pure. It excludes hosts from libpq's environment or a service file. libpq resolves those itself.
 struct HostList {
     typealias Options = [(keyword: String, value: String)]
 
@@ -22,7 +22,7 @@ struct HostList {
         }
         let hosts = elements("host")
         let ports = elements("port")
-        // With addresses of its own, or a list that libpq will refuse, there is nothing to resolve.
+        // With `hostaddr`, or a list that libpq will reject, there is nothing to resolve.
         if options.contains(where: { $0.keyword == "hostaddr" }) || ports.count > 1 && ports.count != hosts.count {
             servers = []
         } else {
@@ -32,19 +32,19 @@ struct HostList {
         }
     }
 
-    /// The names to look up; empty when every server is an address or a socket.
+    /// The names to resolve; empty when every server is an address or a socket.
     var names: [String] {
         servers.map(\.host).filter { Self.kind(of: $0) == .name }
     }
 
-    /// How many servers there are to begin with; one when libpq finds them by itself.
+    /// Returns the number of servers, at first; 1 when libpq determines them itself.
     func serverCount(addresses: [String: [String]]) -> Int {
         servers.isEmpty ? 1 : resolve(addresses).count
     }
 
-    /// The options with an address for every server: one server for each address of a name, in order, turned so that
-    /// the server at `rotation` is tried first.
-    /// - Parameter isAlone: Whether no other server is tried.
+    /// Returns the options with one server for each address of a name, in order, rotated so that `rotation` is tried
+    /// first.
+    /// - Parameter isAlone: True to try no other server.
     /// - Returns: `nil` when no server is left.
     func options(addresses: [String: [String]], rotation: Int, isAlone: Bool = false) -> Options? {
         if servers.isEmpty { return options }
@@ -59,7 +59,7 @@ struct HostList {
         ]
     }
 
-    /// One server for each address of a name.
+    /// Returns one server for each address of a name.
     private func resolve(_ addresses: [String: [String]]) -> [(server: Server, address: String)] {
         var resolved: [(server: Server, address: String)] = []
         for server in servers {

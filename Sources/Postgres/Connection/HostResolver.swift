@@ -1,29 +1,28 @@
 internal import EventLoop
 internal import Glibc
 
-/// Looks host names up, each on a thread of its own, because the system's resolver blocks.
+/// Resolves host names, each on its own thread, because the system's resolver blocks.
 ///
-/// Lives on its loop. A name is asked for once at a time, however many want to know it. One that is not answered keeps nobody
-/// from the servers of others: who stops a server often takes its name away, and where name servers are silent that is
-/// noticed after many seconds.
+/// Lives on its loop. Concurrent requests for a name share one look-up. A name without a reply does not delay the
+/// servers of other names. A stopped server often loses its name, and silent name servers fail only after many seconds.
 final class HostResolver {
     typealias LookUp = @Sendable (String) -> Result<[String], ConnectionFailure>
 
-    /// What came of looking names up.
+    /// The result of resolving several names.
     struct Resolved: Sendable {
         var addresses: [String: [String]] = [:]
-        /// Why a name has none.
+        /// The reason why a name has no address.
         var failure: ConnectionFailure?
     }
 
-    /// How long a name is waited for when there are other servers, or it was known before.
+    /// The time limit for a name when there are other servers, or an earlier result.
     static let patience = Duration.milliseconds(500)
 
     private let loop: EventLoop
     private let lookUp: LookUp
-    /// Names whose look-up has not ended.
+    /// Names whose look-up is in progress.
     private var underWay: Set<String> = []
-    /// What names were when they were last answered for.
+    /// The last result of each name.
     private var known: [String: [String]] = [:]
     private var askers: [Asker] = []
 
@@ -32,7 +31,7 @@ final class HostResolver {
         self.lookUp = lookUp
     }
 
-    /// Who waits for names.
+    /// A caller that waits for names.
     private final class Asker {
         var missing: Set<String>
         var resolved = Resolved()
@@ -47,13 +46,14 @@ final class HostResolver {
             self.completion = completion
         }
 
-        /// Whether there is nothing to wait for.
+        /// True if nothing more is waited for.
         var isDone: Bool { missing.isEmpty || !isPatient && (hasOthers || !resolved.addresses.isEmpty) }
     }
 
-    /// Calls `completion` with the addresses of the names that have any: when all are answered for, or after
-    /// ``patience`` as soon as there is a server to connect to.
-    /// - Parameter hasOthers: Whether there are servers that need no name.
+    /// Calls `completion` with the addresses of the names that have any.
+    ///
+    /// It is called when all look-ups have ended, or after ``patience`` once there is a server to connect to.
+    /// - Parameter hasOthers: True if there are servers that need no name.
     func resolve(_ names: [String], hasOthers: Bool = false, completion: @escaping (Resolved) -> Void) {
         let asker = Asker(names, hasOthers: hasOthers, completion: completion)
         askers.append(asker)
@@ -73,7 +73,7 @@ final class HostResolver {
         underWay.remove(name)
         switch result {
         case .success(let addresses): known[name] = addresses
-        // Nobody who knows was reached.
+        // No name server was reached: the last result stays.
         case .failure(.resolver(EAI_AGAIN)): break
         case .failure: known[name] = nil
         }
@@ -136,7 +136,7 @@ final class HostResolver {
         }
     }
 
-    /// The addresses of `name` in the order the system prefers, at least one. Blocks.
+    /// Returns at least one address of `name`, in the system's order of preference. Blocks.
     @Sendable private static func addresses(of name: String) -> Result<[String], ConnectionFailure> {
         var hints = addrinfo()
         hints.ai_socktype = CInt(SOCK_STREAM.rawValue)

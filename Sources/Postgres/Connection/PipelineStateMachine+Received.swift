@@ -1,4 +1,4 @@
-/// What each answer means for the request that it belongs to, for its batch, and for what is prepared.
+/// The effects of each reply on its request, its batch and the prepared statements.
 extension PipelineStateMachine {
     mutating func received(_ answer: Answer) -> Action {
         switch (answer, expected.first) {
@@ -77,11 +77,11 @@ extension PipelineStateMachine {
             return action
         case .housekeeping:
             _ = expected.popFirst()
-            // The next one will take what is prepared now with it.
+            // The next attempt also deallocates the statements prepared until then.
             forgetAll()
             return .none
         case .setting, .blockBegin:
-            // What follows is passed over, and sent again.
+            // The server skips the following statements, and they are sent again.
             _ = expected.popFirst()
             return .none
         case .blockCommit:
@@ -90,7 +90,7 @@ extension PipelineStateMachine {
             decide(.failed)
             return .fail(last.request, statement: nil)
         case .sync:
-            // The commit failed: for one request that is its own error; several only read and can be repeated.
+            // The commit failed. A single request gets the error; several only read and can be repeated.
             if batch.count == 1 {
                 let request = batch[0].request
                 batch[0].verdict = .failed
@@ -121,7 +121,7 @@ extension PipelineStateMachine {
                 decide(.failed)
                 return .fail(request, statement: statement)
             }
-            // What it says about preparations counts; the request hears its error when it is alone.
+            // Only its effect on preparations counts. The request gets its error when it is sent alone.
             _ = judge(failure, of: statement, sent, request)
             return .none
         case .sync, .housekeeping, .setting, .blockBegin, .blockSync, .blockCommit: return .violation
@@ -136,16 +136,16 @@ extension PipelineStateMachine {
         group = .none
     }
 
-    /// Whose error it is; `.none` when the request has only to be sent again.
+    /// Returns the action for a failed statement; `.none` when the request only has to be sent again.
     private mutating func judge(_ failure: Failure, of statement: Int, _ sent: Sent, _ request: Request) -> Action {
         switch failure {
         case .unknownStatement where refused[statement] == sent.serial && sent.serial > 0:
             return .failLikePreparation(request, statement: statement)
         case .stalePlan where sent.isFresh:
-            // What was prepared in the same batch cannot be stale: the server does not support the statement.
+            // A preparation of the same batch cannot be stale: the server does not support the statement.
             return .fail(request, statement: statement)
         case .unknownStatement, .stalePlan:
-            // What the server had confirmed is gone or of no more use, and with it probably everything else.
+            // A confirmed preparation is gone or unusable. The others probably are, too.
             if case .ready(sent.serial) = preparations[statement] { forgetAll() }
             return .none
         case .ordinary, .lock, .duplicateStatement:
@@ -153,7 +153,7 @@ extension PipelineStateMachine {
         }
     }
 
-    /// Sets the verdict of the request that is being answered, or of the one that begins next.
+    /// Sets the verdict of the current request, or of the next one.
     private mutating func decide(_ verdict: Verdict, beforeFirst: Bool = false) {
         if beforeFirst {
             nextRequestVerdict = verdict

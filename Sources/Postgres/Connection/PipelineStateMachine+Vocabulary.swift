@@ -1,61 +1,61 @@
-/// What the machine is told, and what it says.
+/// Inputs and outputs of the state machine.
 extension PipelineStateMachine {
-    /// An answer of the server.
+    /// A reply of the server.
     enum Answer {
         case success
         case failure(Failure)
         case aborted, sync
     }
 
-    /// What an error says about prepared statements.
+    /// An error, classified by its effect on prepared statements and groups.
     enum Failure {
-        /// Nothing.
+        /// No effect.
         case ordinary
-        /// Nothing; a lock could not be had in time (55P03, 40P01, 40001).
+        /// No effect on preparations; a lock was not available in time (55P03, 40P01, 40001).
         case lock
         /// The server has no statement of that name (26000).
         case unknownStatement
-        /// The statement was prepared before the schema changed, and its result would be another (0A000).
+        /// The schema changed after the preparation, and the result would have other columns (0A000).
         case stalePlan
-        /// Somebody else has prepared a statement of that name (42P05).
+        /// Another client of the session has prepared a statement of that name (42P05).
         case duplicateStatement
     }
 
-    /// What the connection does with an answer.
+    /// The connection's next step after a reply.
     enum Action {
         /// Nothing to do.
         case none
-        /// A preparation succeeded.
         case prepared(statement: Int)
         /// The result belongs to this request.
         case keep(Request)
-        /// The error belongs to this request, and to this statement of the catalogue unless the sync itself failed.
+        /// The error belongs to this request. `statement` is its number in the catalogue; nil if the sync itself
+        /// failed.
         case fail(Request, statement: Int?)
-        /// The error of a preparation belongs to this request, and to those sent for the same preparation.
+        /// A preparation failed. The error belongs to this request and to others sent for the same preparation.
         case failPreparation(Request, statement: Int)
-        /// The request was sent for a preparation that had failed: its error is this request's too.
+        /// The request was sent for a preparation that had failed, and gets the same error.
         case failLikePreparation(Request, statement: Int)
-        /// A batch has ended: ask ``nextVerdict()`` until it is `nil`.
+        /// A batch has ended. Call ``nextVerdict()`` until it returns `nil`.
         case settle
-        /// The server answered what was not asked: the connection is of no use any more.
+        /// The server sent an unexpected reply. The connection is unusable.
         case violation
     }
 
-    /// How a request ended.
+    /// The outcome of a request.
     enum Verdict {
         /// Every statement succeeded, and the batch is committed.
         case succeeded
-        /// A statement of the request failed, and the error was told before.
+        /// A statement of the request failed. An earlier action carried the error.
         case failed
-        /// Nothing of it took effect because a neighbour failed, or because it was never complete: send it again, alone.
+        /// Nothing took effect, because a neighbour failed or the request was incomplete. Send it again, alone.
         case again
-        /// The connection ended while it was under way.
+        /// The connection ended during the request.
         case lost
     }
 }
 
 extension PipelineStateMachine.Failure {
-    /// What a code means for the pipeline.
+    /// Classifies a code.
     init(_ state: SQLState) {
         switch state {
         case .invalidStatementName: self = .unknownStatement

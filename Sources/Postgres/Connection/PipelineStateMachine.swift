@@ -1,51 +1,51 @@
-/// What one connection's server still has to answer, and to whom each answer belongs.
+/// Tracks the pending replies of one connection's server, and assigns each to its request.
 ///
-/// A *request* is one or more statements that succeed or fail together. A *batch* is what lies between two syncs: one
-/// request, or several that only read. The server runs a batch as one transaction and, after an error, passes over
-/// everything up to the next sync. Hence a request's fate is known when its batch's sync is answered.
+/// A *request* is one or more statements that succeed or fail together. A *batch* is the content between two syncs: one
+/// request, or several that only read. The server runs a batch as one transaction. After an error it skips everything
+/// up to the next sync. So a request's outcome is final with the reply to its batch's sync.
 ///
-/// A *group* is a batch of several requests that write, with BEGIN and COMMIT around them. When anything in it fails,
-/// nothing of it took effect: every request is to be sent again alone, so that no answer depends on a neighbour. Only who
-/// has met a lock is told so: that is nobody's answer, and alone he would wait for it.
+/// A *group* is a batch of several requests that write, between BEGIN and COMMIT. If anything in it fails, nothing
+/// takes effect. Every request is then sent again alone, so no result depends on a neighbour. Only a request that met a
+/// lock fails immediately, so that it moves to a dedicated connection. Alone it would wait for the lock again.
 ///
-/// A *block* is one request with BEGIN before it and COMMIT behind a sync of its own: for a server to which a batch is no
-/// transaction. After an error the server passes over everything up to the first sync, and the COMMIT behind it rolls back;
-/// so others may be sent behind a block at once, whatever becomes of it. Its fate is known at the second sync.
+/// A *block* is one request after BEGIN, with its COMMIT behind a sync of its own. It is for servers that do not run a
+/// batch as a transaction. After an error the server skips everything up to the first sync, and the COMMIT behind it
+/// rolls back. So other requests may follow a block immediately. Its outcome is final at the second sync.
 ///
-/// It also knows which statements the server has prepared. Each preparation has a serial number, and each execution
-/// remembers the one it was sent for: a late error about an earlier preparation says nothing about a later one.
+/// It also tracks the statements that the server has prepared. Each preparation has a serial number, and each execution
+/// stores the number it was sent for. A late error of an earlier preparation does not affect a later one.
 ///
-/// Pure: it knows neither libpq nor time.
+/// Pure: no libpq, no time.
 struct PipelineStateMachine<Request> {
     enum Expected {
         case preparation(statement: Int, serial: Int)
         case statement(Int, Sent, of: Request)
-        /// A statement of the connection's own, whose answer does not matter.
+        /// A command of the connection itself, whose reply is ignored.
         case housekeeping
-        /// One that leaves everything that is prepared as it is.
+        /// A command of the connection itself that keeps all preparations.
         case setting
         case begin, commit
         case blockBegin, blockSync, blockCommit
         case sync
     }
 
-    /// What has come of the group that is being answered.
+    /// The state of the group that is being answered.
     enum Group {
         case none, open, failed, committed
     }
 
     struct Sent {
-        /// The preparation that the execution was sent for; 0 when it could not be sent.
+        /// The preparation that the execution was sent for; 0 if it could not be sent.
         var serial: Int
-        /// Whether that preparation went out in the same batch.
+        /// True if that preparation was sent in the same batch.
         var isFresh: Bool
-        /// Whether it is the first of its request.
+        /// True for the first statement of its request.
         var isFirst: Bool
     }
 
     enum Preparation {
         case absent
-        /// On its way.
+        /// Sent, not yet answered.
         case preparing(serial: Int)
         case ready(serial: Int)
 
@@ -61,40 +61,40 @@ struct PipelineStateMachine<Request> {
     /// The requests of the batch that is being answered, in order.
     var batch: [(request: Request, verdict: Verdict)] = []
     private var settled = 0
-    /// What became of a request whose first preparation failed.
+    /// The verdict of a request whose first preparation failed.
     var nextRequestVerdict: Verdict?
     var unansweredSyncs = 0
     var unansweredCommits = 0
     var group = Group.none
 
-    /// By the number of the statement in the client's catalogue.
+    /// Indexed by the statement's number in the client's catalogue.
     var preparations: [Preparation] = []
-    /// By the number of the statement: its last preparation that the server refused.
+    /// The last preparation that the server rejected, indexed by the statement's number.
     var refused: [Int] = []
     private var lastSerial = 0
     /// The first preparation of the batch that is being sent.
     private var firstFreshSerial = 1
 
-    /// How often every preparation was forgotten; part of the names of those that follow, so that none is used twice.
+    /// Counts how often all preparations were discarded. Names of later preparations contain it, so none is used twice.
     var epoch = 0
-    /// Whether the server may have prepared statements that nobody uses any more: deallocate all before the next
-    /// preparation, or close the connection.
+    /// True if the server may hold unused prepared statements.
+    ///
+    /// Deallocate all before the next preparation, or close the connection.
     var owesCleanUp = false
-    /// Whether a group has failed: the server refuses everything until it is rolled back.
+    /// True after a group failed. The server rejects everything until the rollback.
     var owesRollBack = false
 
-    /// Whether the server has nothing to answer.
+    /// True if no reply is pending.
     var isIdle: Bool { expected.isEmpty }
 
-    /// Whether the next answer is that of a group's COMMIT. A success without that tag is a failure.
+    /// True if the next reply is for a group's COMMIT. A success without that tag is a failure.
     var expectsCommit: Bool { if case .commit = expected.first { true } else { false } }
 
-    /// Whether an error makes the server pass over everything up to the next sync.
+    /// True from an error until the next sync: the server skips everything between.
     var isAborted = false
 
     // MARK: Sent
 
-    /// Whether a preparation has to be sent ahead of the statement.
     mutating func needsPreparation(_ statement: Int) -> Bool {
         while preparations.count <= statement {
             preparations.append(.absent)
@@ -116,29 +116,29 @@ struct PipelineStateMachine<Request> {
         expected.append(.statement(statement, sent, of: request))
     }
 
-    /// Everything that was prepared before is deallocated by it.
+    /// Records a command that deallocates all earlier preparations.
     mutating func sentCleanUp() {
         owesCleanUp = false
         expected.append(.housekeeping)
     }
 
-    /// A block begins: the request follows.
+    /// Records the start of a block. The request follows.
     mutating func sentBlockBegin() { expected.append(.blockBegin) }
 
-    /// The sync and the COMMIT behind it, to be sent together with another sync.
+    /// Records a block's sync and its COMMIT. They are sent together with another sync.
     mutating func sentBlockEnd() {
         expected.append(.blockSync)
         expected.append(.blockCommit)
         unansweredSyncs += 1
     }
 
-    /// A setting for the transaction that was begun.
+    /// Records a setting for the current transaction.
     mutating func sentSetting() { expected.append(.setting) }
 
-    /// A group begins: nothing is to be sent behind it until its end is answered.
+    /// Records the start of a group. Nothing may follow the group until its end is answered.
     mutating func sentBegin() { expected.append(.begin) }
 
-    /// To be sent together with the sync behind it.
+    /// Records a COMMIT. It is sent together with the sync behind it.
     mutating func sentCommit() {
         expected.append(.commit)
         unansweredCommits += 1
@@ -157,7 +157,7 @@ struct PipelineStateMachine<Request> {
 
     // MARK: End
 
-    /// The next request of the batch that has ended; `nil` after the last.
+    /// Returns the next request of the ended batch; `nil` after the last.
     mutating func nextVerdict() -> (request: Request, verdict: Verdict)? {
         if settled < batch.count {
             settled += 1
@@ -168,14 +168,14 @@ struct PipelineStateMachine<Request> {
         return nil
     }
 
-    /// The connection has ended: the verdict for every request that had none, in order.
+    /// Ends the connection. Returns the verdicts of all requests that had none, in order.
     ///
-    /// What follows the last sync or COMMIT was never complete, so the server cannot have committed it.
+    /// Statements after the last sync or COMMIT were incomplete, so the server cannot have committed them.
     mutating func end() -> [(request: Request, verdict: Verdict)] {
         var verdicts: [(request: Request, verdict: Verdict)] = []
         var isComplete: Bool { unansweredSyncs + unansweredCommits > 0 }
         for (request, verdict) in batch[settled...] {
-            // A COMMIT that was answered counts, also when nothing was sent behind it.
+            // An answered COMMIT counts, even without a sync behind it.
             let unknown: Verdict = isComplete || group == .committed ? .lost : .again
             verdicts.append((request, verdict == .failed ? .failed : unknown))
         }

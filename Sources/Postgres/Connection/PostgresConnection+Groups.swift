@@ -1,11 +1,12 @@
-/// Transactions around requests: a group of several, which begins with the first that is sent and ends with the turn of the
-/// loop in which the last one was; and on a cluster a block around each that writes more than once.
+/// Transactions around requests.
+///
+/// A group of several requests begins with the first one sent. It ends with the loop iteration in which the last one
+/// was sent. On a cluster, a block encloses each request that writes more than once.
 extension PostgresConnection {
-    /// The next `count` requests are members of a group. The pool sees to it that no others come before its end is
-    /// answered.
+    /// Makes the next `count` requests members of a group. The pool admits no others until its end is answered.
     func expectGroup(_ count: Int) { expectedMembers = count }
 
-    /// Begins the next member, and the group with the first.
+    /// Begins the next member. The first one begins the group.
     func beginMember() {
         if openBatch != .group {
             sync()
@@ -18,7 +19,7 @@ extension PostgresConnection {
     }
 
     /// Ends the group, if one was begun and all of its members were sent.
-    /// - Returns: Whether the turn's end may be sent: members whose tasks have not had their turn yet ask for another one.
+    /// - Returns: False if members are still to be sent. Their tasks schedule another flush.
     func endGroup() -> Bool {
         guard openBatch == .group else { return true }
         if expectedMembers > 0 && !isBroken { return false }
@@ -27,7 +28,7 @@ extension PostgresConnection {
         return true
     }
 
-    /// Begins a transaction for the request that follows.
+    /// Begins a transaction for the next request.
     func beginBlock() {
         openBatch = .block
         sendSimple("BEGIN ISOLATION LEVEL READ COMMITTED")

@@ -1,7 +1,7 @@
 internal import CLibPQ
 internal import EventLoop
 
-/// What is answered, and who is told.
+/// Receives results and resumes requests.
 extension PostgresConnection {
     func read() {
         guard let connection = handle?.pointer else { return }
@@ -12,14 +12,14 @@ extension PostgresConnection {
                 client.connectionReceived(self)
             }
             let isAlive = PQconsumeInput(connection) == 1
-            // What came before the end, above all the server's last error, still counts.
+            // Results from before the end still count, above all the server's last error.
             receive()
             if !isAlive { return end(.lost) }
         } while handle != nil && saltern_has_pending_tls_input(connection) != 0
     }
 
     func receive() {
-        // A result that is nil separates the results of two statements; several in a row mean that there is no more.
+        // A nil result separates the results of two statements. Several in a row mean that there are no more.
         var separators = 0
         while let connection = handle?.pointer, PQisBusy(connection) == 0, !pipeline.isIdle, separators < 4 {
             if let result = PQgetResult(connection) {
@@ -44,7 +44,7 @@ extension PostgresConnection {
         case PGRES_PIPELINE_SYNC: answer = .sync
         case PGRES_PIPELINE_ABORTED: answer = .aborted
         case PGRES_FATAL_ERROR:
-            // Without a code it is libpq's own report that the connection is gone.
+            // Without a code it is libpq's own report of a lost connection.
             guard let report = ServerError(result: result) else { return end(.lost) }
             error = report
             answer = .failure(.init(report.state))
@@ -68,7 +68,7 @@ extension PostgresConnection {
         case .settle: settle()
         case .violation: return end(.lost)
         }
-        // A node says the same of its connections to other nodes, which end nothing here.
+        // A cluster node reports the same codes for its connections to other nodes, which end nothing here.
         if let error, error.state.endsSession, !isDistributed || error.state.errorClass != "08" {
             isRetiring = true
             client.connectionIsRetiring(self)
@@ -92,7 +92,7 @@ extension PostgresConnection {
             isRetiring = true
             client.connectionIsRetiring(self)
         }
-        // Nobody may come for a while.
+        // The next request may be far away.
         if pipeline.owesRollBack && isOpen {
             settleDebts()
             loop.notifyAtIterationEnd(self)
@@ -103,8 +103,8 @@ extension PostgresConnection {
         if execution.isCommit { commitsUnderWay -= 1 }
         if execution.isAbandoned { return client.abandonedRequestEnded(execution) }
         switch verdict {
-        // A standby was not awaited, or another server is used meanwhile: the change is there, but whoever goes on may not have
-        // it.
+        // The change is committed, but the server that continues may lack it: no standby confirmed, or another server
+        // is used now.
         case .succeeded where execution.commits && (isInDoubt || isOutdated): execution.resume(.failed(.commitInDoubt))
         case .succeeded: execution.resume(.succeeded)
         case .failed: execution.resume(.failed(execution.error ?? .connectionLost))

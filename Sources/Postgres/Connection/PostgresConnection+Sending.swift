@@ -1,10 +1,10 @@
 internal import CLibPQ
 internal import EventLoop
 
-/// What is sent: statements of requests, what belongs before and behind them, and syncs.
+/// Sends requests' statements, the commands around them, and syncs.
 extension PostgresConnection {
-    /// Starts a request: the statements that are sent until the next call belong together.
-    /// - Parameter isTransaction: Whether it has several statements that write, and no transaction of its own.
+    /// Starts a request. Statements sent until the next call belong to it.
+    /// - Parameter isTransaction: True if it has several statements that write, and no transaction of its own.
     func beginRequest(isReadOnly: Bool, isTransaction: Bool = false) {
         if pipeline.isIdle { lastReceived = loop.now }
         if expectedMembers > 0 {
@@ -19,22 +19,24 @@ extension PostgresConnection {
         loop.notifyAtIterationEnd(self)
     }
 
-    /// Bounds waits for locks in the transaction that was begun on every node that takes part in it: a session's setting
-    /// stays on the node that it is connected to.
+    /// Limits waits for locks in the current transaction on all of its nodes. A session's setting applies to its own
+    /// node only.
     func setLockTimeout(_ timeout: Duration) {
         guard isDistributed else { return }
         sendSimple("SET LOCAL lock_timeout = \(timeout.setting)")
         pipeline.sentSetting()
     }
 
-    /// Nothing but a commit is waited for from now on.
+    /// Records that only a commit is pending.
     func awaitCommit(_ execution: Execution) {
         execution.isCommit = true
         commitsUnderWay += 1
     }
 
-    /// Ends the transaction that was begun for this request. What comes before the COMMIT is answered before it is carried
-    /// out, so that a commit that does not end can be told from a wait for a lock.
+    /// Ends the transaction of this request.
+    ///
+    /// The server answers the earlier statements before it executes the COMMIT. This distinguishes a hanging commit
+    /// from a wait for a lock.
     func sendCommit(of execution: Execution) {
         guard let connection = handle?.pointer else { return execution.resume(.again) }
         if PQsendFlushRequest(connection) != 1 { isBroken = true }
@@ -42,7 +44,7 @@ extension PostgresConnection {
         send(Commit(), for: execution)
     }
 
-    /// Sends one statement of the request that was begun.
+    /// Sends one statement of the current request.
     func send<S: Statement>(_ statement: S, for execution: Execution) {
         let number = client.catalog.number(of: S.self)
         client.parameters.removeAll()
@@ -51,7 +53,7 @@ extension PostgresConnection {
     }
 
     private func sendBound(_ number: Int, for execution: Execution) {
-        // Nobody else would ever tell: the connection ended before the task that had it went on.
+        // The connection ended before the task resumed, so no reply will come.
         guard let connection = handle?.pointer else { return execution.resume(.again) }
         let definition = client.catalog.definitions[number]
         let name = definition.preparedName(epoch: pipeline.epoch)
@@ -66,13 +68,13 @@ extension PostgresConnection {
             return PQsendQueryPrepared(connection, name, count, values, lengths, formats, 1) == 1
         }
         execution.expectResult()
-        // Told even when it was not sent: the connection ends with this turn, and the request learns of it then.
+        // Recorded even when sending failed: the connection ends with this loop iteration, and the request fails then.
         pipeline.sentStatement(number, of: execution, isFirst: sendsFirstStatement)
         sendsFirstStatement = false
         if !isSent { isBroken = true }
     }
 
-    /// Sends what has to come before anything else.
+    /// Sends the commands that must precede everything else.
     func settleDebts() {
         if pipeline.owesRollBack {
             sync()
@@ -81,8 +83,8 @@ extension PostgresConnection {
             openBatch = .single
             sync()
         }
-        // What the server may still have prepared under names that are not used any more. In somebody's transaction it
-        // might fail; a lease is not used again instead, and neither is what has no session of its own.
+        // Deallocates statements under unused names. In a transaction on a lease this could fail, so a lease is not
+        // reused instead. A session from a pooler is not reused either.
         if pipeline.owesCleanUp, lane != .leases, client.keepsSessions {
             sync()
             sendSimple("DEALLOCATE ALL")
@@ -92,7 +94,7 @@ extension PostgresConnection {
         }
     }
 
-    /// Sends a command of the connection's own.
+    /// Sends a command of the connection itself.
     func sendSimple(_ command: String) {
         guard let connection = handle?.pointer else { return }
         if PQsendQueryParams(connection, command, 0, nil, nil, nil, nil, 1) != 1 { isBroken = true }
@@ -118,7 +120,7 @@ extension PostgresConnection {
         sync()
         if isBroken { return end(.lost) }
         flush()
-        // In an aborted pipeline libpq answers by itself, without the socket becoming readable.
+        // In an aborted pipeline libpq generates replies itself, without the socket becoming readable.
         if pipeline.isAborted { receive() }
     }
 

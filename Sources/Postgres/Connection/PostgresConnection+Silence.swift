@@ -1,8 +1,8 @@
 internal import EventLoop
 
-/// Servers that say nothing: how long they are waited for.
+/// Time limits for silent servers.
 extension PostgresConnection {
-    /// Whether the server has owed an answer for long enough to ask who is the primary.
+    /// Returns true if a reply has been pending for long enough to probe for another primary.
     func isSilent(_ now: ContinuousClock.Instant) -> Bool {
         if phase == .closed || phase == .open && pipeline.isIdle { return false }
         return now >= lastReceived + patience
@@ -10,27 +10,27 @@ extension PostgresConnection {
 
     private var patience: Duration {
         let patience = client.configuration.takeoverPatience
-        // A server that still answers does so soon; those of its connections that did not have had the whole time.
+        // A server that still runs replies soon. Its silent connections have had the whole time.
         if isSuperseded { return patience / 4 }
         return probeTarget?.isShort(among: opening?.serverCount ?? 0) == true ? patience / 4 : patience
     }
 
-    /// Whoever looks for a server that answers does not wait long for one that does not, or begins to and stops.
+    /// Returns true for a probe whose server does not reply, or stops replying. Probes have the short limit.
     private func isSilentProbe(_ now: ContinuousClock.Instant) -> Bool { lane == .probe && isSilent(now) }
 
-    /// Whether it leads, or may lead, to another server. With one server only, an opening that takes long is slow.
+    /// Returns true if it leads, or may lead, to another server. With only one server, a long opening is merely slow.
     func isElsewhere(than found: ServerEnd) -> Bool {
         if let serverEnd { serverEnd.serverStartedAt != found.serverStartedAt } else { opening?.hasChoice ?? false }
     }
 
-    /// Whether it was begun at another server than those that are begun now.
+    /// True if it was started at another server than new connections.
     private var goesElsewhere: Bool {
         let distance = rotation - client.epoch.preferredServer
         let count = opening?.serverCount ?? 0
         return count == 0 ? distance != 0 : !distance.isMultiple(of: count)
     }
 
-    /// Another server is the primary now. What is under way may still be answered, but is not waited for.
+    /// Retires the connection, because another server is the primary now. Pending requests may still be answered.
     func supersede(now: ContinuousClock.Instant) {
         switch phase {
         case .opening, .settingUp:
@@ -38,7 +38,8 @@ extension PostgresConnection {
                 failure = failure ?? .timedOut
                 end(.lost)
             } else if goesElsewhere {
-                // Begun a moment too early: it would have to be silent first, and nothing is lost with it.
+                // It was started just before the takeover. Closing it loses nothing, and avoids the wait for its
+                // silence.
                 end(.closed)
             }
         case .open:
@@ -50,7 +51,7 @@ extension PostgresConnection {
         }
     }
 
-    /// Gives the connection up when it takes too long to open or the server is silent for too long.
+    /// Ends the connection when opening takes too long or the server is silent for too long.
     func checkDeadlines(now: ContinuousClock.Instant) {
         switch phase {
         case .opening, .settingUp:

@@ -1,9 +1,9 @@
 internal import CLibPQ
 internal import EventLoop
 
-/// One connection in pipeline mode: opens, sends what it is given, and hands each answer to the request it belongs to.
+/// One connection in pipeline mode. It opens, sends statements, and passes each reply to its request.
 ///
-/// Lives on its loop. What is sent during a turn of the loop is written at the turn's end.
+/// Lives on its loop. Data sent during a loop iteration is written at its end.
 final class PostgresConnection: IterationObserver {
     enum Phase {
         case opening, settingUp, open, closed
@@ -11,11 +11,11 @@ final class PostgresConnection: IterationObserver {
 
     let id: ConnectionID
     let lane: PoolStateMachine<Execution>.Lane
-    /// Which of several servers was tried first.
+    /// The index of the server that was tried first.
     let rotation: Int
-    /// Of who looks whether another server has taken over: where he looks.
+    /// The host that this connection probes for a takeover; nil for ordinary connections.
     let probeTarget: ProbeTarget?
-    // The client closes its connections before it goes.
+    // The client closes its connections before it is released.
     unowned let client: PostgresClient
     let loop: EventLoop
     var opening: ConnectionOpening?
@@ -23,31 +23,31 @@ final class PostgresConnection: IterationObserver {
     private(set) var watch: DescriptorWatch?
     var phase = Phase.opening
     var pipeline = PipelineStateMachine<Execution>()
-    /// Why a statement's last preparation failed: the answer for those that were sent before it was known.
+    /// The error of a statement's last preparation, also for executions that were sent before it arrived.
     var preparationErrors: [Int: PostgresError] = [:]
     let openingDeadline: ContinuousClock.Instant
-    /// The server's end, once it is known.
+    /// The server's end, once it is received.
     private(set) var serverEnd: ServerEnd?
-    /// The one in which it was found to be good; before that none is later.
+    /// The generation in which it was found usable; until then, later than all others.
     var epoch = Int.max
-    /// Whether another server has taken over from this one.
+    /// True if another server has taken over from this one.
     var isSuperseded = false
-    /// Whether the server is one node of a cluster, to which a batch is no transaction.
+    /// True if the server is a cluster node, which does not run a batch as a transaction.
     var isDistributed: Bool { serverEnd?.isDistributed ?? false }
-    /// Why it is of no use, when it is not the connection itself that says so.
+    /// The reason of a failure that the connection itself does not report.
     var failure: ConnectionFailure?
-    /// Whether the client was told that a commit is silent.
+    /// True if the client was notified of a silent commit.
     var isStalled = false
-    /// Requests under way that end a transaction on a lease.
+    /// The number of pending requests that end a transaction on a lease.
     var commitsUnderWay = 0
     var lastReceived: ContinuousClock.Instant
 
-    /// What was sent since the last sync.
+    /// The kind of batch sent since the last sync.
     enum OpenBatch {
         case none, readOnly, single, block, group
     }
     var openBatch = OpenBatch.none
-    /// Requests that have yet to be sent as members of a group.
+    /// The number of group members still to be sent.
     var expectedMembers = 0
     var sendsFirstStatement = false
     var isIterationEndRequested = false
@@ -67,23 +67,23 @@ final class PostgresConnection: IterationObserver {
         openingDeadline = loop.now + client.configuration.connectTimeout
     }
 
-    /// Whether requests can be sent.
+    /// True if requests can be sent.
     var isOpen: Bool { phase == .open && !isBroken }
 
-    /// Whether the server has said that its session is of no use to further requests.
+    /// True if the server has reported that its session takes no further requests.
     var isRetiring = false
 
-    /// Whether a statement was sent that left the connection with more memory than others need: libpq's buffer for what it
-    /// sends only grows.
+    /// True after a statement that left the connection with more memory than others need. libpq's send buffer only
+    /// grows.
     var isOutgrown = false
 
-    /// From so many bytes on a statement is worth a connection of its own.
+    /// Minimum size, in bytes, of a statement that is worth its own connection.
     static let lastingByteLimit = 1_048_576
 
-    /// Whether the session is as it was after it was set up.
+    /// True if the session is unchanged since its set-up.
     var isReusable: Bool { isOpen && !isRetiring && !isOutgrown && !pipeline.owesCleanUp }
 
-    /// Whether no request is under way.
+    /// True if no request is in progress.
     var isIdle: Bool { pipeline.isIdle }
 
     // MARK: Opening
@@ -138,15 +138,15 @@ final class PostgresConnection: IterationObserver {
 
     // MARK: End
 
-    /// Why a connection ended.
+    /// The reason why a connection ended.
     enum EndReason {
         case lost, silent, closed
     }
     private(set) var endReason = EndReason.lost
-    /// Whether the server has warned while it committed.
+    /// True if the server sent a warning during a commit.
     var isInDoubt = false
 
-    /// Closes the connection and tells everybody who waited for it.
+    /// Closes the connection and notifies all waiting requests.
     func end(_ reason: EndReason) {
         guard phase != .closed else { return }
         let wasOpening = phase == .opening || phase == .settingUp

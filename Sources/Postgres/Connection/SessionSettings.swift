@@ -1,9 +1,9 @@
-/// The settings that change how PostgreSQL reads and writes text, or what a statement means.
+/// The settings that change how PostgreSQL reads and writes text, or the meaning of statements.
 ///
-/// A role, a database, a server and the environment of libpq can each have another default. A session that this program opens
-/// sets all of them. A name that the server does not know is left out.
+/// Their defaults depend on role, database, server and libpq's environment, so this program's sessions set all of them.
+/// Names that the server does not have are left out.
 enum SessionSettings {
-    /// A query with one row that sets all of them, for the transaction when `isLocal`, otherwise for the session.
+    /// Returns a query with one row that sets all of them: for the transaction if `isLocal`, otherwise for the session.
     static func query(isLocal: Bool) -> SQLFragment {
         let scope: SQLFragment = isLocal ? "true" : "false"
         return """
@@ -19,8 +19,9 @@ enum SessionSettings {
 }
 
 extension PostgresConfiguration {
-    /// SQL that gives a session of PostgreSQL's own programs the settings of this program's sessions, and prints nothing. What
-    /// such a session commits is on the disk when it says so.
+    /// SQL that gives sessions of PostgreSQL's own programs the settings of this program's sessions. It prints nothing.
+    ///
+    /// A commit of such a session is on disk when it returns.
     public static var sessionScript: String {
         """
         DO $$ BEGIN

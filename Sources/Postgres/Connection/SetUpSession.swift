@@ -1,23 +1,18 @@
-/// The first statement of every session: its limits, its search path, and whatever changes text or the meaning of statements
-/// (``SessionSettings``). Answers who serves it.
+/// The first statement of every session. It returns the server's end.
 ///
-/// Bitmap scans are off: a page of a listing walks an index in order and stops, and where the planner knows too little it
-/// would rather read and sort everything of its owner.
+/// It sets limits, the search path, and all settings that change text or the meaning of statements
+/// (``SessionSettings``). It is one round trip of ordinary SQL, because poolers reject or ignore start-up options.
 ///
-/// Sequential scans are off where the configuration says so (``PostgresConfiguration/allowsSequentialScans``).
-///
-/// Nothing is compiled. Where nested loops are forbidden, as for a rotation's commit, one that cannot be avoided makes a plan
-/// count as the dearest there is, and LLVM took one to two seconds of a core for a statement about a few rows.
-///
-/// Warnings are asked for, whatever the role's default is: one of them puts a commit in doubt (``ServerWarnings``).
-///
-/// Limits that a transaction sets for itself hold on all nodes of a cluster that take part in it. Elsewhere that setting is a
-/// name without meaning.
-///
-/// Each execution has a plan of its own on a cluster: a node of Citus 13.2 that has the rows keeps another 30 kB each time
-/// that a plan is used again (github.com/citusdata/citus/pull/8824), and planning anew costs no more there.
-///
-/// One round trip of ordinary SQL, because poolers between client and server refuse or ignore start-up options.
+/// - Bitmap scans are off. A page of a listing walks an index in order and stops. With poor statistics the planner
+///   would read and sort all rows of the owner.
+/// - Sequential scans are off unless the configuration allows them (``PostgresConfiguration/allowsSequentialScans``).
+/// - JIT is off. Where nested loops are disabled, as for a rotation's commit, an unavoidable one gives the plan the
+///   highest cost. LLVM then took 1 to 2 s of a core for a statement about a few rows.
+/// - Warnings are on, whatever the role's default: some of them put a commit in doubt (``ServerWarnings``).
+/// - On a cluster, limits that a transaction sets for itself apply to all of its nodes. Elsewhere this setting has no
+///   effect.
+/// - On a cluster, each execution has its own plan. A node of Citus 13.2 that has the rows leaks 30 kB for each reuse
+///   of a plan (github.com/citusdata/citus/pull/8824). Planning again costs no more there.
 struct SetUpSession: Statement {
     static let sql: SQL<Self> = """
         SELECT pid, backend_start, pg_postmaster_start_time(), pg_is_in_recovery(), cluster.is_there,
@@ -44,7 +39,7 @@ struct SetUpSession: Statement {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> ServerEnd { try ServerEnd(row: &row) }
 }
 
-/// The first statement where each transaction has another session: sets nothing, and answers who serves it.
+/// The first statement where each transaction has another session. It returns the server's end and sets nothing.
 struct FindServer: Statement {
     typealias Row = ServerEnd
 
@@ -55,19 +50,20 @@ struct FindServer: Statement {
 }
 
 extension Duration {
-    /// As a setting of PostgreSQL, which reads a number without unit as milliseconds, and 0 as "no limit".
+    /// The duration as a setting of PostgreSQL: milliseconds without unit, where 0 means "no limit".
     var setting: String { String(max(0, (microseconds + 999) / 1_000)) }
 }
 
-/// What a connection leads to.
+/// The server behind a connection.
 struct ServerEnd: DecodableRow {
-    /// Nil when it is another one with each transaction.
+    /// The session's process; nil if each transaction has another one.
     var backend: Backend?
-    /// Tells this server from others, and from itself before a restart.
+    /// Identifies this run of this server.
     var serverStartedAt: Timestamp
     var isStandby: Bool
-    /// Whether the database can have tables whose rows are on other nodes. It has what it takes before it has them, so no
-    /// session is mistaken when tables are distributed later.
+    /// True if the database can have tables with rows on other nodes.
+    ///
+    /// The extension exists before the first such table, so sessions stay right when tables are distributed later.
     var isDistributed: Bool
 
     init(row: inout RowReader) throws(PostgresError) {
@@ -79,14 +75,14 @@ struct ServerEnd: DecodableRow {
     }
 }
 
-/// The server's end of a connection.
+/// The server process of a session.
 struct Backend: Hashable {
     var pid: Int32
-    /// Tells it from a later process of the same number.
+    /// Distinguishes it from a later process with the same number.
     var startedAt: Timestamp?
 }
 
-/// The limits of a connection that is somebody's own: nobody waits behind its locks.
+/// Sets the limits of a leased connection: no other request waits behind its locks.
 struct SetLeaseTimeouts: Statement {
     typealias Row = Void
 
@@ -96,6 +92,6 @@ struct SetLeaseTimeouts: Statement {
         """
 
     let configuration: PostgresConfiguration
-    /// Until the transaction ends, or else until the session does.
+    /// True to set them until the transaction ends, false until the session ends.
     let isLocal: Bool
 }

@@ -1,14 +1,14 @@
 internal import Glibc
 
-/// Every statement type that a client has seen, numbered in the order of their first use.
+/// Numbers the statement types of a client in the order of their first use.
 ///
-/// The number finds what a connection knows of a statement without a dictionary.
+/// Connections index their state of a statement by this number, without a dictionary.
 struct StatementCatalog {
-    /// What libpq is given for a statement type. Its strings live as long as the definition.
+    /// libpq's arguments for a statement type. Its strings live as long as the definition.
     final class Definition {
-        /// How much a statement says of what a request is about.
+        /// Ranks statements by how well they describe a request.
         enum Meaning: Int {
-            /// One of this module, which begins or ends something for others.
+            /// A statement of this module, which begins or ends something for others.
             case ofClient
             /// It precedes others (``Statement/isPreliminary``).
             case preliminary
@@ -16,12 +16,12 @@ struct StatementCatalog {
         }
 
         let name: String
-        /// What it says of the request that it is sent for.
+        /// Its rank in the description of a request.
         let meaning: Meaning
         /// Owned: freed in `deinit`.
         let sql: UnsafeMutablePointer<CChar>
         private let baseName: String
-        /// By epoch. Owned: freed in `deinit`.
+        /// Indexed by epoch. Owned: freed in `deinit`.
         private var preparedNames: [UnsafeMutablePointer<CChar>] = []
 
         init<S: Statement>(_ type: S.Type, name: String, preparedName: String) {
@@ -36,8 +36,9 @@ struct StatementCatalog {
             sql.deallocate()
         }
 
-        /// The name of the prepared statement in a session that has forgotten its preparations `epoch` times. Names
-        /// come back after many epochs; the server has long since deallocated them.
+        /// Returns the prepared statement's name in a session that has discarded its preparations `epoch` times.
+        ///
+        /// Names repeat after 256 epochs. The server has deallocated the earlier ones by then.
         func preparedName(epoch: Int) -> UnsafePointer<CChar> {
             let index = epoch % 256
             while preparedNames.count <= index {
@@ -56,12 +57,12 @@ struct StatementCatalog {
     }
 
     private(set) var definitions: [Definition] = []
-    /// Part of every name: behind a pooler, sessions may hold the statements of other processes, numbered otherwise.
+    /// Part of every name. Behind a pooler, sessions may hold statements of other processes with other numbers.
     private let tag = String(UInt32.random(in: 0...0xFF_FFFF), radix: 16)
-    /// Open addressing by the type's metadata address; -1 is free. Always less than half full.
+    /// A hash table with open addressing by the type's metadata address; -1 is free. Less than half of it is in use.
     private var table: [(type: ObjectIdentifier?, number: Int)] = Array(repeating: (nil, -1), count: 256)
 
-    /// The number of `type`, which is new or known.
+    /// Returns the number of `type`, and adds the type if it is new.
     mutating func number<S: Statement>(of type: S.Type) -> Int {
         let identifier = ObjectIdentifier(type)
         var slot = Self.hash(identifier) & (table.count - 1)
@@ -75,7 +76,7 @@ struct StatementCatalog {
     private mutating func add<S: Statement>(_ type: S.Type, _ identifier: ObjectIdentifier) -> Int {
         let name = Self.name(of: type)
         let number = definitions.count
-        // PostgreSQL cuts prepared names at 63 bytes: the number in front keeps long ones apart.
+        // PostgreSQL truncates prepared names to 63 bytes: the leading number keeps long ones distinct.
         let preparedName = "\(number)_\(name.split(separator: ".").last ?? "")".prefix(50) + "_" + tag
         definitions.append(Definition(type, name: name, preparedName: String(preparedName)))
         if definitions.count * 2 >= table.count { enlarge() }
@@ -101,8 +102,10 @@ struct StatementCatalog {
         Int(truncatingIfNeeded: UInt(bitPattern: identifier) >> 3 &* 0x9E37_79B9_7F4A_7C15 >> 24)
     }
 
-    /// The name that errors show, for example `SalternServer.FindItem`. Of a private type Swift also tells where in this process
-    /// its file is described, which is nobody's business and another place each time.
+    /// Returns the name in errors, for example `SalternServer.FindItem`.
+    ///
+    /// For private types Swift adds an address in this process, which is removed here: it is internal and differs each
+    /// time.
     static func name(of type: any Statement.Type) -> String {
         String(reflecting: type).replacing(/\(unknown context at \$[0-9a-f]+\)\./, with: "")
     }

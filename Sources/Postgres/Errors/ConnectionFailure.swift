@@ -1,36 +1,38 @@
 internal import Glibc
 
-/// Why a connection to PostgreSQL could not be opened: no text that came over the network.
+/// The reason why a connection to PostgreSQL could not be opened. It contains no text from the network.
 public enum ConnectionFailure: Error, Sendable, Hashable {
-    /// The server refused, with this code (28P01: wrong password, 3D000: no such database, 53300: too many connections).
+    /// The server rejected the connection with this code.
+    ///
+    /// Examples: 28P01 (wrong password), 3D000 (no such database), 53300 (too many connections).
     case server(SQLState)
-    /// The server's name could not be looked up; the code is one of `getaddrinfo`.
+    /// The server's name could not be resolved. The code is one of `getaddrinfo`.
     case resolver(CInt)
-    /// The system refused, with this `errno`.
+    /// A system call failed with this `errno`.
     case system(CInt)
-    /// TLS could not be agreed on.
+    /// The TLS handshake failed.
     case tls(TLSReason)
-    /// No answer within the time that opening may take.
+    /// The server did not reply within the time limit for opening.
     case timedOut
-    /// The server wants a password and none is configured.
+    /// The server requires a password and none is configured.
     case passwordMissing
-    /// libpq does not know the value of this keyword.
+    /// libpq rejects the value of this keyword.
     case option(String)
-    /// None of the servers is of the kind that `target_session_attrs` asks for.
+    /// No server has the properties that `target_session_attrs` requires.
     case otherKindOfServer
-    /// It was opened, but what comes first on every connection has failed: what that error says of itself.
+    /// The connection was opened, but its setup failed. The value is that error's description.
     case unsuitable(String)
-    /// Something else.
+    /// Any other reason.
     case other
 
-    /// What was wrong with TLS.
+    /// The reason why TLS failed.
     public enum TLSReason: Sendable, Hashable {
         case untrustedCertificate, certificateOfAnotherHost, notOffered, missingRootCertificate, other
     }
 }
 
 extension ConnectionFailure {
-    /// Whether only an operator can mend it: who asks is not let in, or asks for what there is not.
+    /// True if only an operator can fix it: the server denies access, or the requested object does not exist.
     public var isForGood: Bool {
         switch self {
         case .passwordMissing, .tls, .option: true
@@ -41,14 +43,17 @@ extension ConnectionFailure {
         }
     }
 
-    /// Reads libpq's report about a connection that was not opened, of which nothing else has a code. With several
-    /// servers it is about all of them: what a server itself has said counts most.
+    /// Parses libpq's message about a failed connection. libpq provides no code for these failures.
+    ///
+    /// With several servers the message covers all of them. A code from a server takes precedence.
     init(message: String) {
         self =
             Self.serverState(in: message).map { .server($0) } ?? Self.unknownOption(in: message).map { .option($0) }
             ?? Self.tlsReason(in: message).map { .tls($0) } ?? Self.clientReason(in: message)
     }
 
+    /// Finds the last code from a server in the message.
+    ///
     /// With `PQERRORS_SQLSTATE` the server's part of a line is its severity, a colon, two blanks and the code.
     private static func serverState(in message: String) -> SQLState? {
         for line in message.split(separator: "\n").reversed() {
@@ -61,7 +66,8 @@ extension ConnectionFailure {
         return nil
     }
 
-    /// The keyword whose value libpq does not know. The value is not told: a slip in a URL makes one of the password.
+    /// Returns the keyword whose value libpq rejects, without the value: with a typing error in a URL it can be the
+    /// password.
     static func unknownOption(in message: String) -> String? {
         let reports = [
             #/invalid (\w+) value: "/#, #/for connection option "(\w+)"/#, #/(?:^|\n)(\w+) value "[^"]*" invalid when/#,
@@ -86,7 +92,7 @@ extension ConnectionFailure {
         for words in ["session is read-only", "session is not read-only", "in hot standby mode"] {
             if message.contains(words) { return .otherKindOfServer }
         }
-        // The C library's own words, which it also gives for the code.
+        // The C library returns the same texts for the codes.
         for code in [EAI_NONAME, EAI_AGAIN, EAI_FAIL] where message.contains(String(cString: gai_strerror(code))) {
             return .resolver(code)
         }

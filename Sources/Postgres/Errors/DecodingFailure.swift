@@ -1,14 +1,14 @@
-/// Which column of a result could not be read, and why.
+/// A column of a result that could not be decoded, with the reason.
 public struct DecodingFailure: Error, Sendable, Equatable, CustomStringConvertible {
-    /// What was wrong with the column.
+    /// The kind of fault.
     public enum Reason: Error, Sendable, Equatable {
-        /// NULL where the statement's type has no optional.
+        /// The column is NULL, and the statement's type is not optional.
         case null
-        /// The column is of another type (both by `oid`).
+        /// The column has another type. Both values are `oid`s.
         case type(expected: UInt32, found: UInt32)
-        /// The bytes are no value of the type.
+        /// The bytes are not a value of the type.
         case malformed
-        /// The result has fewer columns, or fewer or more rows, than expected.
+        /// The result has fewer columns than expected, or another number of rows.
         case missing
     }
 
@@ -16,7 +16,7 @@ public struct DecodingFailure: Error, Sendable, Equatable, CustomStringConvertib
     public internal(set) var statement = ""
     /// The column, counted from 0.
     public let column: Int
-    /// What was wrong.
+    /// The fault of the column.
     public let reason: Reason
 
     public var description: String {

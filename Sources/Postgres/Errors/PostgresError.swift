@@ -1,53 +1,58 @@
-/// Why a statement has no result. Nothing in it, and nothing it prints, holds a value of a row or a parameter.
+/// The reason why a statement has no result. Neither its cases nor its description contain values of rows or
+/// parameters.
 ///
-/// Indirect, so that every function that may throw one needs room for a reference and not for the largest case.
+/// Indirect, so that throwing functions reserve space for a reference instead of the largest case.
 public indirect enum PostgresError: Error, Sendable {
-    /// The server refused the statement; the whole group or transaction that it belongs to changed nothing.
+    /// The server rejected the statement. Its whole group or transaction had no effect.
     case server(ServerError)
-    /// The connection ended while the statement was under way: it may or may not have taken effect.
+    /// The connection ended during the statement, which may have taken effect.
     case connectionLost
-    /// The statement was not sent: no connection could be had in time, the queue is full, or the client shuts down.
-    /// The duration is a good time to wait before the next attempt; the reason is why connections could not be opened,
-    /// if that is what was wrong.
+    /// The statement was not sent: no connection became free in time, the queue is full, or the client is shutting
+    /// down.
+    ///
+    /// The duration is a suitable delay before the next attempt. `because` is the reason why connections could not be
+    /// opened, if that was the cause.
     case unavailable(retryAfter: Duration, because: ConnectionFailure? = nil)
-    /// The statement was not sent: as many as may wait for its key are waiting already.
+    /// The statement was not sent, because the queue for its key is full.
     case queueFull
-    /// The server did not answer in time, and the connection was given up: the statement may have taken effect.
+    /// The server did not reply in time, and the connection was closed. The statement may have taken effect.
     case timedOut
-    /// The change has taken effect, but the server that goes on may not have it: the server warned while it committed, or
-    /// another one has taken over meanwhile (``ConnectionGeneration``).
+    /// The change has taken effect, but the server that continues may lack it.
+    ///
+    /// Either the server sent a warning during the commit, or another server has taken over meanwhile
+    /// (``ConnectionGeneration``).
     case commitInDoubt
-    /// The row is not what the statement's type expects.
+    /// A row does not match the statement's type.
     case decoding(DecodingFailure)
-    /// The task was cancelled. A statement that was already under way may have taken effect.
+    /// The task was cancelled. A statement that had been sent may have taken effect.
     case cancelled
-    /// The connection string or another setting is not usable.
+    /// The connection string or another setting is invalid.
     case configuration(String)
 
-    /// The server's code, when the server refused.
+    /// The server's code, if the server rejected the statement.
     public var sqlState: SQLState? {
         if case .server(let error) = self { return error.state }
         return nil
     }
 
-    /// Whether the server refused this statement of several.
+    /// Returns true if the server rejected this one of several statements.
     public func isOf(_ statement: any Statement.Type) -> Bool {
         if case .server(let error) = self { return error.statement == StatementCatalog.name(of: statement) }
         return false
     }
 
-    /// The violated constraint, when the server names one.
+    /// The violated constraint, if the server names one.
     public var constraint: String? {
         if case .server(let error) = self { return error.constraint }
         return nil
     }
 
-    /// Whether the schema does not have what the statement names.
+    /// True if the schema lacks an object that the statement names.
     public var isAboutSchema: Bool {
         [.undefinedTable, .undefinedColumn, .undefinedFunction, .invalidSchemaName].contains(sqlState)
     }
 
-    /// Whether the same request may succeed when it is sent again a little later.
+    /// True if the same request may succeed after a short delay.
     public var isTransient: Bool {
         switch self {
         case .server(let error): error.state.isTransient
@@ -58,7 +63,7 @@ public indirect enum PostgresError: Error, Sendable {
 }
 
 extension PostgresError {
-    /// The same error with the name of the statement it happened in.
+    /// Returns the error with the name of the statement that caused it.
     func naming(_ statement: String) -> PostgresError {
         switch self {
         case .server(var error):

@@ -1,6 +1,8 @@
 extension SQLState {
-    /// The code with PostgreSQL's name for it, as in `42P01 (undefined table)` (PostgreSQL's documentation, appendix A). Of a
-    /// code that is not listed here, the name is that of its class.
+    /// The code with PostgreSQL's name for it, as in `42P01 (undefined table)` (PostgreSQL's documentation, appendix
+    /// A).
+    ///
+    /// A code that is not listed here gets the name of its class.
     public var named: String {
         guard let name = Self.conditions[code] ?? Self.classes[String(errorClass)] else { return code }
         return "\(code) (\(name))"

@@ -3,14 +3,15 @@ public struct SQLState: Sendable, Hashable {
     /// The five characters.
     public let code: String
 
-    /// A state by its code.
+    /// Wraps a five-character code.
     public init(_ code: String) { self.code = code }
 
     /// The first two characters, which name the class of the error.
     public var errorClass: Substring { code.prefix(2) }
 
-    /// Whether a server that refuses a connection with it has met a setting, of `options` in the connection string, that it
-    /// does not know, whose value it does not take, or that cannot be set there.
+    /// True if a server rejects a connection with this code because of a setting in the connection string's `options`.
+    ///
+    /// The setting or its value is invalid, or it cannot be set there.
     var isOfSettings: Bool {
         ["42704", "42602", "42601", "22023", "55P02"].contains(code)
     }
@@ -63,7 +64,7 @@ public struct SQLState: Sendable, Hashable {
     public static let raisedException = SQLState("P0001")
     public static let internalError = SQLState("XX000")
 
-    /// Whether the same request may succeed when it is sent again a little later.
+    /// True if the same request may succeed after a short delay.
     public var isTransient: Bool {
         switch self {
         case .serializationFailure, .deadlockDetected, .lockNotAvailable, .queryCanceled, .readOnlyTransaction,
@@ -74,7 +75,7 @@ public struct SQLState: Sendable, Hashable {
         }
     }
 
-    /// Whether the session that reported it is of no use any more: the server ends it, or has become a standby.
+    /// True if the session becomes unusable: the server ends it, or has become a standby.
     public var endsSession: Bool {
         switch self {
         case .readOnlyTransaction, .adminShutdown, .crashShutdown, .cannotConnectNow, .databaseDropped,

@@ -1,9 +1,9 @@
 internal import CLibPQ
 
 extension ServerError {
-    /// The error that a result reports; `nil` when it did not come from the server but from libpq.
+    /// Reads the error of a result. Returns `nil` if libpq reported it instead of the server.
     init?(result: OpaquePointer) {
-        // The names of these fields are characters (postgres_ext.h).
+        // Field codes are characters (postgres_ext.h).
         func field(_ code: Unicode.Scalar) -> String? {
             PQresultErrorField(result, CInt(code.value)).map { String(cString: $0) }
         }

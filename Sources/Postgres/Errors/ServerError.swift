@@ -1,16 +1,16 @@
-/// An error report of the server, without its detail, hint and context, which quote values of rows.
+/// An error of the server, without its detail, hint and context, which quote values of rows.
 public struct ServerError: Error, Sendable {
     /// The error's code.
     public let state: SQLState
     /// The type of the statement that failed.
     public internal(set) var statement: String
-    /// The names that the server gives with some errors.
+    /// Names that the server adds to some errors.
     public let schema: String?
     public let table: String?
     public let column: String?
     public let constraint: String?
-    /// The server's primary message. It can quote a value (`invalid input syntax for type uuid: "…"`), so it never
-    /// is part of ``description``; show it to developers only.
+    /// The server's primary message. It can quote a value (`invalid input syntax for type uuid: "…"`), so
+    /// ``description`` never contains it. Show it to developers only.
     public let unredactedMessage: String
 
     init(
@@ -26,8 +26,7 @@ public struct ServerError: Error, Sendable {
         self.unredactedMessage = unredactedMessage
     }
 
-    /// Whether a cluster has lost a node in the middle of a transaction, for which Citus has no code of its own
-    /// (`remote_transaction.c`).
+    /// Returns true if a cluster lost a node during a transaction. Citus has no code for this (`remote_transaction.c`).
     private static func isNodeLost(_ state: SQLState, _ message: String) -> Bool {
         state == .internalError && message.hasPrefix("failure on connection marked as essential")
     }

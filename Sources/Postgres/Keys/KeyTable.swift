@@ -1,46 +1,47 @@
-/// Who holds which key, who waits for one, and which keys had better keep away from shared connections.
+/// Tracks holders of keys, waiters, and keys that should avoid shared connections.
 ///
-/// A key is held by one request at a time; others of it wait in the order in which they came. When the turn of one has
-/// come, those of its party that wait hold the key together with it: they are members of one group. So parties take
-/// turns, and nobody waits for more than the groups of those who came before. Pure: the caller passes the time in and
-/// tells those who wait.
+/// One request holds a key at a time, and others queue in order of arrival. When a request gets the key, waiters with
+/// the same `batchOwner` get it as well: they become members of one group. So a waiter waits at most for the groups of
+/// earlier arrivals.
+///
+/// Pure: the caller passes the time in and notifies the waiters.
 struct KeyTable<Waiter> {
     typealias Instant = ContinuousClock.Instant
 
-    /// Where a request of a key is to be sent.
+    /// The kind of connection for a key's request.
     enum Route {
         case shared
-        /// Likewise, in one group with others that hold it at the same time.
+        /// A shared connection, in one group with the other holders.
         case together
-        /// A lock of the key held somebody up a short while ago: on a connection of its own nobody else waits for it.
+        /// A dedicated connection. A lock of the key blocked a shared one recently.
         case lease
     }
 
     struct Settings {
-        /// How many requests wait for one key before further ones are refused.
+        /// The maximum number of requests that wait for one key.
         var waitersPerKey = PostgresClient.waitersPerKey
-        /// How many hold a key together.
+        /// The maximum number of simultaneous holders of a key.
         var holders = 16
-        /// How many wait for keys in all.
+        /// The maximum number of requests that wait for keys in all.
         var waiters = 8_192
-        /// How many keys are remembered to have been locked.
+        /// The maximum number of marked keys.
         var marks = 4_096
-        /// For how long the first and the longest mark lasts; each further one lasts twice as long.
+        /// The durations of the first and the longest mark. Each further mark lasts twice as long.
         var markDurations: ClosedRange<Duration> = .seconds(10)...(.seconds(300))
     }
 
-    /// What came of asking for a key.
+    /// The result of a request for a key.
     enum Answer {
         case held(Route)
-        /// Wait until ``release(_:now:)`` or ``expire(now:)`` names the waiter, or ``cancel(_:)`` it.
+        /// Queued. ``release(_:now:)`` or ``expire(now:)`` will return the waiter; ``cancel(_:)`` removes it.
         case wait(Ticket)
-        /// As many wait for this key as may.
+        /// The key's queue is full.
         case queueFull
-        /// Too many wait in all, or nobody was to wait.
+        /// Too many requests wait in all, or there is no waiter.
         case refused
     }
 
-    /// A place in the queue for a key.
+    /// A position in the queue for a key.
     struct Ticket {
         fileprivate let key: RequestKey
         fileprivate let place: WaitingLists<Entry>.Place
@@ -51,7 +52,7 @@ struct KeyTable<Waiter> {
         var key: RequestKey
         var since: Instant
         var deadline: Instant
-        /// Who may hold it together with him.
+        /// Waiters with the same value may hold the key together.
         var batchOwner: ObjectIdentifier?
     }
 
@@ -66,10 +67,10 @@ struct KeyTable<Waiter> {
     }
 
     private let settings: Settings
-    /// Every key that is held, and who waits for it.
+    /// Every held key with its queue.
     private var held: [RequestKey: Holding] = [:]
     private var waiting = WaitingLists<Entry>()
-    /// In the order in which they began to wait, which is that of their deadlines; may name some who wait no more.
+    /// Waiters in order of arrival, which is that of their deadlines. Some may have left.
     private var deadlines = Queue<(deadline: Instant, ticket: Ticket)>()
     private var lastDeadline: Instant?
     private var marks: [RequestKey: Mark] = [:]
@@ -77,13 +78,11 @@ struct KeyTable<Waiter> {
 
     init(settings: Settings = Settings()) { self.settings = settings }
 
-    /// How many keys are held.
     var heldCount: Int { held.count }
 
-    /// How many requests wait.
     var waiterCount: Int { waiting.count }
 
-    /// Who waits, and has waited.
+    /// The counts of waiting and served requests.
     var keyWaits: PostgresStatistics.KeyWaitCounts {
         var keyWaits = served
         keyWaits.waiting = waiting.count
@@ -92,8 +91,8 @@ struct KeyTable<Waiter> {
 
     // MARK: Holding
 
-    /// Holds `key` if nobody does; otherwise queues, unless `waiter` is `nil` or too many wait.
-    /// - Parameter batchOwner: Requests of the same one may hold the key together.
+    /// Acquires `key` if it is free. Otherwise queues, unless `waiter` is `nil` or too many wait.
+    /// - Parameter batchOwner: Requests with the same value may hold the key together.
     mutating func acquire(
         _ key: RequestKey, batchOwner: ObjectIdentifier? = nil, waiter: @autoclosure () -> Waiter?, now: Instant,
         deadline: Instant
@@ -104,7 +103,7 @@ struct KeyTable<Waiter> {
         }
         guard holding.waiting.count < settings.waitersPerKey else { return .queueFull }
         guard waiting.count < settings.waiters, let waiter = waiter() else { return .refused }
-        // Never before that of somebody who came earlier, so that the first one is always the next to end.
+        // Never before an earlier waiter's deadline, so that the first one always expires next.
         let deadline = max(deadline, lastDeadline ?? deadline)
         lastDeadline = deadline
         let place = waiting.append(
@@ -117,8 +116,8 @@ struct KeyTable<Waiter> {
         return .wait(ticket)
     }
 
-    /// A holder of `key` is done with it.
-    /// - Returns: Who holds it now, if anybody waited and nobody holds it any more.
+    /// Releases `key` for one holder.
+    /// - Returns: The next holders, if this was the last one and requests wait.
     mutating func release(_ key: RequestKey, now: Instant) -> [(waiter: Waiter, route: Route)] {
         guard var holding = held[key] else { return [] }
         holding.count -= 1
@@ -128,7 +127,7 @@ struct KeyTable<Waiter> {
         }
         var route = route(of: key, now: now)
         var next = [first]
-        // On a connection of his own everybody would wait for the others.
+        // On a dedicated connection, each would wait for the others.
         if case .shared = route, let batchOwner = first.batchOwner {
             while next.count < settings.holders,
                 let entry = waiting.popFirst(of: &holding.waiting, where: { $0.batchOwner == batchOwner })
@@ -144,8 +143,8 @@ struct KeyTable<Waiter> {
         return next.map { ($0.waiter, route) }
     }
 
-    /// Somebody who waited has gone.
-    /// - Returns: Who it was; `nil` when he does not wait any more.
+    /// Removes a waiter.
+    /// - Returns: The waiter; `nil` if it no longer waits.
     mutating func cancel(_ ticket: Ticket) -> Waiter? {
         guard waiting.element(at: ticket.place) != nil, var holding = held[ticket.key] else { return nil }
         let entry = waiting.remove(ticket.place, from: &holding.waiting)
@@ -155,7 +154,7 @@ struct KeyTable<Waiter> {
 
     // MARK: Time
 
-    /// Takes out one who has waited too long; to be called until it returns `nil`.
+    /// Removes a waiter whose deadline has passed. Call it until it returns `nil`.
     mutating func expire(now: Instant) -> Waiter? {
         dropServedDeadlines()
         guard let first = deadlines.first, first.deadline <= now else { return nil }
@@ -163,7 +162,7 @@ struct KeyTable<Waiter> {
         return cancel(first.ticket)
     }
 
-    /// When ``expire(now:)`` has something to do next.
+    /// The time of the next ``expire(now:)``.
     var nextDeadline: Instant? { deadlines.first?.deadline }
 
     private mutating func dropServedDeadlines() {
@@ -172,14 +171,14 @@ struct KeyTable<Waiter> {
 
     // MARK: Marks
 
-    /// A request of `key` met a lock on a shared connection.
+    /// Marks `key`, after its request met a lock on a shared connection.
     mutating func mark(_ key: RequestKey, now: Instant) {
         let (first, longest) = (settings.markDurations.lowerBound, settings.markDurations.upperBound)
         var duration = first
         if let mark = marks[key] {
-            // Told again by those who were sent before the mark was made: that is no further lock.
+            // Requests sent before the mark report the same lock.
             if now < mark.until { return }
-            // Forgotten after as long a time without a lock as it lasted.
+            // A mark is forgotten after as long without a lock as it lasted.
             if now < mark.until + mark.duration { duration = min(mark.duration * 2, longest) }
         } else if marks.count >= settings.marks {
             makeRoom(now: now)

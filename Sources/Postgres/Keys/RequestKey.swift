@@ -1,9 +1,9 @@
-/// What a request may wait for in the database: requests of one key are never under way on two connections of a
-/// process at once, so one account's or one share's lock holds up one connection at most.
+/// Identifies the rows that a request may lock.
 ///
-/// Two things that share a key by chance take turns, and nothing worse.
+/// Requests of one key never use two connections of a process at the same time. So a lock of one account or share
+/// blocks at most one connection. Two subjects that share a key by chance merely wait for each other.
 public struct RequestKey: Hashable, Sendable {
-    /// What kind of thing a key names.
+    /// The kind of subject that a key identifies.
     public enum Kind: UInt8, Sendable {
         case account, share, attemptSubject, userid, invite, session
         /// A client's address or network, for long leases.
@@ -16,14 +16,14 @@ public struct RequestKey: Hashable, Sendable {
     private let high: UInt64
     private let low: UInt64
 
-    /// The key of something that is named by a UUID.
+    /// Makes the key of a subject with a UUID.
     public init(_ kind: Kind, _ id: UUID) {
         self.kind = kind
         high = id.high
         low = id.low
     }
 
-    /// The key of something that is named by bytes. It holds a hash of them that differs from process to process.
+    /// Makes the key of a subject that bytes identify. It contains their hash, which differs between processes.
     public init(_ kind: Kind, hashing bytes: some Sequence<UInt8>) {
         self.kind = kind
         var first = Hasher()
@@ -37,7 +37,6 @@ public struct RequestKey: Hashable, Sendable {
         low = UInt64(bitPattern: Int64(second.finalize()))
     }
 
-    /// The key of a type of statement.
     init(statement type: ObjectIdentifier) {
         kind = .statement
         high = 0

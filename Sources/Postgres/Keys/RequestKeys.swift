@@ -1,18 +1,17 @@
 internal import Synchronization
 
-/// The table of keys that are under way: one for the clients of a process, whose loops share it.
+/// The table of keys in use, shared by the loops and clients of a process.
 public final class RequestKeys: Sendable {
     private let table = Mutex(KeyTable<KeyWaiter>())
 
     public init() {}
 
-    /// How many keys are held and how many requests wait for one.
     var counts: (held: Int, waiting: Int) { table.withLock { ($0.heldCount, $0.waiterCount) } }
 
-    /// Who waits for a key, in all of the process, and has waited.
+    /// The counts of requests that wait for keys in the process, and of those served.
     public var keyWaits: PostgresStatistics.KeyWaitCounts { table.withLock { $0.keyWaits } }
 
-    /// Holds `key`, unless somebody does.
+    /// Acquires `key` if it is free.
     func tryHold(_ key: RequestKey, now: ContinuousClock.Instant) -> KeyTable<KeyWaiter>.Route? {
         table.withLock { table in
             guard case .held(let route) = table.acquire(key, waiter: nil, now: now, deadline: now) else { return nil }
@@ -20,8 +19,8 @@ public final class RequestKeys: Sendable {
         }
     }
 
-    /// Holds `key` when its turn has come.
-    /// - Parameter batchOwner: Requests of the same one may hold the key together.
+    /// Waits in the queue for `key`, and acquires it.
+    /// - Parameter batchOwner: Requests with the same value may hold the key together.
     func hold(
         _ key: RequestKey, batchOwner: ObjectIdentifier? = nil, until deadline: ContinuousClock.Instant
     ) async throws(PostgresError) -> KeyTable<KeyWaiter>.Route {
@@ -57,7 +56,7 @@ public final class RequestKeys: Sendable {
         }
     }
 
-    /// Hands `key` to those whose turn it is; their tasks go on on their own loop.
+    /// Passes `key` to the next holders. Their tasks resume on their own loop.
     func release(_ key: RequestKey) {
         let next = table.withLock { table in
             table.release(key, now: .now).map { ($0.waiter.continuation.take(), $0.route) }
@@ -65,10 +64,10 @@ public final class RequestKeys: Sendable {
         for (continuation, route) in next { continuation?.resume(returning: .held(route)) }
     }
 
-    /// A request of `key` met a lock on a shared connection.
+    /// Marks `key`, after its request met a lock on a shared connection.
     func mark(_ key: RequestKey) { table.withLock { $0.mark(key, now: .now) } }
 
-    /// Refuses those who have waited too long.
+    /// Rejects waiters whose deadline has passed.
     func expire(now: ContinuousClock.Instant) {
         while let continuation = table.withLock({ $0.expire(now: now)?.continuation.take() }) {
             continuation.resume(returning: .refused)
@@ -77,7 +76,7 @@ public final class RequestKeys: Sendable {
 }
 
 /// A task that waits for a key.
-// Safe to share: touched while the table's lock is held only.
+// Safe to share: accessed only under the table's lock.
 final class KeyWaiter: @unchecked Sendable {
     enum Outcome: Sendable {
         case held(KeyTable<KeyWaiter>.Route)

@@ -1,8 +1,8 @@
-/// The encoding that the database stores text in.
+/// Returns the encoding in which the database stores text.
 public struct FindEncoding: Statement {
     public typealias Row = String
 
-    /// The only one that can store every text of a client.
+    /// The only encoding that can store every text of a client.
     public static let needed = "UTF8"
 
     public static let isReadOnly = true

@@ -1,26 +1,26 @@
 public import Cryptography
 
-/// One numbered change of the schema: plain SQL, possibly several statements, that `psql` can run too.
+/// One numbered change of the schema: plain SQL with one or more statements, which `psql` can run too.
 public struct Migration: Sendable {
     /// The number, from 1 without gaps.
     public let version: Int
-    /// What it does, as in the file's name `0001_name.sql`.
+    /// The name, as in the file's name `0001_name.sql`.
     public let name: String
     /// The file's text. It runs inside a transaction and must not end it.
     public let sql: String
-    /// Programs that know the migrations up to this one work with the schema after it as well. Nobody older does.
+    /// The newest migration that a program must have to work with this schema. Programs without it do not work.
     public let oldestProgram: Int
-    /// Whether it takes away what the release before still needs: applied by ``Migrator/finish()``, or by a later
-    /// release's ``Migrator/up()``.
+    /// True if it removes objects that the previous release still needs.
+    ///
+    /// ``Migrator/finish()`` applies it, or a later release's ``Migrator/up()``.
     public let isFinishing: Bool
     /// SHA-256 of ``sql`` as UTF-8.
     public let checksum: SHA256Digest
 
-    /// A migration; its checksum is computed.
+    /// Makes a migration and computes its checksum.
     ///
-    /// Lines of the comment that it begins with may say what a rolling upgrade has to know:
-    /// `-- compatible with: 8` gives ``oldestProgram``, which is the migration itself otherwise; `-- phase: finish` makes
-    /// it a finishing one.
+    /// Lines of its first comment can control a rolling upgrade. `-- compatible with: 8` sets ``oldestProgram``, by
+    /// default the migration's own number. `-- phase: finish` makes it a finishing one.
     public init(version: Int, name: String, sql: String) {
         self.version = version
         self.name = name

@@ -1,26 +1,26 @@
-/// One thing that is wrong with a database's schema history.
+/// A fault of a database's schema history.
 public enum MigrationFinding: Sendable, Equatable {
     /// The database is older than the program.
     case notApplied(version: Int, name: String)
-    /// The database is newer than the program, which cannot be used with it.
+    /// The database is newer than the program, and incompatible with it.
     case unknown(version: Int, name: String)
-    /// The database is newer than the program, which can still be used with it.
+    /// The database is newer than the program, and compatible with it.
     case ahead(version: Int, name: String)
-    /// What the release before needed is still there.
+    /// Objects that the previous release needed are still there.
     case notFinished(version: Int, name: String)
-    /// The file was changed after it had been applied.
+    /// The file was changed after it was applied.
     case checksumChanged(version: Int, name: String)
     /// Another migration was applied under this number.
     case nameChanged(version: Int, known: String, applied: String)
     /// A migration is missing between two that were applied.
     case gap(version: Int, name: String)
-    /// The database is a distributed one, and this table is not.
+    /// The database is distributed, and this table is not.
     case notPlaced(table: String)
-    /// The table's rows are spread over the nodes, and those of before are still on the coordinator as well.
+    /// The table is distributed, and the coordinator also has its earlier rows.
     case notCleanedUp(table: String)
-    /// What the migrations have made and is not there, or what the role may not do any more.
+    /// Objects or rights from the migrations are missing.
     case lacks([String])
-    /// The database has this encoding, and not UTF8: text of clients cannot be stored in it.
+    /// The database has this encoding instead of UTF8, and cannot store clients' text.
     case unsuitableEncoding(String)
 }
 
@@ -62,33 +62,33 @@ extension MigrationFinding: CustomStringConvertible {
 public struct MigrationStatus: Sendable {
     public let version: Int
     public let name: String
-    /// When it was applied; `nil` when it was not yet.
+    /// The time at which it was applied; `nil` if it is missing.
     public let appliedAt: Timestamp?
-    /// Whether this program has it.
+    /// True if this program has it.
     public let isKnown: Bool
 }
 
-/// Why the migrator stopped.
+/// The reason why the migrator stopped.
 public enum MigrationError: Error, Sendable {
-    /// The program's own list is not usable.
+    /// The program's own list is invalid.
     case invalidMigrations(String)
-    /// The history is not what it must be; nothing was changed.
+    /// The history has faults. Nothing was changed.
     case findings([MigrationFinding])
-    /// This migration failed and changed nothing; those before it are applied.
+    /// This migration failed and changed nothing. Those before it are applied.
     case failed(version: Int, name: String, PostgresError)
-    /// The migration ended the transaction that it runs in; what it did before may have stayed.
+    /// The migration ended its own transaction. Its earlier statements may have taken effect.
     case endedTransaction(version: Int, name: String)
-    /// Somebody holds the table of the history, which has to get another column first; nothing was changed.
+    /// Another session locks the history's table, which needs another column first. Nothing was changed.
     case historyIsHeld
-    /// The tables cannot be spread: the database has no Citus.
+    /// The tables cannot be distributed, because the database has no Citus.
     case notACluster
-    /// A table is spread in another way than this program needs.
+    /// A table is distributed in another way than this program needs.
     case placedOtherwise(table: String, found: String, expected: String)
-    /// The tables could not be spread; nothing was changed.
+    /// The tables could not be distributed. Nothing was changed.
     case notDistributed(PostgresError)
-    /// The tables are spread; what the coordinator has kept of this one could not be removed.
+    /// The tables are distributed. The coordinator's earlier rows of this one could not be removed.
     case notCleanedUp(table: String, PostgresError)
-    /// The database could not be asked.
+    /// A query of the database failed.
     case database(PostgresError)
 }
 
@@ -98,7 +98,7 @@ extension MigrationError: CustomStringConvertible {
         case .invalidMigrations(let message): message
         case .findings(let findings): findings.map(\.description).joined(separator: "\n")
         case .failed(let version, let name, .server(let error)):
-            // A migration's author needs the message, and it holds no row of a user.
+            // A migration's author needs the message, and it contains no user's row.
             "migration \(version) (\(name)) failed: \(error.unredactedMessage) (\(error))"
         case .failed(let version, let name, let error): "migration \(version) (\(name)) failed: \(error)"
         case .endedTransaction(let version, let name):
@@ -111,7 +111,7 @@ extension MigrationError: CustomStringConvertible {
         case .placedOtherwise(let table, let found, let expected):
             "the rows of \(table) are \(found) and not \(expected): the database belongs to another program"
         case .notDistributed(.server(let error)):
-            // It names tables and columns, and no row.
+            // The message contains names of tables and columns, and no row.
             "the tables were left where they are: \(error.unredactedMessage) (\(error))"
         case .notDistributed(let error): "the tables were left where they are: \(error)"
         case .notCleanedUp(let table, let error):

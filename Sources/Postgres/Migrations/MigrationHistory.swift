@@ -1,11 +1,11 @@
 internal import Cryptography
 
-/// The migrations that a program knows against those that a database has had. Pure.
+/// Compares a program's migrations with those applied to a database. Pure.
 struct MigrationHistory {
     let known: [Migration]
     let applied: [MigrationStatements.Applied]
 
-    /// Everything that is wrong, in order of version.
+    /// All faults, in order of version.
     var findings: [MigrationFinding] {
         let newest = applied.last?.version ?? 0
         return versions.compactMap { version in
@@ -30,7 +30,7 @@ struct MigrationHistory {
         }
     }
 
-    /// What keeps a program from being used with this schema.
+    /// Faults that make a program incompatible with this schema.
     var incompatibilities: [MigrationFinding] {
         findings.filter {
             switch $0 {
@@ -40,7 +40,7 @@ struct MigrationHistory {
         }
     }
 
-    /// What keeps ``Migrator/up()`` from going on.
+    /// Faults that stop ``Migrator/up()``.
     var obstacles: [MigrationFinding] {
         findings.filter {
             switch $0 {
@@ -50,13 +50,13 @@ struct MigrationHistory {
         }
     }
 
-    /// What ``Migrator/up()`` has to apply.
+    /// The migrations that ``Migrator/up()`` has to apply.
     var missing: [Migration] { unfinished.filter { $0.version < firstFinishing } }
 
-    /// What ``Migrator/finish()`` has to apply.
+    /// The migrations that ``Migrator/finish()`` has to apply.
     var unfinished: [Migration] { known.filter { applied($0.version) == nil } }
 
-    /// The first of the finishing migrations that nothing else follows.
+    /// The version from which on all migrations are finishing ones.
     private var firstFinishing: Int { (known.last { !$0.isFinishing }?.version ?? 0) + 1 }
 
     var status: [MigrationStatus] {

@@ -1,10 +1,10 @@
-/// A row of a schema's history, wherever it was read.
+/// A row of a schema's history, from any source.
 public struct MigrationRecord: Sendable, Equatable {
     public let version: Int
     public let name: String
-    /// SHA-256 of what was applied.
+    /// SHA-256 of the applied file.
     public let checksum: [UInt8]
-    /// What a program has to know at least; the migration itself when that was not noted.
+    /// The oldest compatible program; by default the migration itself.
     public let oldestProgram: Int
 
     public init(version: Int, name: String, checksum: [UInt8], oldestProgram: Int?) {
@@ -16,7 +16,7 @@ public struct MigrationRecord: Sendable, Equatable {
 }
 
 extension Migrator {
-    /// What would keep ``up()`` with these migrations from going on behind such a history. Asks no database.
+    /// Returns the faults that would stop ``up()`` with these migrations after such a history. Needs no database.
     public static func obstacles(to migrations: [Migration], after records: [MigrationRecord]) -> [MigrationFinding] {
         let applied = records.sorted { $0.version < $1.version }.map {
             MigrationStatements.Applied(

@@ -1,8 +1,8 @@
 internal import Cryptography
 
-/// The statements of the migrator. Every name is qualified: they do not depend on a search path.
+/// The statements of the migrator. Every name is qualified, so they do not depend on a search path.
 enum MigrationStatements {
-    /// Nothing is there yet, so nobody can be in the way. The history is no secret, and the server reads it.
+    /// Creates the history, which the server reads and which contains no secret. Nothing can hold a lock yet.
     static let createHistory = """
         CREATE SCHEMA IF NOT EXISTS saltern;
         CREATE TABLE IF NOT EXISTS saltern.schema_migrations (
@@ -15,19 +15,20 @@ enum MigrationStatements {
         GRANT SELECT ON saltern.schema_migrations TO PUBLIC;
         """
 
-    /// What a history that an earlier release made has not. It needs the table for itself, and servers that look whether
-    /// they fit queue behind it while it waits: so it does not wait.
+    /// Upgrades a history of an earlier release.
+    ///
+    /// It needs an exclusive lock. Servers that check their schema would queue behind it, so it does not wait.
     static let widenHistory = """
         SET lock_timeout = '100ms';
         ALTER TABLE saltern.schema_migrations ADD COLUMN IF NOT EXISTS oldest_program integer;
         GRANT SELECT ON saltern.schema_migrations TO PUBLIC;
         """
 
-    /// Looks at the catalogue only, which locks nothing.
+    /// Reads the catalogue only, without locks.
     struct FindHistory: Statement {
         struct Row: Sendable {
             let exists: Bool
-            /// Whether ``widenHistory`` has been done.
+            /// True if ``widenHistory`` was applied.
             let isWide: Bool
         }
 
@@ -53,7 +54,7 @@ enum MigrationStatements {
     }
 
     struct ReadHistory: Statement {
-        /// A history that an earlier release made has no column `oldest_program` until the next `up`.
+        /// A history of an earlier release has no column `oldest_program` until the next `up`.
         static let sql: SQL<Self> = """
             SELECT version, name, checksum, applied_at,
                 coalesce((to_jsonb(history) ->> 'oldest_program')::integer, version)
@@ -81,7 +82,7 @@ enum MigrationStatements {
         private var checksum: [UInt8] { migration.checksum.withUnsafeBytes { Array($0) } }
     }
 
-    /// Held by the session until it ends, so that migrations may have transactions of their own.
+    /// Takes a lock until the session ends, so that migrations can have transactions of their own.
     struct Lock: Statement {
         typealias Row = Void
         static let sql: SQL<Self> = "SELECT pg_advisory_lock(\(key))"

@@ -1,26 +1,27 @@
-/// What ``Migrator/up()`` or ``Migrator/finish()`` has done.
+/// The result of ``Migrator/up()`` or ``Migrator/finish()``.
 public struct SchemaUpgrade: Sendable {
-    /// The migrations that it has applied.
+    /// The applied migrations.
     public let migrations: [Migration]
-    /// The tables that it has placed, on a distributed database.
+    /// The tables that it distributed, on a cluster.
     public let placed: [TablePlacement]
 
-    /// Whether there was nothing to do.
+    /// True if there was nothing to do.
     public var isEmpty: Bool { migrations.isEmpty && placed.isEmpty }
 }
 
-/// What ``Migrator/distribute()`` has done.
+/// The result of ``Migrator/distribute()``.
 public struct Distribution: Sendable {
-    /// The tables that it has placed.
+    /// The tables that it distributed.
     public let placed: [TablePlacement]
-    /// The tables of which it has removed what an earlier call, that did not come to its end, had left on the coordinator.
+    /// The tables from an earlier, incomplete call whose rows it removed from the coordinator.
     public let cleanedUp: [TablePlacement]
 }
 
 extension Migrator {
-    /// Turns the database into a distributed one: places every table that is not placed yet, with its rows, all or nothing;
-    /// then removes what the coordinator has kept of them. Can be called again at any time, and goes on where an earlier call
-    /// was ended.
+    /// Distributes the database.
+    ///
+    /// It places every table that is not placed yet, with its rows, all or nothing. Then it removes the coordinator's
+    /// earlier rows of them. It can be called again at any time, and continues after an incomplete call.
     /// - Throws: ``MigrationError/notACluster``, ``MigrationError/findings(_:)`` when migrations are missing,
     ///   ``MigrationError/placedOtherwise(table:found:expected:)``, or ``MigrationError/notCleanedUp(table:_:)``.
     public func distribute() async throws(MigrationError) -> Distribution {
@@ -37,7 +38,7 @@ extension Migrator {
         }
     }
 
-    /// Places what later migrations have added, when the database is a distributed one.
+    /// Places tables of later migrations, if the database is distributed.
     func placeNewTables(on connection: ScriptConnection) async throws(MigrationError) -> [TablePlacement] {
         guard let tables = try await findTables(on: connection), tables.isDistributed else { return [] }
         let placed = try await place(tables.missing(of: placements), on: connection)
@@ -45,14 +46,14 @@ extension Migrator {
         return placed
     }
 
-    /// What ``distribute()`` would still do on a distributed database.
+    /// Returns the remaining steps of ``distribute()`` on a distributed database.
     func unplaced(on connection: ScriptConnection) async throws(MigrationError) -> [MigrationFinding] {
         guard let tables = try await findTables(on: connection), tables.isDistributed else { return [] }
         return try tables.missing(of: placements).map { .notPlaced(table: $0.table) }
             + tables.keptRows(of: placements).map { .notCleanedUp(table: $0.table) }
     }
 
-    /// Nil when the database has no Citus.
+    /// Returns nil if the database has no Citus.
     private func findTables(on connection: ScriptConnection) async throws(MigrationError) -> PlacedTables? {
         try await asking { () async throws(PostgresError) in
             guard try await connection.execute(PlacementStatements.HasCitus()) == [true] else { return nil }
@@ -68,15 +69,16 @@ extension Migrator {
             for placement in missing { try await connection.run(placement.script) }
             try await connection.run("COMMIT")
         } catch {
-            // The connection closes next, and the transaction with it.
+            // The connection closes next, which ends the transaction.
             throw .notDistributed(error)
         }
         return missing
     }
 
-    /// In transactions of its own: one that has placed tables and then empties them would wait for who reads them and keep
-    /// who writes them waiting, which is a deadlock.
-    /// - Returns: Those of the tables of which something was there.
+    /// Removes the coordinator's earlier rows, in transactions of its own.
+    ///
+    /// A transaction that both places and empties tables would deadlock: it waits for readers, and writers wait for it.
+    /// - Returns: The tables that had such rows.
     private func cleanUp(
         _ placements: [TablePlacement], on connection: ScriptConnection
     ) async throws(MigrationError) -> [TablePlacement] {
@@ -92,13 +94,13 @@ extension Migrator {
     }
 }
 
-/// Where a database with Citus has the tables of the schema.
+/// The placement of the schema's tables in a database with Citus.
 private struct PlacedTables {
     let found: [PlacementStatements.FindTables.Row]
 
     var isDistributed: Bool { found.contains { $0.placement != nil } }
 
-    /// Those that are there and not placed yet.
+    /// Returns the existing tables that are not placed yet.
     func missing(of placements: [TablePlacement]) throws(MigrationError) -> [TablePlacement] {
         var missing: [TablePlacement] = []
         for placement in placements {
@@ -114,7 +116,7 @@ private struct PlacedTables {
         return missing
     }
 
-    /// Those whose rows are elsewhere, and of which the node that is asked has kept the rows of before.
+    /// Returns the tables with rows on other nodes, of which this node also has earlier rows.
     func keptRows(of placements: [TablePlacement]) -> [TablePlacement] {
         placements.filter { placement in
             placement.kind != .onCoordinator

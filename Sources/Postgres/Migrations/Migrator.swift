@@ -1,25 +1,26 @@
 public import EventLoop
 
-/// Brings a database's schema to the state that the given migrations describe.
+/// Applies migrations to a database's schema.
 ///
-/// Its functions may be called from any task; the work is done on the loop, on a connection of its own. Who is cancelled closes
-/// it: what was not committed is not done.
+/// Its functions may be called from any task. They work on the loop, on a connection of their own. A cancellation
+/// closes the connection, which discards uncommitted changes.
 public struct Migrator: Sendable {
     private let configuration: PostgresConfiguration
     private let migrations: [Migration]
     let placements: [TablePlacement]
     private let parts: SchemaParts?
     private let loop: EventLoop
-    /// How long somebody may hold what ``up()`` needs without a break, before it gives up.
+    /// The maximum time for which other sessions may block ``up()`` without a break.
     var patience = Duration.seconds(30)
-    /// Between two attempts, in which everybody else gets at it.
+    /// The pause between two attempts, in which other sessions proceed.
     private static let historyInterval = Duration.seconds(1)
     private static let lockInterval = Duration.seconds(3)
 
-    /// Works as the owner for ``up()``; for the other functions the server's role is enough, if it may read the history.
+    /// Makes a migrator. ``up()`` needs the owner's role; the server's role suffices for the rest if it may read the
+    /// history.
     /// - Parameters:
-    ///   - placements: Where the tables of a distributed database are, companions first.
-    ///   - parts: What all of the migrations make, for ``verify(rightsOf:)``.
+    ///   - placements: The tables' placement in a distributed database, companions first.
+    ///   - parts: The objects that all migrations together create, for ``verify(rightsOf:)``.
     /// - Throws: ``MigrationError/invalidMigrations(_:)`` unless the versions are 1, 2, 3, ….
     public init(
         configuration: PostgresConfiguration, migrations: [Migration], placements: [TablePlacement] = [],
@@ -36,15 +37,16 @@ public struct Migrator: Sendable {
         self.loop = loop
     }
 
-    /// Applies what is missing, each migration in a transaction of its own, and on a distributed database places the tables
-    /// that are new. Several nodes may call it at once. Those of the last release that take away what the one before needs
-    /// are left for ``finish()``.
+    /// Applies missing migrations, each in its own transaction, and places new tables on a distributed database.
+    ///
+    /// Several nodes may call it at the same time. The final finishing migrations, which remove objects that the
+    /// previous release needs, are left to ``finish()``.
     @discardableResult
     public func up() async throws(MigrationError) -> SchemaUpgrade {
         try await apply { $0.missing }
     }
 
-    /// Applies the rest, when no node of the release before runs any more.
+    /// Applies the rest. No node may run the previous release any more.
     @discardableResult
     public func finish() async throws(MigrationError) -> SchemaUpgrade {
         try await apply { $0.unfinished }
@@ -63,12 +65,12 @@ public struct Migrator: Sendable {
         }
     }
 
-    /// Waits until nobody else migrates, for as long as the connection lives.
+    /// Waits until no other session migrates, and locks migrations for as long as the connection lives.
     func lock(_ connection: ScriptConnection) async throws(MigrationError) {
         let findings = try await encodingFindings(on: connection)
         guard findings.isEmpty else { throw .findings(findings) }
         try await asking { () async throws(PostgresError) in
-            // What waits or works for a command that has ended would be in the next one's way.
+            // Statements of an ended command would otherwise block the next one.
             try await connection.run(
                 "SET statement_timeout = 0; SET lock_timeout = 0; SET client_connection_check_interval = '1s'; "
                     + "SET default_transaction_isolation = 'read committed'; SET client_min_messages = 'warning'")
@@ -77,14 +79,14 @@ public struct Migrator: Sendable {
         }
         try await makeHistory(on: connection)
         try await asking { () async throws(PostgresError) in
-            // A migration that cannot get its lock gives up, rather than stop everybody who queues behind it. The other
-            // setting has a meaning on a cluster only: there a transaction may change several tables.
+            // A migration without its lock gives up, so that it does not block the sessions behind it. The other
+            // setting matters on a cluster only, where it lets a transaction change several tables.
             try await connection.run("SET lock_timeout = '30s'; SET citus.multi_shard_modify_mode = 'sequential'")
         }
     }
 
-    /// Makes the history's table what it has to be. One that is so already is not touched: whoever waits for it alone has
-    /// every server wait behind him.
+    /// Creates or upgrades the history's table. A current one is not touched: waiting for its lock would block every
+    /// server.
     private func makeHistory(on connection: ScriptConnection) async throws(MigrationError) {
         let started = ContinuousClock.now
         while true {
@@ -109,8 +111,10 @@ public struct Migrator: Sendable {
         }
     }
 
-    /// Applies it when nobody holds what it needs. Whoever comes while it waits for a lock queues behind it: so it waits for a
-    /// moment only, and lets everybody pass before it tries again.
+    /// Applies a migration once its locks are free.
+    ///
+    /// Sessions queue behind a waiting lock. So an attempt waits only briefly, and lets them proceed before the next
+    /// one.
     private func apply(_ migration: Migration, on connection: ScriptConnection) async throws(MigrationError) {
         let started = ContinuousClock.now
         while true {
@@ -128,9 +132,9 @@ public struct Migrator: Sendable {
 
     private func attempt(_ migration: Migration, on connection: ScriptConnection) async throws(MigrationError) {
         do throws(PostgresError) {
-            // Longer than PostgreSQL takes to end a vacuum that is in the way (deadlock_timeout).
+            // Longer than PostgreSQL takes to end a blocking vacuum (deadlock_timeout).
             try await connection.run("BEGIN; SET LOCAL lock_timeout = '1500ms'")
-            // One by one: a cluster hands a statement to its nodes as the text in which it has come.
+            // One by one: a cluster passes a statement's text to its nodes as received.
             for statement in ScriptText.statements(of: migration.sql) {
                 try await connection.run(String(statement))
                 guard connection.isInTransaction else { throw .configuration("") }
@@ -140,7 +144,7 @@ public struct Migrator: Sendable {
         } catch .configuration {
             throw .endedTransaction(version: migration.version, name: migration.name)
         } catch {
-            // What was begun is rolled back, or the connection closes next, and the transaction with it.
+            // The transaction is rolled back, or ends with the connection, which closes next.
             throw .failed(version: migration.version, name: migration.name, error)
         }
     }
@@ -153,18 +157,21 @@ public struct Migrator: Sendable {
         }
     }
 
-    /// Every migration, known or applied, in order of version.
+    /// Returns every known or applied migration, in order of version.
     public func status() async throws(MigrationError) -> [MigrationStatus] {
         try await history().status
     }
 
-    /// What is wrong with the database's schema history, and on a distributed database with the places of its tables; and
-    /// what of the schema is missing though its migrations were applied. Empty when all is well.
-    /// - Parameter role: Who has to have the rights that the migrations grant to the server's role; nil for who asks.
+    /// Returns the faults of the schema history and, on a distributed database, of the tables' placement. Empty without
+    /// faults.
+    ///
+    /// It also returns parts of the schema that are missing although all migrations were applied.
+    /// - Parameter role: The role that needs the rights that the migrations grant to the server's role; nil for the
+    ///   current role.
     public func verify(rightsOf role: String?) async throws(MigrationError) -> [MigrationFinding] {
         try await withConnection { connection throws(MigrationError) in
             let findings = try await encodingFindings(on: connection) + history(on: connection).findings
-            // What is not applied is missing, and what is ahead may have been changed.
+            // With pending or newer migrations, the parts may differ.
             let missing = findings.isEmpty ? try await missingParts(rightsOf: role, on: connection) : []
             return try await findings + unplaced(on: connection) + missing
         }
@@ -175,7 +182,7 @@ public struct Migrator: Sendable {
     ) async throws(MigrationError) -> [MigrationFinding] {
         guard let parts else { return [] }
         let found = try await asking { () async throws(PostgresError) in
-            // For the transaction only: behind a pooler the session is not this connection's own.
+            // For the transaction only: behind a pooler, the session is shared.
             try await connection.run("BEGIN")
             try await connection.run(SessionSettings.query(isLocal: true).text)
             let found = try await connection.execute(FindSchemaParts(role: role))
@@ -186,14 +193,14 @@ public struct Migrator: Sendable {
         return missing.isEmpty ? [] : [.lacks(missing)]
     }
 
-    /// What keeps a program with these migrations from being used with the database's schema.
+    /// Returns the faults that make these migrations incompatible with the database's schema.
     public func incompatibilities() async throws(MigrationError) -> [MigrationFinding] {
         try await withConnection { connection throws(MigrationError) in
             try await encodingFindings(on: connection) + history(on: connection).incompatibilities
         }
     }
 
-    /// The finding that the database's encoding cannot hold every text, in an array of none or one.
+    /// Returns a finding if the database's encoding cannot store every text.
     private func encodingFindings(on connection: ScriptConnection) async throws(MigrationError) -> [MigrationFinding] {
         let encoding = try await asking { () async throws(PostgresError) in
             try await connection.execute(FindEncoding()).first
@@ -202,8 +209,8 @@ public struct Migrator: Sendable {
         return [.unsuitableEncoding(encoding)]
     }
 
-    /// Refuses a schema that does not fit: older than these migrations, so new that they do not suffice, or made by others.
-    /// - Throws: ``MigrationError/findings(_:)``, whose description says what to do.
+    /// Rejects an incompatible schema: older than these migrations, too new for them, or of another program.
+    /// - Throws: ``MigrationError/findings(_:)``, whose description contains the remedy.
     public func requireCompatible() async throws(MigrationError) {
         let findings = try await incompatibilities()
         guard findings.isEmpty else { throw .findings(findings) }

@@ -1,9 +1,11 @@
 public import EventLoop
 
-/// Administration by texts of SQL that the program itself composes; never with a value from outside.
+/// Administrative SQL that the program itself composes, without values from outside.
 public enum PostgresScript {
-    /// Runs `scripts` in order on one connection of their own, each as one request of the simple protocol, so that
-    /// `CREATE DATABASE` works as well as several statements in one text. Results are dropped.
+    /// Runs `scripts` in order on one connection of their own and discards the results.
+    ///
+    /// Each is one request of the simple protocol, so `CREATE DATABASE` works as well as several statements in one
+    /// text.
     public static func run(
         _ scripts: [String], configuration: PostgresConfiguration, loop: EventLoop
     ) async throws(PostgresError) {

@@ -1,22 +1,21 @@
-/// What migrations make, a line for each part: columns, indexes, checks, policies, and what the server's role may do.
+/// The parts that migrations create: columns, indexes, checks, policies, and rights of the server's role.
 ///
-/// The lines are as ``FindSchemaParts`` writes them, in words of SQL: who has lost one can see what is to be made again.
+/// Each part is a line of ``FindSchemaParts``, in SQL words, so that an operator can restore a missing one.
 public struct SchemaParts: Sendable {
     let lines: [String]
 
     /// - Parameter text: A line for each part.
     public init(_ text: String) { lines = text.split(separator: "\n").map(String.init) }
 
-    /// Those that a database does not have.
-    /// - Parameter found: What it has, which may be more.
+    /// Returns the parts that a database lacks.
+    /// - Parameter found: The parts that it has, possibly more.
     func missing(from found: [String]) -> [String] {
         let found = Set(found)
         return lines.filter { !found.contains($0) }
     }
 }
 
-/// The parts that are in the schema `saltern` and can be used. What is said of rights is true of one role, however it has come
-/// to them.
+/// Returns the usable parts of the schema `saltern`. Rights include inherited ones of the role.
 public struct FindSchemaParts: Statement {
     public typealias Row = String
     public static let isReadOnly = true
@@ -57,7 +56,7 @@ public struct FindSchemaParts: Statement {
         WHERE pg_catalog.has_column_privilege(role.oid, c.oid, c.attnum, p.privilege)
         """
 
-    /// Whose rights are meant; nil for the role that asks.
+    /// The role to check; nil for the current one.
     let role: String?
 
     public init(role: String?) { self.role = role }

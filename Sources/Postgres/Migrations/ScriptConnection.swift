@@ -1,7 +1,7 @@
 internal import CLibPQ
 internal import EventLoop
 
-/// A connection for migrations: one request at a time, outside pipeline mode, so that it can run a text of several
+/// A connection for migrations. It runs one request at a time, outside pipeline mode, so a text can have several
 /// statements.
 ///
 /// Lives on its loop, which it never blocks. Call ``close()`` when done.
@@ -16,8 +16,8 @@ final class ScriptConnection {
         self.handle = handle
     }
 
-    /// Opens a connection to the first server of the connection string that answers within the configured time.
-    /// - Throws: ``PostgresError/unavailable(retryAfter:)`` when none does; it says why the last one did not.
+    /// Opens a connection to the first server of the connection string that replies within the configured time.
+    /// - Throws: ``PostgresError/unavailable(retryAfter:because:)`` when none does, with the last server's reason.
     static func open(
         _ configuration: PostgresConfiguration, loop: EventLoop
     ) async throws(PostgresError) -> ScriptConnection {
@@ -35,7 +35,7 @@ final class ScriptConnection {
                 resolver.resolve(names, hasOthers: hasOthers) { continuation.resume(returning: $0) }
             }
         }
-        // One that is frozen takes connections and never answers, so that libpq itself never gets to the next one.
+        // A frozen server accepts connections and never replies, so libpq itself would not try the next one.
         var failure = resolved.failure ?? .other
         for rotation in 0..<hosts.serverCount(addresses: resolved.addresses) {
             guard let options = hosts.options(addresses: resolved.addresses, rotation: rotation) else { break }
@@ -71,7 +71,7 @@ final class ScriptConnection {
         throw ConnectionFailure(message: String(cString: PQerrorMessage(handle.pointer)))
     }
 
-    /// Runs a text of one or more statements, in binary-free simple protocol; results are dropped.
+    /// Runs a text of one or more statements with the simple protocol, and discards the results.
     func run(_ script: String) async throws(PostgresError) {
         guard PQsendQuery(handle.pointer, script) == 1 else { throw .connectionLost }
         _ = try await results()
@@ -89,10 +89,10 @@ final class ScriptConnection {
         return try execution.takeRows(of: S.self, at: 0)
     }
 
-    /// Whether a transaction is open and has not failed.
+    /// True if a transaction is open and has not failed.
     var isInTransaction: Bool { PQtransactionStatus(handle.pointer) == PQTRANS_INTRANS }
 
-    /// Ends the wait that is under way, if any. The connection itself is closed with the object.
+    /// Ends a pending wait. The object's release closes the connection itself.
     func close() {
         watch?.cancel()
         watch = nil
@@ -102,7 +102,7 @@ final class ScriptConnection {
     }
     private var isClosed = false
 
-    /// Waits for every result of what was sent.
+    /// Waits for every pending result.
     private func results() async throws(PostgresError) -> Execution {
         let execution = Execution()
         var failure: PostgresError?
@@ -124,13 +124,13 @@ final class ScriptConnection {
                     failure = ServerError(result: result).map { .server($0) } ?? .connectionLost
                     PQclear(result)
                 default:
-                    // COPY would wait for data that nobody sends.
+                    // COPY would wait for data that is never sent.
                     PQclear(result)
                     throw .connectionLost
                 }
             }
             guard await ready(.readable) else { throw .connectionLost }
-            // Decrypted bytes that libpq had no room for do not make the socket readable.
+            // Decrypted bytes beyond libpq's buffer do not make the socket readable.
             repeat {
                 guard PQconsumeInput(handle.pointer) == 1 else { throw .connectionLost }
             } while saltern_has_pending_tls_input(handle.pointer) != 0
@@ -138,7 +138,7 @@ final class ScriptConnection {
     }
 
     /// Waits for the socket.
-    /// - Returns: whether the connection is still to be used.
+    /// - Returns: False if the connection was closed.
     private func ready(_ readiness: DescriptorWatch.Readiness) async -> Bool {
         let descriptor = PQsocket(handle.pointer)
         guard descriptor >= 0, !isClosed else { return false }

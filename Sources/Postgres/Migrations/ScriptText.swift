@@ -1,9 +1,9 @@
-/// A text of SQL, as its statements.
+/// Splits a text of SQL into statements.
 enum ScriptText {
-    /// The statements in order, each with the semicolon that ends it, and with the comments before it.
+    /// Returns the statements in order, each with the comments before it and its semicolon.
     ///
-    /// Comments, strings, quoted names and dollar quotes are passed over (PostgreSQL, Lexical Structure); comments in comments
-    /// and bodies of functions without quotes (`BEGIN ATOMIC`) are not known.
+    /// It skips comments, strings, quoted names and dollar quotes (PostgreSQL, Lexical Structure). It does not support
+    /// nested comments and unquoted bodies of functions (`BEGIN ATOMIC`).
     static func statements(of text: String) -> [Substring] {
         let token =
             #/

@@ -1,12 +1,12 @@
-/// Where the rows of a table are when the database is a cluster (Citus).
+/// The placement of a table's rows in a cluster (Citus).
 public struct TablePlacement: Sendable {
-    /// Whose rows they are.
+    /// The way in which rows are distributed.
     public enum Kind: Sendable, Equatable {
-        /// Few, and read with everything else: all of them on every node.
+        /// All rows on every node: for few rows that are read with everything else.
         case everywhere
-        /// On the coordinator; the other nodes ask it.
+        /// On the coordinator. The other nodes fetch them from there.
         case onCoordinator
-        /// Spread over the nodes by the value of a column; those of equal values in two tables of one companion are
+        /// Distributed over the nodes by the value of a column. Tables of one companion keep rows of equal values
         /// together.
         case spread(by: String, with: String)
     }
@@ -17,13 +17,13 @@ public struct TablePlacement: Sendable {
 
     /// - Parameters:
     ///   - table: The table's name.
-    ///   - kind: Where its rows are.
+    ///   - kind: The distribution of its rows.
     public init(_ table: StaticString, _ kind: Kind) {
         self.table = table.description
         self.kind = kind
     }
 
-    /// What places the table, once.
+    /// SQL that places the table. Run it once.
     var script: String {
         let name = "'saltern.\(table)'"
         return switch kind {
@@ -35,10 +35,10 @@ public struct TablePlacement: Sendable {
         }
     }
 
-    /// What removes the rows that the coordinator has kept of the table as it was before, which nobody sees any more.
+    /// SQL that removes the coordinator's invisible rows from before the placement.
     var cleanUp: String { "SELECT truncate_local_data_after_distributing_table('saltern.\(table)')" }
 
-    /// In words, which a cluster is asked for as well.
+    /// A description, which queries of a cluster return as well.
     public var place: String {
         switch kind {
         case .everywhere: "on every node"
@@ -48,20 +48,21 @@ public struct TablePlacement: Sendable {
     }
 }
 
-/// The statements that only a database with Citus understands, and the one that asks whether it is one.
+/// The statements that require Citus, and the one that checks for it.
 enum PlacementStatements {
     struct HasCitus: Statement {
         typealias Row = Bool
         static let sql: SQL<Self> = "SELECT EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname = 'citus')"
     }
 
-    /// The schema's tables that are placed already, and those that could be.
+    /// The schema's tables, with their placement.
     struct FindTables: Statement {
         struct Row: Sendable {
             let table: String
-            /// As ``TablePlacement/place``; nil when the table is an ordinary one.
+            /// As ``TablePlacement/place``; nil for an ordinary table.
             let placement: String?
-            /// Whether the table itself, which is an empty shell when its rows are elsewhere, takes space on the node.
+            /// True if the table itself occupies space on the node. A placed table with rows elsewhere is normally
+            /// empty.
             let keepsRows: Bool
         }
 

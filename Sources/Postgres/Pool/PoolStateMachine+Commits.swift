@@ -1,7 +1,8 @@
-/// Commits that do not end.
+/// Handles commits that do not end.
 extension PoolStateMachine {
-    /// A connection has said nothing for too long while it commits. Writes are refused until a commit ends; one goes
-    /// on trying.
+    /// Handles a connection that is silent for too long during a commit.
+    ///
+    /// Writes are rejected until a commit ends. One connection keeps trying.
     mutating func stalled(_ id: ConnectionID, now: Instant) -> [Action] {
         guard isCurrent(id), !slots[id.slot].isStalled else { return [] }
         slots[id.slot].isStalled = true
@@ -10,7 +11,7 @@ extension PoolStateMachine {
         return closeCommits(now: now)
     }
 
-    /// Refuses writes until a commit has ended; one connection tries.
+    /// Rejects writes until a commit has ended. One connection keeps trying.
     mutating func closeCommits(now: Instant) -> [Action] {
         if isShutDown { return [] }
         commitsAreClosed = true
@@ -23,20 +24,22 @@ extension PoolStateMachine {
         return actions + tryCommits()
     }
 
-    /// A connection that was silent has answered: its commit has ended.
+    /// Handles a reply of a silent connection: its commit has ended.
     mutating func received(_ id: ConnectionID) {
         guard isCurrent(id), slots[id.slot].isStalled else { return }
         slots[id.slot].isStalled = false
         if slots[id.slot].lane != .reads { commitsAreClosed = false }
     }
 
-    /// What was sent for ``Action/probe(_:)`` has ended.
+    /// Handles the end of an ``Action/probe(_:)``.
     mutating func probed(_ id: ConnectionID, hasCommitted: Bool) {
         if probe == id { probe = nil }
         if hasCommitted { commitsAreClosed = false }
     }
 
-    /// Has one connection try, unless one does. While all of them wait for their own commits, these are the attempt.
+    /// Starts a probe commit on one connection, unless one is running.
+    ///
+    /// While all connections wait for their own commits, those serve as the attempt.
     mutating func tryCommits() -> [Action] {
         guard commitsAreClosed, probe == nil, !isShutDown else { return [] }
         for index in range(.commits) {

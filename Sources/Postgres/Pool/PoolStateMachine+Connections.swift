@@ -1,7 +1,7 @@
-/// What becomes of a connection: it opens, ends, is given up, and is opened again.
+/// The life of a connection: it opens, ends, is given up, and is opened again.
 extension PoolStateMachine {
-    /// The connection is open and set up.
-    /// - Parameter epoch: In which it was found to be good; nil for the present one.
+    /// Handles a connection that is open and set up.
+    /// - Parameter epoch: The generation in which it was found usable; nil for the current one.
     mutating func connected(_ id: ConnectionID, of epoch: Int? = nil, now: Instant) -> [Action] {
         guard isCurrent(id), case .connecting = slots[id.slot].phase else { return [] }
         slots[id.slot].failures = 0
@@ -21,9 +21,9 @@ extension PoolStateMachine {
         return commitsAreClosed ? tryCommits() : serveIdleCommits()
     }
 
-    /// The connection has ended, or could not be opened. Requests that were under way on it are gone.
+    /// Handles a connection that has ended or could not be opened. Its pending requests are gone.
     /// - Parameters:
-    ///   - isGivenUp: Whether the server's end may still be at work, until ``backendIsGone(_:now:)``.
+    ///   - isGivenUp: True if the server process may still be working, until ``backendIsGone(_:now:)``.
     ///   - jitter: From 0 to 1; spreads the attempts of many clients.
     mutating func ended(_ id: ConnectionID, now: Instant, jitter: Double, isGivenUp: Bool = false) -> [Action] {
         guard isCurrent(id) else { return [] }
@@ -52,14 +52,14 @@ extension PoolStateMachine {
         return []
     }
 
-    /// The server's end of the connection that `slot` had given up is gone.
+    /// Handles the end of the server process behind the connection that `slot` had given up.
     mutating func backendIsGone(_ slot: Int, now: Instant) -> [Action] {
         guard case .givenUp = slots[slot].phase else { return [] }
         slots[slot].phase = .absent
         return replace(slot, failed: false, now: now, jitter: 0)
     }
 
-    /// Somebody has to be able to ask whether the others' servers are gone.
+    /// Keeps one connection that can check whether the others' server processes are gone.
     private mutating func keepOneReader(_ now: Instant) -> [Action] {
         let lane = range(settings.readConnections > 0 ? .reads : .commits)
         let isAnyAlive = lane.contains { index in
@@ -70,7 +70,7 @@ extension PoolStateMachine {
         return [connect(first)]
     }
 
-    /// Takes no more requests, refuses those who wait, and closes each connection after its last request.
+    /// Rejects new and waiting requests, and closes each connection after its last request.
     mutating func shutDown() -> [Action] {
         if isShutDown { return [] }
         isShutDown = true

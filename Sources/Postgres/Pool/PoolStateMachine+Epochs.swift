@@ -1,6 +1,6 @@
-/// Connections that were good until something was found that may not hold for them.
+/// Generations of connections.
 extension PoolStateMachine {
-    /// Another epoch has begun: connections of earlier ones get nothing more, and are closed after what is under way.
+    /// Begins a generation. Connections of earlier ones get no more requests, and are closed after their pending ones.
     mutating func begin(_ epoch: Int) -> [Action] {
         guard epoch > self.epoch else { return [] }
         self.epoch = epoch

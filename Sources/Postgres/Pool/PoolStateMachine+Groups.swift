@@ -1,13 +1,14 @@
-/// Requests that write and may share a transaction: what comes while a connection commits goes out together when it has.
+/// Groups of requests that write and may share a transaction. Requests that arrive during a commit are sent together
+/// after it.
 ///
-/// Requests that hold a key together go to one connection, so that they never wait for each other's locks; all others to
-/// whichever is free first. On a cluster a group has one request.
+/// Requests that share a key use one connection, so that they never wait for each other's locks. All others use the
+/// first free one. On a cluster a group has one request.
 extension PoolStateMachine {
-    /// How many requests a group has at most, and how many bytes they send.
+    /// The maximum number of requests in a group, and of the bytes that they send.
     static var groupLimit: Int { 16 }
     static var groupByteLimit: Int { 262_144 }
 
-    /// A connection that does nothing, for a request to be sent alone; `nil` when it has to wait for a group.
+    /// Reserves an idle connection for a request to be sent alone; `nil` when it has to wait for a group.
     mutating func acquireAlone() -> ConnectionID? {
         if isShutDown || commitsAreClosed || !queues[Lane.commits.rawValue].isEmpty { return nil }
         guard queues[Self.anyGroupQueue].isEmpty,
@@ -17,9 +18,9 @@ extension PoolStateMachine {
         return id(index)
     }
 
-    /// Queues for the next group; `nil` when the queue is full, writes are refused, or the pool is shut down. When a
-    /// connection is idle, ``serveIdleCommits()`` has to be called.
-    /// - Parameter number: The same for requests that hold a key together; `nil` for one that holds its key alone.
+    /// Queues a request for the next group. If a connection is idle, call ``serveIdleCommits()`` afterwards.
+    /// - Parameter number: The same for requests that share a key; `nil` for the only holder of a key.
+    /// - Returns: `nil` when the queue is full, writes are rejected, or the pool is shut down.
     mutating func waitForGroup(
         _ request: Request, _ number: Int?, bytes: Int, until deadline: Instant
     ) -> WaiterID? {
@@ -28,7 +29,7 @@ extension PoolStateMachine {
         return enqueue(request, queue, until: deadline, bytes: bytes)
     }
 
-    /// Gives every idle connection that commits something to do.
+    /// Grants each idle write connection to waiting requests.
     mutating func serveIdleCommits() -> [Action] {
         if commitsAreClosed || isShutDown { return [] }
         var actions: [Action] = []
@@ -36,7 +37,7 @@ extension PoolStateMachine {
         return actions
     }
 
-    /// Who has waited longest comes first: a group, for which the connection has to be idle, or those who go alone.
+    /// Serves waiters in order of arrival: a group, which needs an idle connection, or requests that go alone.
     mutating func serveCommits(_ index: Int) -> [Action] {
         if commitsAreClosed { return [] }
         var actions: [Action] = []
@@ -52,7 +53,7 @@ extension PoolStateMachine {
         return actions
     }
 
-    /// Whether somebody who came before `number` waits for this connection to be idle.
+    /// Returns true if a waiter from before `number` needs this connection to be idle.
     func isKept(_ index: Int, from number: Int) -> Bool {
         guard slots[index].lane == .commits, let member = oldestMember(index) else { return false }
         return member.number < number
@@ -74,7 +75,7 @@ extension PoolStateMachine {
         return .grantTogether(members, id(index))
     }
 
-    /// Who has waited longest for a group of this connection, of any, or of one which is of no use at present.
+    /// Returns the oldest waiter for a group of this connection, of any, or of one that is currently unusable.
     private func oldestMember(_ index: Int) -> (queue: Int, number: Int, bytes: Int)? {
         var oldest: (queue: Int, number: Int, bytes: Int)?
         func consider(_ queue: Int) {
@@ -90,7 +91,7 @@ extension PoolStateMachine {
 
     private func groupQueue(_ slot: Int) -> Int { 5 + slot - settings.readConnections }
 
-    /// The connection for requests of a key, or the next one when that is of no use at present.
+    /// Returns the connection for a key's requests, or the next one while that is unusable.
     private func slot(for number: Int) -> Int {
         let range = range(.commits)
         for offset in 0..<range.count {

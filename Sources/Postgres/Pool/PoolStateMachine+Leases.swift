@@ -1,6 +1,6 @@
 extension PoolStateMachine {
-    /// Queues for a connection of one's own; the grant may be among the actions.
-    /// - Parameter isLong: Whether it may last: such leases have at most half of the connections.
+    /// Queues for a dedicated connection. The grant may be among the actions.
+    /// - Parameter isLong: True for a long lease. Long leases use at most half of the connections.
     /// - Returns: `nil` when the queue is full or the pool is shut down.
     mutating func waitForLease(
         _ request: Request, isLong: Bool = false, until deadline: Instant
@@ -11,11 +11,11 @@ extension PoolStateMachine {
         return (id, serveLeaseWaiters())
     }
 
-    /// The holder is done. A connection that is not `reusable` is closed.
+    /// Ends a lease. A connection that is not `reusable` is closed.
     mutating func releaseLease(_ id: ConnectionID, reusable: Bool, now: Instant) -> [Action] {
         guard isCurrent(id), case .leased = slots[id.slot].phase else { return [] }
         guard reusable, !isShutDown, !isOutdated(id.slot) else {
-            // A long one is long no more: what it still needs is the time to close.
+            // No longer counted as long: it only needs the time to close.
             slots[id.slot].phase = .leased(isLong: false)
             return [.close(id)]
         }
@@ -23,7 +23,7 @@ extension PoolStateMachine {
         return serveLeaseWaiters()
     }
 
-    /// Grants idle connections, and opens as many as there are waiters left.
+    /// Grants idle connections, and opens one for each remaining waiter.
     mutating func serveLeaseWaiters() -> [Action] {
         if queues[Lane.leases.rawValue].isEmpty && queues[Self.longQueue].isEmpty { return [] }
         var actions: [Action] = []
@@ -54,7 +54,7 @@ extension PoolStateMachine {
         range(.leases).count { if case .leased(isLong: true) = slots[$0].phase { true } else { false } }
     }
 
-    /// The queue of whoever has waited longest and may have a lease now.
+    /// Returns the queue of the oldest waiter that may have a lease now.
     private func nextLeaseQueue() -> Int? {
         let short = waiters.first(of: queues[Lane.leases.rawValue])
         let long = longLeaseCount < settings.longLeases ? waiters.first(of: queues[Self.longQueue]) : nil

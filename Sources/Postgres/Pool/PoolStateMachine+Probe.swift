@@ -1,19 +1,19 @@
-/// Looking whether another server has taken over, while connections to the one that is known are silent.
+/// Probes for a takeover while connections to the current server are silent.
 ///
-/// A server that does not answer may be slow, frozen, or gone with its network, and only in the last two cases is it right
-/// to give its connections up. That another one answers as the primary tells them apart.
+/// A silent server may be slow, frozen, or gone with its network. Only in the last two cases should its connections be
+/// closed. A reply from another server as the primary distinguishes them.
 extension PoolStateMachine {
-    /// Between a look that led nowhere and the next; and after one that has reached a primary.
+    /// The pause after an unsuccessful probe, and after one that has reached a primary.
     static var probePauses: (afterFailure: Duration, afterSuccess: Duration) { (.milliseconds(200), .seconds(1)) }
 
-    /// Opens the connection that looks, unless it is open or was just now.
+    /// Opens the probe connection, unless it is open or was just now.
     mutating func probeOtherHost() -> Action? {
         let slot = range(.probe).lowerBound
         guard !isShutDown, case .absent = slots[slot].phase else { return nil }
         return connect(slot)
     }
 
-    /// A server is known to answer: whoever waits to connect does so now.
+    /// Retries immediately on all slots that wait to connect, because a server has replied.
     mutating func retryImmediately() -> [Action] {
         var actions: [Action] = []
         for index in 0..<range(.probe).lowerBound {

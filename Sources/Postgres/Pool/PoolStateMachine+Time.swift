@@ -1,6 +1,6 @@
-/// What happens because time goes by.
+/// Handles timers.
 extension PoolStateMachine {
-    /// Connects again, refuses those who have waited too long, closes what has been idle too long.
+    /// Reconnects, rejects requests that have waited too long, and closes connections that were idle for too long.
     mutating func advance(to now: Instant) -> [Action] {
         var actions: [Action] = []
         for index in slots.indices {
@@ -9,7 +9,7 @@ extension PoolStateMachine {
                 slots[index].phase = .absent
                 if slots[index].lane == .reads || slots[index].lane == .commits { actions.append(connect(index)) }
             case .idle(let since) where since + settings.leasedIdleTimeout <= now:
-                // Nobody gets it any more; the caller tells when it is closed.
+                // It is not granted again. The caller reports when it is closed.
                 slots[index].phase = .leased(isLong: false)
                 actions.append(.close(id(index)))
             default: break
@@ -24,7 +24,7 @@ extension PoolStateMachine {
         return actions + tryCommits() + serveLeaseWaiters()
     }
 
-    /// When ``advance(to:)`` has something to do next.
+    /// The time of the next ``advance(to:)``.
     var nextDeadline: Instant? {
         var next: Instant?
         func consider(_ instant: Instant) { next = min(next ?? instant, instant) }
@@ -41,7 +41,7 @@ extension PoolStateMachine {
         return next
     }
 
-    /// A good time for somebody who was refused to come back: after the next attempt to connect, at least a second.
+    /// Returns a suitable delay for a rejected request: until the next attempt to connect, and at least a second.
     func retryDelay(_ now: Instant) -> Duration {
         var delay = Duration.seconds(1)
         if isReady { return delay }

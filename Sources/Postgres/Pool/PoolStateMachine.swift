@@ -1,15 +1,17 @@
-/// Which connections exist, what each is doing, and who waits for one.
+/// Manages connections and the requests that wait for them.
 ///
-/// There are three lanes. Single statements that only read share the connections of the first, single requests that
-/// write those of the second; those of the third are opened when transactions need them, each for one holder at a time.
-/// Nobody waits for another lane than his own. Pure: the caller passes the time in and carries the actions out.
+/// There are three lanes. Statements that only read share the connections of the first lane. Single requests that write
+/// share those of the second. Those of the third are opened when transactions need them, each for one holder at a time.
+/// Requests queue per lane, so a full lane does not block another.
+///
+/// Pure: the caller passes the time in and executes the actions.
 struct PoolStateMachine<Request> {
     typealias Instant = ContinuousClock.Instant
 
-    /// What a connection is for.
+    /// The use of a connection.
     enum Lane: Int {
         case reads, commits, leases
-        /// One connection that looks whether another server has taken over; see ``probeOtherHost()``.
+        /// A connection that probes for a takeover; see ``probeOtherHost()``.
         case probe
     }
 
@@ -22,7 +24,6 @@ struct PoolStateMachine<Request> {
         var backOff: ClosedRange<Duration>
         var leasedIdleTimeout: Duration
 
-        /// How many leases may be long ones at a time.
         var longLeases: Int { max(1, leasedConnections / 2) }
     }
 
@@ -30,12 +31,12 @@ struct PoolStateMachine<Request> {
         case connect(ConnectionID)
         case close(ConnectionID)
         case grant(Request, ConnectionID)
-        /// These become one group, in this order.
+        /// Makes the requests one group, in this order.
         case grantTogether([Request], ConnectionID)
         case refuse(Request, retryAfter: Duration)
-        /// Commit something on this connection, where a place is reserved, to find out whether commits end again.
+        /// Commit a probe on this connection, which has a place reserved, to test whether commits end again.
         case probe(ConnectionID)
-        /// After ``shutDown()``: every connection is closed.
+        /// Every connection is closed, after ``shutDown()``.
         case finished
     }
 
@@ -43,13 +44,13 @@ struct PoolStateMachine<Request> {
         case absent
         case waitingToConnect(until: Instant)
         case connecting
-        /// Shared; `load` requests are under way.
+        /// Shared, with `load` pending requests.
         case ready(load: Int)
-        /// Shared; takes no more requests and is closed after the last.
+        /// Shared. Takes no more requests and is closed after the last one.
         case retiring(load: Int)
         case leased(isLong: Bool)
         case idle(since: Instant)
-        /// Given up, while the server's end of it may still be at work: it counts until that is gone.
+        /// Given up while its server process may still be working. The slot stays occupied until that has ended.
         case givenUp
     }
 
@@ -57,13 +58,13 @@ struct PoolStateMachine<Request> {
         let lane: Lane
         var phase = Phase.absent
         var generation = 0
-        /// Connections that failed in a row.
+        /// The number of consecutive failures to connect.
         var failures = 0
-        /// Whether it has said nothing for so long that nothing more is sent on it.
+        /// True if it has been silent for so long that nothing more is sent on it.
         var isStalled = false
-        /// Whether a group is under way: nothing else is sent until its end is answered.
+        /// True while a group is pending. Nothing else is sent until its end is answered.
         var hasGroup = false
-        /// The one in which its connection was found to be good.
+        /// The generation in which its connection was found usable.
         var epoch = 0
     }
 
@@ -71,11 +72,11 @@ struct PoolStateMachine<Request> {
         var request: Request
         var deadline: Instant
         var number: Int
-        /// What it sends, when it may be a member of a group.
+        /// The number of bytes that it sends, if it may join a group.
         var bytes = 0
     }
 
-    /// Somebody's place in a queue.
+    /// A waiter's position in a queue.
     struct WaiterID {
         fileprivate let place: WaitingLists<Waiter>.Place
         fileprivate let queue: Int
@@ -84,18 +85,19 @@ struct PoolStateMachine<Request> {
     let settings: Settings
     var slots: [Slot] = []
     var waiters = WaitingLists<Waiter>()
-    /// By lane; long leases wait in a queue of their own, and so do those who may be members of a group: of any connection
-    /// that commits, or of one.
+    /// Queues by lane. Long leases have a queue of their own.
+    ///
+    /// Requests that may join a group also have queues: one for any write connection, and one for each.
     var queues: [WaitingLists<Waiter>.List]
     private var nextNumber = 0
     var isShutDown = false
-    /// Whether the server is one node of a cluster, where requests that write share no transaction.
+    /// True if the server is a cluster node, where writing requests share no transaction.
     var isDistributed = false
     var hasFinished = false
-    /// Whether writes are refused, because a commit does not end.
+    /// True if writes are rejected because a commit does not end.
     var commitsAreClosed = false
     var probe: ConnectionID?
-    /// The present one; see ``begin(_:)``.
+    /// The current generation; see ``begin(_:)``.
     var epoch = 0
 
     init(settings: Settings) {
@@ -109,7 +111,6 @@ struct PoolStateMachine<Request> {
 
     static var longQueue: Int { 3 }
 
-    /// The slots of `lane`.
     func range(_ lane: Lane) -> Range<Int> {
         let commits = settings.readConnections + settings.commitConnections
         return switch lane {
@@ -120,7 +121,7 @@ struct PoolStateMachine<Request> {
         }
     }
 
-    /// Whether requests that read can be sent; when there is no lane for them, those that write.
+    /// True if reads can be sent; without a lane for them, if writes can.
     var isReady: Bool {
         slots[range(settings.readConnections > 0 ? .reads : .commits)].contains {
             if case .ready = $0.phase { true } else { false }
@@ -129,7 +130,7 @@ struct PoolStateMachine<Request> {
 
     var waiterCount: Int { waiters.count }
 
-    /// How many wait for a connection of `lane`.
+    /// Returns the number of requests that wait for a connection of `lane`.
     func waitingCount(_ lane: Lane) -> Int {
         switch lane {
         case .reads: queues[lane.rawValue].count
@@ -146,13 +147,13 @@ struct PoolStateMachine<Request> {
 
     // MARK: Shared use
 
-    /// A place on the ready connection with the least to do; `nil` when the caller has to wait its turn.
+    /// Reserves a place on the ready connection with the lowest load; `nil` when the caller has to queue.
     mutating func acquireShared(_ lane: Lane) -> ConnectionID? {
         guard queues[lane.rawValue].isEmpty, !isShutDown else { return nil }
         return reserveLeastLoaded(lane)
     }
 
-    /// - Parameter number: That of who comes to it; without one he has come this moment.
+    /// - Parameter number: The waiter's number; without one, the request has just arrived.
     private mutating func reserveLeastLoaded(_ lane: Lane, for number: Int = .max) -> ConnectionID? {
         if lane == .commits && commitsAreClosed { return nil }
         var best = -1
@@ -170,7 +171,7 @@ struct PoolStateMachine<Request> {
         return id(best)
     }
 
-    /// Queues for a shared connection; `nil` when the queue is full, writes are refused, or the pool is shut down.
+    /// Queues for a shared connection; `nil` when the queue is full, writes are rejected, or the pool is shut down.
     mutating func waitForShared(_ request: Request, _ lane: Lane, until deadline: Instant) -> WaiterID? {
         if lane == .commits && commitsAreClosed { return nil }
         return enqueue(request, lane.rawValue, until: deadline)
@@ -183,7 +184,7 @@ struct PoolStateMachine<Request> {
         return WaiterID(place: waiters.append(waiter, to: &queues[queue]), queue: queue)
     }
 
-    /// A request on a shared connection has ended.
+    /// Handles the end of a request on a shared connection.
     mutating func releaseShared(_ id: ConnectionID) -> [Action] {
         guard isCurrent(id) else { return [] }
         switch slots[id.slot].phase {
@@ -214,7 +215,7 @@ struct PoolStateMachine<Request> {
         return actions
     }
 
-    /// The connection is of no more use to new requests (its server is the primary no more): those under way finish.
+    /// Stops new requests on a connection, because its server is no longer the primary. Pending ones finish.
     mutating func retire(_ id: ConnectionID) -> Action? {
         guard isCurrent(id) else { return nil }
         switch slots[id.slot].phase {
@@ -228,8 +229,8 @@ struct PoolStateMachine<Request> {
         }
     }
 
-    /// Somebody who waited has gone.
-    /// - Returns: Who it was, if he was still waiting.
+    /// Removes a waiter.
+    /// - Returns: Its request, if it was still waiting.
     mutating func cancel(_ waiter: WaiterID) -> Request? {
         waiters.remove(waiter.place, from: &queues[waiter.queue])?.request
     }
@@ -241,13 +242,13 @@ struct PoolStateMachine<Request> {
 
     func id(_ slot: Int) -> ConnectionID { ConnectionID(slot: slot, generation: slots[slot].generation) }
 
-    /// Whether `id` is the connection that its slot has now: events of an earlier one come too late.
+    /// Returns true if `id` is the slot's current connection. Events of an earlier one are ignored.
     func isCurrent(_ id: ConnectionID) -> Bool {
         slots[id.slot].generation == id.generation
     }
 }
 
-/// One connection of a pool: a slot, and which of the connections that the slot has had.
+/// Identifies one connection of a pool: its slot, and the generation of the slot's connections.
 struct ConnectionID: Hashable {
     var slot: Int
     var generation: Int

@@ -6,7 +6,7 @@ struct Queue<Element> {
 
     var isEmpty: Bool { count == 0 }
 
-    /// The element that leaves next.
+    /// The next element to leave.
     var first: Element? { count == 0 ? nil : slots[head] }
 
     mutating func append(_ element: Element) {
@@ -23,7 +23,7 @@ struct Queue<Element> {
         return element
     }
 
-    // The size stays a power of two, so that the mask above works.
+    // The size stays a power of two, which the mask above requires.
     private mutating func grow() {
         var larger: [Element?] = []
         larger.reserveCapacity(slots.count * 2)

@@ -1,8 +1,8 @@
-/// First-in, first-out lists that share one storage, from anywhere in which an element can be taken at once.
+/// First-in, first-out lists in one storage, with removal from any position in constant time.
 ///
-/// The storage grows to the largest number of elements that ever waited, and is used again.
+/// The storage grows to the largest number of elements that ever waited, and is reused.
 struct WaitingLists<Element> {
-    /// One list of this storage; passed back with each call.
+    /// One list of this storage, passed with each call.
     struct List {
         fileprivate var head = -1
         fileprivate var tail = -1
@@ -11,7 +11,7 @@ struct WaitingLists<Element> {
         var isEmpty: Bool { count == 0 }
     }
 
-    /// Where an element waits. Of no more use once the element has left, even if another one has its place by then.
+    /// An element's position. It becomes invalid when the element leaves, even if another one takes its place.
     struct Place: Hashable {
         fileprivate let index: Int
         fileprivate let generation: UInt64
@@ -27,7 +27,7 @@ struct WaitingLists<Element> {
     private var nodes: [Node] = []
     private var free = -1
 
-    /// How many elements wait in all lists together.
+    /// The number of elements in all lists.
     private(set) var count = 0
 
     mutating func append(_ element: Element, to list: inout List) -> Place {
@@ -42,14 +42,14 @@ struct WaitingLists<Element> {
         return Place(index: index, generation: nodes[index].generation)
     }
 
-    /// The element that leaves next.
+    /// Returns the next element to leave.
     func first(of list: List) -> Element? { list.head < 0 ? nil : nodes[list.head].element }
 
     mutating func popFirst(of list: inout List) -> Element? {
         list.head < 0 ? nil : take(list.head, from: &list)
     }
 
-    /// Takes the first element out that is as `condition` says.
+    /// Removes and returns the first element that satisfies `condition`.
     mutating func popFirst(of list: inout List, where condition: (Element) -> Bool) -> Element? {
         var index = list.head
         while index >= 0 {
@@ -59,13 +59,13 @@ struct WaitingLists<Element> {
         return nil
     }
 
-    /// The element at `place`, if it still waits.
+    /// Returns the element at `place`, if it is still there.
     func element(at place: Place) -> Element? {
         nodes.indices.contains(place.index) && nodes[place.index].generation == place.generation
             ? nodes[place.index].element : nil
     }
 
-    /// Takes out the element at `place`, which is in `list` if it still waits.
+    /// Removes and returns the element at `place`, if it is still there. `list` must be its list.
     mutating func remove(_ place: Place, from list: inout List) -> Element? {
         element(at: place) == nil ? nil : take(place.index, from: &list)
     }

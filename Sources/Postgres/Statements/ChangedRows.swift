@@ -1,13 +1,13 @@
 internal import CLibPQ
 
-/// The one row of a statement that changes rows and can return none: how many it has changed. (`MERGE` returns rows from
-/// PostgreSQL 17 on.)
+/// The number of rows that a statement has changed. For statements that cannot return rows: `MERGE` returns rows from
+/// PostgreSQL 17 on.
 public struct ChangedRows: DecodableRow {
     public let count: Int
 
     init(result: OpaquePointer) { count = PQcmdTuples(result).flatMap { Int(String(cString: $0)) } ?? 0 }
 
-    /// Such a statement has no rows to read.
+    /// Throws: such a statement has no rows to read.
     public init(row: inout RowReader) throws(PostgresError) {
         throw .configuration("a statement that tells how many rows it has changed has returned one")
     }

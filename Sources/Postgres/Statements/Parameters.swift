@@ -1,7 +1,7 @@
-/// The parameters of one statement in binary format, in a buffer that every statement of a client uses in turn.
+/// The parameters of one statement in binary format. All statements of a client reuse the buffer.
 public struct Parameters: ~Copyable {
     private var writer = ByteWriter()
-    /// Where each value starts; -1 for NULL.
+    /// Offset of each value; -1 for NULL.
     private var offsets: [Int] = []
     private var lengths: [CInt] = []
     private var types: [UInt32] = []
@@ -10,10 +10,10 @@ public struct Parameters: ~Copyable {
 
     package init() {}
 
-    /// How many parameters were appended.
+    /// The number of parameters.
     public var count: Int { offsets.count }
 
-    /// How many bytes their values have.
+    /// The size of all values.
     var byteCount: Int { writer.count }
 
     /// Appends a value; `nil` becomes NULL of the right type.
@@ -47,7 +47,7 @@ public struct Parameters: ~Copyable {
         types.removeAll(keepingCapacity: true)
     }
 
-    /// The arrays that libpq wants. They are valid until `body` returns.
+    /// Passes the arrays that libpq expects to `body`. They are valid until it returns.
     mutating func withArrays<Result>(
         _ body: (
             _ count: CInt, _ types: UnsafePointer<UInt32>?, _ values: UnsafePointer<UnsafePointer<CChar>?>?,

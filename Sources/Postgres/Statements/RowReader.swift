@@ -14,8 +14,8 @@ public struct RowReader: ~Copyable {
         self.columnCount = columnCount
     }
 
-    /// The next column as a value of `type`. Ask for an optional where the column can be NULL.
-    /// - Throws: ``PostgresError/decoding(_:)`` for NULL, for a column of another type and when there is no column.
+    /// Reads the next column. A column that can be NULL needs an optional type.
+    /// - Throws: ``PostgresError/decoding(_:)`` for NULL, for a column of another type, and after the last column.
     public mutating func next<Value: PostgresValue>(_ type: Value.Type = Value.self) throws(PostgresError) -> Value {
         try read { bytes, oid throws(DecodingFailure.Reason) in
             guard Value.postgresType.accepts(oid) else {
@@ -26,15 +26,16 @@ public struct RowReader: ~Copyable {
         }
     }
 
-    /// Makes a row of the columns that follow, in the order of the initializer's parameters: for a row of values only, give
-    /// its `init`.
+    /// Makes a row from the next columns, in the order of the initializer's parameters.
+    ///
+    /// For a row that consists of values only, pass its `init`.
     public mutating func read<each Column: PostgresValue, Row>(
         _ make: (repeat each Column) -> Row
     ) throws(PostgresError) -> Row {
         make(repeat try next((each Column).self))
     }
 
-    /// Lends the bytes of the next column, which is `bytea`, without a copy; `nil` for NULL.
+    /// Passes the bytes of the next column, a `bytea`, to `body` without a copy; `nil` for NULL.
     public mutating func nextBytes<Result>(
         _ body: (UnsafeRawBufferPointer?) -> Result
     ) throws(PostgresError) -> Result {
@@ -44,7 +45,7 @@ public struct RowReader: ~Copyable {
         }
     }
 
-    /// Passes over the next column.
+    /// Skips the next column.
     public mutating func skip() { column += 1 }
 
     private mutating func read<Value>(

@@ -3,17 +3,17 @@
 ///     static let sql: SQL<Self> = "SELECT name FROM users WHERE id = \(\.id)"
 public typealias SQL<Root> = SQLTemplate<Root, NoContext>
 
-/// SQL that names each parameter where it stands: by a property of the statement (`\(\.id)`), or by what the statement's
-/// surroundings supply to all of its kind (``SQLContext``, for example `\(.account)`).
+/// A statement's SQL with its parameters in place.
 ///
-/// Numbers, order and types of the parameters follow from that. A parameter that stands in several places is sent once.
-/// Templates nest: a part of a statement can be a template of its own, with parameters. Made once for each type of
-/// statement.
+/// A parameter is a property of the statement (`\(\.id)`), or comes from the context that all statements of a kind
+/// share (``SQLContext``, for example `\(.account)`). Numbers, order and types of the parameters follow from the
+/// template. A parameter that occurs several times is sent once. Templates nest: a part of a statement can be a
+/// template with parameters. A template is made once for each type of statement.
 public struct SQLTemplate<Root, Context: SQLContext>: ExpressibleByStringInterpolation, Sendable {
     /// Appends the value of one parameter.
     typealias Slot = @Sendable (Root, Context, inout Parameters) -> Void
 
-    /// Appends what a property holds.
+    /// Appends a property's value.
     typealias Append = @Sendable (Root, inout Parameters) -> Void
 
     enum Segment: Sendable {
@@ -21,13 +21,13 @@ public struct SQLTemplate<Root, Context: SQLContext>: ExpressibleByStringInterpo
         case property(ParameterKey, Append)
         case context(Context.Parameter)
 
-        /// A property of what `path` leads to.
+        /// Makes a segment for a property of the value at `path`.
         static func property<Part>(
             _ key: ParameterKey, _ append: @escaping SQLTemplate<Part, Context>.Append,
             at path: any KeyPath<Root, Part> & Sendable
         ) -> Segment { .property(key.of(path)) { root, parameters in append(root[keyPath: path], &parameters) } }
 
-        /// What the surroundings that `path` leads to supply.
+        /// Makes a segment for a parameter of the context at `path`.
         static func context<Surroundings: SQLContext>(
             _ parameter: Surroundings.Parameter, at path: any KeyPath<Root, Surroundings> & Sendable
         ) -> Segment {
@@ -36,7 +36,8 @@ public struct SQLTemplate<Root, Context: SQLContext>: ExpressibleByStringInterpo
             }
         }
 
-        /// The segment as part of another template: what becomes of a property there, and of what the surroundings supply.
+        /// Converts the segment for use in another template. The closures convert a property and a parameter of the
+        /// context.
         func placed<Outer, Surroundings>(
             property: (ParameterKey, @escaping Append) -> SQLTemplate<Outer, Surroundings>.Segment?,
             context: (Context.Parameter) -> SQLTemplate<Outer, Surroundings>.Segment
@@ -49,7 +50,7 @@ public struct SQLTemplate<Root, Context: SQLContext>: ExpressibleByStringInterpo
         }
     }
 
-    // One reference, so that handing a template on costs one retain.
+    // One reference: passing a template on costs one retain.
     private final class Content: Sendable {
         let segments: [Segment]
         let text: String
@@ -98,7 +99,7 @@ public struct SQLTemplate<Root, Context: SQLContext>: ExpressibleByStringInterpo
         for slot in content.slots { slot(root, context, &parameters) }
     }
 
-    /// The template as part of statements of another type, of which the template's root and context are properties.
+    /// Converts the template for statements of another type, which have the template's root and context as properties.
     public func lifted<Outer>(
         _ root: any KeyPath<Outer, Root> & Sendable, _ context: any KeyPath<Outer, Context> & Sendable
     ) -> SQL<Outer> {
@@ -109,7 +110,7 @@ public struct SQLTemplate<Root, Context: SQLContext>: ExpressibleByStringInterpo
             })
     }
 
-    /// What a template's literal is made with.
+    /// Collects the segments of a template's literal.
     public struct StringInterpolation: StringInterpolationProtocol {
         fileprivate var segments: [Segment] = []
 
@@ -119,7 +120,7 @@ public struct SQLTemplate<Root, Context: SQLContext>: ExpressibleByStringInterpo
 
         public mutating func appendLiteral(_ literal: StaticString) { segments.append(.text(literal.description)) }
 
-        /// A property of the statement.
+        /// Appends a property of the statement.
         public mutating func appendInterpolation<Value: PostgresValue>(
             _ property: any KeyPath<Root, Value> & Sendable
         ) {
@@ -129,7 +130,7 @@ public struct SQLTemplate<Root, Context: SQLContext>: ExpressibleByStringInterpo
                 })
         }
 
-        /// What the surroundings supply.
+        /// Appends a parameter of the context.
         public mutating func appendInterpolation(_ parameter: Context.Parameter) {
             segments.append(.context(parameter))
         }
@@ -140,22 +141,22 @@ public struct SQLTemplate<Root, Context: SQLContext>: ExpressibleByStringInterpo
             segments.append(.text(String(number)))
         }
 
-        /// A raw value as a string of SQL.
+        /// Appends a raw value as an SQL string.
         public mutating func appendInterpolation(_ value: some RawRepresentable<String>) {
             segments.append(.text(SQLFragment(value).text))
         }
 
-        /// A part with parameters.
+        /// Appends a part with parameters.
         public mutating func appendInterpolation(_ part: SQLTemplate) { segments += part.content.segments }
 
-        /// A part whose parameters are those of the surroundings.
+        /// Appends a part that only has parameters of the context.
         public mutating func appendInterpolation<Part: Rootless>(_ part: SQLTemplate<Part, Context>) {
             segments += part.content.segments.compactMap {
                 $0.placed(property: { _, _ in nil }, context: { .context($0) })
             }
         }
 
-        /// A part whose parameters are those of a property.
+        /// Appends a part with the parameters of a property.
         public mutating func appendInterpolation<Part>(
             _ part: SQLTemplate<Part, Context>, of property: any KeyPath<Root, Part> & Sendable
         ) {
@@ -164,7 +165,7 @@ public struct SQLTemplate<Root, Context: SQLContext>: ExpressibleByStringInterpo
             }
         }
 
-        /// A part whose surroundings are a property.
+        /// Appends a part whose context is a property.
         public mutating func appendInterpolation<Surroundings>(
             _ part: SQLTemplate<Never, Surroundings>, from property: any KeyPath<Root, Surroundings> & Sendable
         ) {
@@ -176,7 +177,7 @@ public struct SQLTemplate<Root, Context: SQLContext>: ExpressibleByStringInterpo
 }
 
 extension Sequence {
-    /// The templates one after another, with `separator` between them.
+    /// Concatenates the templates, with `separator` between them.
     public func joined<Root, Context>(separator: SQLFragment) -> SQLTemplate<Root, Context>
     where Element == SQLTemplate<Root, Context> {
         var result: SQLTemplate<Root, Context>?
@@ -187,44 +188,44 @@ extension Sequence {
     }
 }
 
-/// The root of templates that have no properties.
+/// The root of templates that have no properties. Only `Never` conforms.
 ///
-/// It is `Never` and nothing else. A protocol, because the overload for a part of the template's own type has to win where
-/// the root is `Never` itself, and of two that fit a generic one comes second.
+/// It is a protocol because two overloads fit where the root is `Never` itself. The overload for a part of the
+/// template's own type has to win there, and Swift ranks the generic one lower.
 public protocol Rootless {}
 
 extension Never: Rootless {}
 
-/// What statements of one kind are supplied with besides their own properties.
+/// Supplies statements of one kind with parameters besides their own properties.
 public protocol SQLContext: Sendable {
-    /// The names of what is supplied.
+    /// The names of the parameters.
     associatedtype Parameter: Hashable, Sendable
 
-    /// Appends the value of one of them.
+    /// Appends the value of one parameter.
     func append(_ parameter: Parameter, to parameters: inout Parameters)
 }
 
-/// Nothing.
+/// A context without parameters.
 public struct NoContext: SQLContext {
     public init() {}
     public func append(_ parameter: Never, to parameters: inout Parameters) {}
 }
 
-/// What a parameter is known by while its template is made: the property that holds it, or the name of what surroundings
-/// supply and the property that the surroundings are.
-// Safe to share: it is made of values that are `Sendable` only, and nothing of them changes.
+/// Identifies a parameter while its template is made: by its property, or by a context's name for it and the context's
+/// property.
+// Safe to share: it consists of immutable `Sendable` values.
 struct ParameterKey: Hashable, @unchecked Sendable {
-    /// Where the surroundings are; nil when they are those of the template itself, or when there is no `name`.
+    /// The property that is the context; nil for the template's own context, and when there is no `name`.
     private let path: AnyKeyPath?
     private let name: AnyHashable?
 
-    /// A property of the template's root.
+    /// Identifies a property of the template's root.
     init(property: AnyKeyPath) {
         path = property
         name = nil
     }
 
-    /// What the surroundings supply.
+    /// Identifies a parameter of the context.
     init(name: some Hashable & Sendable) {
         path = nil
         self.name = AnyHashable(name)
@@ -235,7 +236,7 @@ struct ParameterKey: Hashable, @unchecked Sendable {
         self.name = name
     }
 
-    /// The same parameter as part of what `property` holds.
+    /// Returns the key of the same parameter within the value of `property`.
     func of<Root, Part>(_ property: any KeyPath<Root, Part> & Sendable) -> ParameterKey {
         let whole: AnyKeyPath = property
         return ParameterKey(path: path.map { whole.appending(path: $0) ?? $0 } ?? whole, name: name)

@@ -1,7 +1,7 @@
 /// A piece of SQL without parameters, for example a list of columns that several statements select.
 ///
-/// It is made of literals, of other fragments, of numbers and of the raw values of enumerations: no string of the
-/// program's can get into it.
+/// It consists of literals, other fragments, numbers and raw values of enumerations. Strings from run time cannot get
+/// into it.
 public struct SQLFragment: ExpressibleByStringInterpolation, Sendable {
     /// The SQL.
     public let text: String
@@ -11,7 +11,7 @@ public struct SQLFragment: ExpressibleByStringInterpolation, Sendable {
     public init(stringLiteral value: StaticString) { text = value.description }
     public init(stringInterpolation: StringInterpolation) { text = stringInterpolation.text }
 
-    /// What a fragment's literal is made with.
+    /// Collects the text of a fragment's literal.
     public struct StringInterpolation: StringInterpolationProtocol {
         fileprivate var text = ""
 
@@ -23,13 +23,13 @@ public struct SQLFragment: ExpressibleByStringInterpolation, Sendable {
 
         public mutating func appendInterpolation(_ number: some FixedWidthInteger) { text += String(number) }
 
-        /// A raw value as a string of SQL.
+        /// Appends a raw value as an SQL string.
         public mutating func appendInterpolation(_ value: some RawRepresentable<String>) {
             text += SQLFragment(value).text
         }
     }
 
-    /// A raw value as a string of SQL.
+    /// Quotes a raw value as an SQL string.
     public init(_ value: some RawRepresentable<String>) {
         text =
             "'" + value.rawValue.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "''") + "'"
@@ -37,7 +37,7 @@ public struct SQLFragment: ExpressibleByStringInterpolation, Sendable {
 }
 
 extension Sequence<SQLFragment> {
-    /// The fragments one after another, with `separator` between them.
+    /// Concatenates the fragments, with `separator` between them.
     public func joined(separator: SQLFragment) -> SQLFragment {
         var result: SQLFragment?
         for fragment in self {

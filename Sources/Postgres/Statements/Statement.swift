@@ -1,36 +1,38 @@
-/// One SQL statement: its text with its parameters, and the decoding of its rows, in one type.
+/// One SQL statement: its text, its parameters and the decoding of its rows, in one type.
 ///
-/// The type's properties are the parameters. A statement is prepared once a connection, under a name made from the type,
-/// on its way to its first execution.
+/// The type's properties are the parameters. Each connection prepares a statement on its first execution, under a name
+/// derived from the type.
 ///
-/// The comments of hot statements say what they cost: the instructions that PostgreSQL executes for one beyond a SELECT of
-/// nothing, as `scripts/bench --only statements` counts them.
+/// Comments of hot statements give their cost: the instructions that PostgreSQL executes beyond those of an empty
+/// SELECT, counted by `scripts/bench --only statements`.
 public protocol Statement: Sendable {
-    /// What one row of the result means; `Void` for a statement that returns none.
+    /// The type of a row of the result; `Void` for a statement without rows.
     associatedtype Row: Sendable
 
-    /// The SQL and its parameters; it cannot depend on a value.
+    /// The SQL with its parameters. It cannot depend on a value.
     static var sql: SQL<Self> { get }
 
-    /// Whether the statement only reads, and may therefore be sent again by the client without anybody noticing.
+    /// True if the statement only reads. The client may then send it again unnoticed.
     ///
-    /// Read-only statements of several requests share one sync and one implicit transaction of the server. When
-    /// one of them fails, the ones behind it are sent again. Never say `true` of a statement that writes, locks
-    /// or calls a function that does.
+    /// Read-only statements of several requests share one sync and one implicit transaction of the server. When one of
+    /// them fails, the later ones are sent again. It must be false for a statement that writes, locks, or calls a
+    /// function that does.
     static var isReadOnly: Bool { get }
 
-    /// Whether it only precedes the statement that a request is about, as the look-up of a session does. Statistics name a
-    /// request by its first statement that is more than that.
+    /// True if the statement only prepares for a request's main statement, like the look-up of a session.
+    ///
+    /// Statistics name a request by its first statement that is not preliminary.
     static var isPreliminary: Bool { get }
 
-    /// About how many bytes are sent with the statement, when requests of such statements may share a transaction with
-    /// those of others; nil when they may not.
+    /// The approximate number of bytes sent with the statement, if its request may share a transaction with other
+    /// requests; otherwise nil.
     ///
-    /// For what is short and frequent only. Each statement has a snapshot of its own there too, so one key may come
-    /// several times. It must not notice where a transaction ends: no `xmin`, no deferred constraint, no setting.
+    /// For short and frequent statements only. Each statement still has its own snapshot, so a key may occur several
+    /// times. The statement must not depend on the end of its transaction: no `xmin`, no deferred constraint, no
+    /// setting.
     var bytesInGroup: Int? { get }
 
-    /// Appends the parameters in the order of their numbers. Written by hand by statements that wrap others only.
+    /// Appends the parameters in the order of their numbers. Only statements that wrap others implement it.
     func bind(to parameters: inout Parameters)
 
     /// Reads one row, column by column.
@@ -52,7 +54,7 @@ extension Statement where Row: PostgresValue {
     public static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.next() }
 }
 
-/// A row that several statements select, or that is more than its columns: the columns and their decoding stand together.
+/// A row that several statements select, or that is more than its columns. Columns and decoding are in one type.
 public protocol DecodableRow: Sendable {
     /// Reads the columns in the order in which they are selected.
     init(row: inout RowReader) throws(PostgresError)

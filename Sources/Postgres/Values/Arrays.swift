@@ -1,10 +1,10 @@
-/// What an array of PostgreSQL can hold. `[UInt8]` is not an array there but one `bytea`.
+/// A type that can be an element of a PostgreSQL array. `[UInt8]` is no array there but one `bytea`.
 public protocol PostgresArrayElement {
-    /// The type of an array of such elements.
+    /// The type of an array of these elements.
     static var postgresArrayType: PostgresType { get }
     /// Writes a whole array in binary format.
     static func encodeArray(_ elements: [Self], to writer: inout ByteWriter)
-    /// Reads a whole array; `nil` when these bytes are none.
+    /// Reads a whole array. Returns `nil` if the bytes are not one.
     static func decodeArray(_ bytes: UnsafeRawBufferPointer) -> [Self]?
 }
 
@@ -61,7 +61,7 @@ extension PostgresArrayElement where Self: PostgresValue {
         if dimensions == 0 { return cursor.isAtEnd ? [] : nil }
         guard dimensions == 1, let count = cursor.int32(), count >= 0, cursor.int32() != nil else { return nil }
         var elements: [Self] = []
-        // Each element has at least its length: a count that the bytes cannot hold reserves nothing.
+        // Each element needs at least 4 bytes, so an impossible count reserves nothing.
         elements.reserveCapacity(min(Int(count), bytes.count / 4))
         for _ in 0..<count {
             guard let length = cursor.int32(), let slice = cursor.element(length: length) else { return nil }
@@ -87,7 +87,7 @@ private struct ArrayCursor {
         return Int32(bigEndian: bytes.loadUnaligned(fromByteOffset: offset, as: Int32.self))
     }
 
-    /// The next element's bytes: `.some(nil)` for NULL, `nil` when the bytes end too early.
+    /// Returns the next element's bytes: `.some(nil)` for NULL, `nil` when the bytes end too early.
     mutating func element(length: Int32) -> UnsafeRawBufferPointer?? {
         if length == -1 { return .some(nil) }
         guard length >= 0, bytes.count - offset >= Int(length) else { return nil }

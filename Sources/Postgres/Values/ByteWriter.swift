@@ -1,12 +1,12 @@
-/// A growing region of bytes that is used again for every statement: no allocation once it has grown.
+/// A growing buffer that every statement reuses. Once it has grown it allocates nothing.
 public struct ByteWriter: ~Copyable {
     /// Owned: allocated here, freed in `deinit`.
     private var base: UnsafeMutableRawPointer
     private var capacity: Int
-    /// How many bytes were written.
+    /// The number of bytes written.
     public private(set) var count = 0
 
-    /// A region above this size is given back when it is emptied, so that one large value does not stay for ever.
+    /// A buffer above this size is freed when it is emptied, so that a large value does not occupy memory permanently.
     private static let retainedCapacity = 64 << 10
 
     init(capacity: Int = 1_024) {
@@ -24,7 +24,7 @@ public struct ByteWriter: ~Copyable {
         count += size
     }
 
-    /// Appends bytes as they are.
+    /// Appends bytes unchanged.
     public mutating func write(_ bytes: UnsafeRawBufferPointer) {
         guard let source = bytes.baseAddress else { return }
         reserve(bytes.count)
@@ -38,12 +38,12 @@ public struct ByteWriter: ~Copyable {
         base.storeBytes(of: value.bigEndian, toByteOffset: offset, as: Int32.self)
     }
 
-    /// The address of a byte that was written; valid until the next write.
+    /// Returns the address of a written byte, valid until the next write.
     func address(at offset: Int) -> UnsafePointer<CChar> {
         UnsafePointer((base + offset).assumingMemoryBound(to: CChar.self))
     }
 
-    /// Forgets what was written.
+    /// Discards the content.
     mutating func removeAll() {
         count = 0
         guard capacity > Self.retainedCapacity else { return }

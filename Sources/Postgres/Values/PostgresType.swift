@@ -1,9 +1,9 @@
-/// A data type by its object identifier, which is the same on every PostgreSQL (`pg_type.dat`).
+/// A data type by its object identifier, which is the same on every PostgreSQL server (`pg_type.dat`).
 public struct PostgresType: Sendable, Hashable {
     /// The type's `oid` in `pg_type`.
     public let oid: UInt32
 
-    /// A type by its `oid`, for values of types that this module does not know.
+    /// A type by its `oid`, for values of types that this module does not define.
     public init(oid: UInt32) { self.oid = oid }
 
     public static let bool = PostgresType(oid: 16)
@@ -26,10 +26,10 @@ public struct PostgresType: Sendable, Hashable {
     public static let timestamptzArray = PostgresType(oid: 1185)
     public static let uuidArray = PostgresType(oid: 2951)
 
-    /// The oids of `name`, `bpchar` and `varchar`, which arrive as text does.
+    /// The oids of `name`, `bpchar` and `varchar`, which have the same binary format as text.
     private static let textLike: (UInt32, UInt32, UInt32) = (19, 1042, 1043)
 
-    /// Whether a column of type `oid` can be read as this type.
+    /// Returns true if a column of type `oid` can be read as this type.
     func accepts(_ oid: UInt32) -> Bool {
         oid == self.oid
             || self == .text && (oid == Self.textLike.0 || oid == Self.textLike.1 || oid == Self.textLike.2)

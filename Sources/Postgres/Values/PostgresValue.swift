@@ -1,16 +1,16 @@
-/// A value that travels to and from PostgreSQL in its binary format.
+/// A value that is sent to and read from PostgreSQL in binary format.
 public protocol PostgresValue: SendableMetatype {
-    /// The type that the value has in PostgreSQL; never left to the server's guess.
+    /// The value's type in PostgreSQL. It is always sent, so the server never infers it.
     static var postgresType: PostgresType { get }
 
-    /// Whether the value is NULL; then ``encode(to:)`` is not called.
+    /// True for NULL. ``encode(to:)`` is not called then.
     var isNull: Bool { get }
 
     /// Writes the binary format, without a length.
     func encode(to writer: inout ByteWriter)
 
     /// Reads the binary format; `bytes` is `nil` for NULL and valid only during the call.
-    /// - Returns: `nil` when these bytes are no such value.
+    /// - Returns: `nil` if the bytes are not such a value.
     static func decode(_ bytes: UnsafeRawBufferPointer?) -> Self?
 }
 

@@ -65,7 +65,7 @@ extension Double: PostgresValue, PostgresArrayElement {
     }
 }
 
-/// PostgreSQL has no text with NUL: a string that contains one is refused by the server (SQLSTATE 22021).
+/// PostgreSQL's text cannot contain NUL: the server rejects such a string (SQLSTATE 22021).
 extension String: PostgresValue, PostgresArrayElement {
     public static var postgresType: PostgresType { .text }
     public static var postgresArrayType: PostgresType { .textArray }
@@ -80,7 +80,7 @@ extension String: PostgresValue, PostgresArrayElement {
     }
 }
 
-/// A case is the text of its raw value.
+/// Encodes a case as the text of its raw value.
 extension PostgresValue where Self: RawRepresentable, RawValue == String {
     public static var postgresType: PostgresType { .text }
 
@@ -92,7 +92,7 @@ extension PostgresValue where Self: RawRepresentable, RawValue == String {
 }
 
 extension FixedWidthInteger {
-    /// An integer of exactly its own size, most significant byte first.
+    /// Reads an integer of exactly its own size, most significant byte first.
     init?(bigEndianBytes bytes: UnsafeRawBufferPointer?) {
         guard let bytes, bytes.count == MemoryLayout<Self>.size else { return nil }
         self.init(bigEndian: bytes.loadUnaligned(as: Self.self))

@@ -1,4 +1,4 @@
-/// A moment as PostgreSQL's `timestamptz` holds it: microseconds since 2000-01-01 00:00:00 UTC.
+/// A point in time as in PostgreSQL's `timestamptz`: microseconds since 2000-01-01 00:00:00 UTC.
 public struct Timestamp: Sendable, Hashable {
     /// Microseconds since 2000-01-01 00:00:00 UTC; negative before it.
     public var microsecondsSince2000: Int64
@@ -6,29 +6,30 @@ public struct Timestamp: Sendable, Hashable {
     /// Seconds from 1970-01-01 to 2000-01-01.
     private static let epochDistance: Int64 = 946_684_800
 
-    /// PostgreSQL's `infinity`: later than every other moment.
+    /// PostgreSQL's `infinity`, later than every other value.
     public static let distantFuture = Timestamp(microsecondsSince2000: .max)
-    /// PostgreSQL's `-infinity`: earlier than every other moment.
+    /// PostgreSQL's `-infinity`, earlier than every other value.
     public static let distantPast = Timestamp(microsecondsSince2000: .min)
 
-    /// The moments that PostgreSQL stores beside the infinities: from 4714-11-24 BC to the end of the year 294276.
+    /// The finite values that PostgreSQL stores: from 4714-11-24 BC to the end of the year 294276.
     public static let storable =
         Timestamp(
             microsecondsSince2000: -211_813_488_000_000_000)...Timestamp(
             microsecondsSince2000: 9_223_371_331_199_999_999)
 
-    /// A moment by PostgreSQL's own count.
+    /// Makes a timestamp from PostgreSQL's own count.
     public init(microsecondsSince2000: Int64) {
         self.microsecondsSince2000 = microsecondsSince2000
     }
 
-    /// A moment by Unix seconds; out of range becomes the nearest infinity.
+    /// Makes a timestamp from Unix seconds. A value out of range becomes the nearest infinity.
     public init(unixSeconds: Int64) {
         let (microseconds, overflow) = unixSeconds.multipliedReportingOverflow(by: 1_000_000)
         self.init(unixMicroseconds: overflow ? (unixSeconds < 0 ? .min : .max) : microseconds)
     }
 
-    /// A moment by microseconds since 1970-01-01 00:00:00 UTC; `Int64.max` and anything out of range is an infinity.
+    /// Makes a timestamp from microseconds since 1970-01-01 00:00:00 UTC. `Int64.max` and values out of range become an
+    /// infinity.
     public init(unixMicroseconds: Int64) {
         microsecondsSince2000 =
             unixMicroseconds == .max
@@ -46,16 +47,16 @@ public struct Timestamp: Sendable, Hashable {
         microsecondsSince2000.addingSaturated(Self.epochDistance * 1_000_000)
     }
 
-    /// The moment `duration` later, in whole microseconds. Infinities stay what they are.
+    /// Adds `duration` in whole microseconds. Infinities stay unchanged.
     public static func + (moment: Timestamp, duration: Duration) -> Timestamp {
         if moment == .distantFuture || moment == .distantPast { return moment }
         return Timestamp(microsecondsSince2000: moment.microsecondsSince2000.addingSaturated(duration.microseconds))
     }
 
-    /// The moment `duration` earlier, in whole microseconds. Infinities stay what they are.
+    /// Subtracts `duration` in whole microseconds. Infinities stay unchanged.
     public static func - (moment: Timestamp, duration: Duration) -> Timestamp { moment + (.zero - duration) }
 
-    /// The time from `earlier` to `later`.
+    /// Returns the time from `earlier` to `later`.
     public static func - (later: Timestamp, earlier: Timestamp) -> Duration {
         .microseconds(later.microsecondsSince2000.subtractingSaturated(earlier.microsecondsSince2000))
     }
@@ -68,7 +69,7 @@ extension Timestamp: Comparable {
 }
 
 extension Duration {
-    /// Whole microseconds, towards zero; saturated at the bounds of `Int64`.
+    /// Whole microseconds, rounded towards zero and saturated at the bounds of `Int64`.
     var microseconds: Int64 {
         let (seconds, attoseconds) = components
         let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000)

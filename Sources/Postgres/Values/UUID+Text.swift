@@ -1,5 +1,5 @@
 extension UUID: LosslessStringConvertible {
-    /// Reads the canonical form: 36 characters, lower-case hexadecimal, four hyphens. Everything else is `nil`.
+    /// Reads the canonical form: 36 characters, lower-case hexadecimal, four hyphens. Returns `nil` for any other text.
     public init?(_ description: String) {
         var description = description
         guard let uuid = description.withUTF8({ UUID(canonicalText: $0) }) else { return nil }
@@ -22,7 +22,7 @@ extension UUID: LosslessStringConvertible {
             case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = character - UInt8(ascii: "a") + 10
             default: return nil
             }
-            // The third hyphen stands after the sixteenth digit.
+            // The third hyphen follows the sixteenth digit.
             if index < 18 {
                 halves.0 = halves.0 << 4 | UInt64(digit)
             } else {
@@ -37,10 +37,10 @@ extension UUID: LosslessStringConvertible {
         String(unsafeUninitializedCapacity: Self.characterCount) { write(to: $0) }
     }
 
-    /// How many characters the canonical form has.
+    /// The length of the canonical form.
     public static let characterCount = 36
 
-    /// Writes the canonical form, as ASCII, to the start of `text`, which must have room for it.
+    /// Writes the canonical form as ASCII to the start of `text`, which must have room for it.
     /// - Returns: ``characterCount``.
     public func write(to text: UnsafeMutableBufferPointer<UInt8>) -> Int {
         var digit = 0

@@ -1,30 +1,30 @@
-/// A universally unique identifier (RFC 9562): sixteen bytes held inline, ordered as PostgreSQL orders `uuid`.
+/// A universally unique identifier (RFC 9562): sixteen bytes held inline, in PostgreSQL's sort order of `uuid`.
 public struct UUID: Sendable, Hashable {
     /// The first eight bytes, most significant first.
     public let high: UInt64
     /// The last eight bytes, most significant first.
     public let low: UInt64
 
-    /// How many bytes it has.
+    /// The size of a UUID.
     public static let byteCount = 16
 
     /// The nil UUID (RFC 9562 §5.9), the lowest of all.
     public static let zero = UUID(high: 0, low: 0)
 
-    /// A UUID of these two big-endian halves.
+    /// Makes a UUID from two big-endian halves.
     public init(high: UInt64, low: UInt64) {
         self.high = high
         self.low = low
     }
 
-    /// A UUID of exactly sixteen bytes; `nil` for any other count.
+    /// Makes a UUID from sixteen bytes. Returns `nil` for any other count.
     public init?(bytes: UnsafeRawBufferPointer) {
         guard bytes.count == Self.byteCount else { return nil }
         high = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 0, as: UInt64.self))
         low = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
     }
 
-    /// A UUID of exactly sixteen bytes; `nil` for any other count.
+    /// Makes a UUID from sixteen bytes. Returns `nil` for any other count.
     public init?(bytes: [UInt8]) {
         guard let uuid = bytes.withUnsafeBytes({ UUID(bytes: $0) }) else { return nil }
         self = uuid

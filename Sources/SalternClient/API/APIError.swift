@@ -1,13 +1,13 @@
-/// Why a call of the API failed.
+/// The reason for which a call of the API failed.
 public enum APIError: Error, Sendable {
-    /// The server refused it.
+    /// The server rejected the request.
     case problem(Problem)
-    /// There was no reply.
+    /// No reply arrived.
     case transport(TransportError)
-    /// There was a reply that this client does not understand: the server is hostile, broken or something else.
+    /// The reply is malformed or unexpected: the server is hostile, broken or another service.
     case unexpectedReply
 
-    /// The stable code of the server's refusal.
+    /// The stable code of the problem; nil for other errors.
     public var code: Problem.Code? {
         if case .problem(let problem) = self { problem.code } else { nil }
     }
@@ -21,12 +21,12 @@ public enum APIError: Error, Sendable {
         }
     }
 
-    /// Whether the server has refused it, and has done nothing.
+    /// True when the server rejected the request and changed nothing.
     var isRefusal: Bool {
         if case .problem = self { !isPassing } else { false }
     }
 
-    /// Whether the server may have carried it out all the same.
+    /// True when the server may have carried out the request.
     var mayBeDone: Bool {
         switch self {
         case .problem(let problem): isPassing && problem.status != 429
@@ -37,7 +37,7 @@ public enum APIError: Error, Sendable {
         }
     }
 
-    /// True when a request may have been too long for the line or for the server's time limit.
+    /// True when a request may have been too long for the connection or for the server's time limit.
     var isAboutPace: Bool {
         switch self {
         case .transport(.timedOut), .transport(.connectionLost): true
@@ -46,7 +46,7 @@ public enum APIError: Error, Sendable {
         }
     }
 
-    /// True for a wrong key, an untrusted certificate or a malformed configuration. Waiting does not help then: show the
+    /// True for a wrong key, an untrusted certificate or a malformed configuration. Waiting does not help: show the
     /// error.
     public var isAboutTrust: Bool {
         switch self {
@@ -55,15 +55,16 @@ public enum APIError: Error, Sendable {
         }
     }
 
-    /// The time for which the server asks not to be called again; nil when it names none.
+    /// The server's minimum wait before the next request; nil when it names none.
     public var retryAfter: Duration? {
         if case .problem(let problem) = self { problem.retryAfter } else { nil }
     }
 }
 
-/// The server's description of a refusal (RFC 9457).
+/// The server's description of an error (RFC 9457).
 public struct Problem: Decodable, Sendable {
-    /// The stable, machine-readable code. More may be added: decide by ``Problem/status`` for one that is not known.
+    /// The stable, machine-readable code. Further codes can be added: for an unlisted one, decide by
+    /// ``Problem/status``.
     public struct Code: RawRepresentable, Hashable, Sendable, Decodable, ExpressibleByStringLiteral {
         /// The code as the server sends it, such as `wrong_credentials`.
         public let rawValue: String
@@ -91,7 +92,7 @@ public struct Problem: Decodable, Sendable {
 
     /// The status code of the reply (RFC 9110 section 15).
     public let status: Int
-    /// The stable code that a program decides by.
+    /// The stable code by which programs decide.
     public let code: Code
     /// The reason phrase of the status, in English.
     public let title: String
@@ -99,17 +100,17 @@ public struct Problem: Decodable, Sendable {
     public let detail: String?
     /// The id of the request in the server's log.
     public let requestId: String?
-    /// The member or parameter that the problem is about, such as `kdf.iterations`; nil when there is none.
+    /// The affected member or parameter, such as `kdf.iterations`; nil when there is none.
     public let field: String?
-    /// For `userid_not_canonical`: the form that the userid would take.
+    /// For `userid_not_canonical`: the userid's canonical form.
     public let canonical: String?
-    /// For `quota_exceeded`: how much the plan allows, and how much there is.
+    /// For `quota_exceeded`: the plan's limit, in the limit's unit.
     public let allowed: Int64?
-    /// For `quota_exceeded`: how much of the limit is in use, in the limit's unit.
+    /// For `quota_exceeded`: the used part of the limit, in the limit's unit.
     public let used: Int64?
-    /// For `batch_conflict`.
+    /// For `batch_conflict`: the operations that failed.
     public let conflicts: [Conflict]?
-    /// For `precondition_failed`: the item as it is; nil when there is none.
+    /// For `precondition_failed`: the present item; nil when there is none.
     public let current: ItemState?
     /// From the field `Retry-After`.
     public internal(set) var retryAfter: Duration?
@@ -120,7 +121,7 @@ public struct Problem: Decodable, Sendable {
 }
 
 extension Problem {
-    /// This device has no session; the server was not asked.
+    /// This device has no session. No request was sent.
     static let sessionMissing = Problem(
         status: 401, code: .unauthenticated, title: "there is no session on this device", detail: nil, requestId: nil,
         field: nil, canonical: nil, allowed: nil, used: nil, conflicts: nil, current: nil)
@@ -129,11 +130,11 @@ extension Problem {
 extension Problem.Code {
     /// The session does not exist or has ended (401).
     public static let unauthenticated: Self = "unauthenticated"
-    /// Userid and password key do not belong together (401 at a log-in, 403 within a session).
+    /// Userid and password key do not match (401 at a log-in, 403 within a session).
     public static let wrongCredentials: Self = "wrong_credentials"
     /// The account has a second factor and the request has no code (401).
     public static let totpRequired: Self = "totp_required"
-    /// The code of the second factor is wrong, expired or was used before (401 or 403).
+    /// The code of the second factor is wrong, expired or already used (401 or 403).
     public static let wrongTOTP: Self = "wrong_totp"
     /// Too many attempts; ``Problem/retryAfter`` has the wait (429).
     public static let tooManyAttempts: Self = "too_many_attempts"
@@ -141,23 +142,23 @@ extension Problem.Code {
     public static let useridTaken: Self = "userid_taken"
     /// The userid has another canonical form, which ``Problem/canonical`` names (422).
     public static let useridNotCanonical: Self = "userid_not_canonical"
-    /// The item is not at the expected revision, or exists where it should not (412).
+    /// The item has another revision than expected, or exists unexpectedly (412).
     public static let preconditionFailed: Self = "precondition_failed"
-    /// The cursor is not one of this server (400).
+    /// This server did not issue the cursor (400).
     public static let malformedCursor: Self = "malformed_cursor"
-    /// The cursor is too old or from before a restore: list all items again (410).
+    /// The cursor is too old or precedes a restore: list all items again (410).
     public static let cursorExpired: Self = "cursor_expired"
-    /// At least one operation of a batch does not apply, and none was carried out (409).
+    /// At least one operation of a batch failed, and the server applied none (409).
     public static let batchConflict: Self = "batch_conflict"
-    /// Another device has replaced the keyring meanwhile (409).
+    /// Another device has replaced the keyring (409).
     public static let keyringChanged: Self = "keyring_changed"
-    /// Items are missing from a rotation, or were changed since they were staged (409).
+    /// Items are missing from a rotation, or were changed after they were staged (409).
     public static let rotationIncomplete: Self = "rotation_incomplete"
     /// The rotation was committed and cannot be changed or discarded (409).
     public static let rotationCommitted: Self = "rotation_committed"
     /// A batch has more operations than the server accepts (422).
     public static let batchTooLarge: Self = "batch_too_large"
-    /// The plan of the account has no room (403).
+    /// The account has reached a limit of its plan (403).
     public static let quotaExceeded: Self = "quota_exceeded"
     /// The resource does not exist (404).
     public static let notFound: Self = "not_found"

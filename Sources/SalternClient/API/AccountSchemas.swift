@@ -8,9 +8,9 @@ public struct ServiceDescription: Decodable, Sendable {
         public let algorithm: String
         /// The iterations for a new account.
         public let iterations: Int
-        /// The fewest iterations that the server accepts.
+        /// The minimum number of iterations that the server accepts.
         public let minimumIterations: Int
-        /// The most iterations that the server accepts.
+        /// The maximum number of iterations that the server accepts.
         public let maximumIterations: Int
         /// The length of a password key, in bytes: 32.
         public let keyLength: Int
@@ -32,11 +32,11 @@ public struct ServiceDescription: Decodable, Sendable {
         public let keyringBytes: Int
         /// The longest body of a request that writes one item, in bytes of JSON.
         public let itemRequestBytes: Int
-        /// The most items in one page of a listing.
+        /// The maximum number of items in one page of a listing.
         public let itemsPerPage: Int
-        /// The most changes in one page.
+        /// The maximum number of changes in one page.
         public let changesPerPage: Int
-        /// The most operations in one batch.
+        /// The maximum number of operations in one batch.
         public let batchOperations: Int
         /// The longest body of a batch, in bytes of JSON.
         public let batchRequestBytes: Int
@@ -66,7 +66,7 @@ public struct ServiceDescription: Decodable, Sendable {
     public let shares: Shares
     /// The limits of requests.
     public let limits: Limits
-    /// The pins of the server's keys. Add a new backup pin to those of the app, never replace them by this list alone.
+    /// The pins of the server's keys. Add a new backup pin to those of the app. Never replace them by this list alone.
     public let pins: Pins
 }
 
@@ -83,7 +83,7 @@ public struct KDFParameters: Codable, Hashable, Sendable {
     /// The length of the password key, in bytes: 32.
     public let keyLength: Int
 
-    /// Creates parameters, for a server that is not asked.
+    /// Creates parameters without a request to the server.
     public init(algorithm: String, saltPrefix: String, salt: String, iterations: Int, keyLength: Int) {
         self.algorithm = algorithm
         self.saltPrefix = saltPrefix
@@ -129,7 +129,7 @@ public struct LoginReply: Decodable, Sendable {
     public let keyringRevision: Revision?
 }
 
-/// The reply to a recovery: a session that can do nothing but set a new credential.
+/// The reply to a recovery: a session that can only set a new credential.
 public struct RecoveryReply: Decodable, Sendable {
     /// The parameters of the account's password key.
     public struct KDF: Decodable, Sendable {
@@ -147,23 +147,23 @@ public struct RecoveryReply: Decodable, Sendable {
     public let keyring: Base64Bytes?
     /// The revision of the account's own keyring, which the new credential replaces; nil when there is none.
     public let keyringRevision: Revision?
-    /// The keyring that the code opened before a session replaced it; nil when none was replaced.
+    /// The keyrings that the code opened before a session replaced them; nil when none was replaced.
     public let keptKeyrings: [Base64Bytes]?
 }
 
 /// A keyring that was replaced and can be restored.
 public struct KeptKeyring: Decodable, Sendable {
-    /// Nil when the account had none.
+    /// The sealed keyring; nil when the account had none.
     public let keyring: Base64Bytes?
     /// The revision of ``keyring``; nil when the account had none.
     public let revision: Revision?
     /// The keyring that the recovery code opened; nil without one, and after the code was replaced.
     public let recoveryKeyring: Base64Bytes?
-    /// True when the request that replaced it had the password key.
+    /// True when the request that replaced the keyring contained the password key.
     public let withPasswordKey: Bool
     /// The time at which another keyring replaced it.
     public let replacedAt: Date
-    /// The server removes it then.
+    /// The time at which the server removes the keyring.
     public let expiresAt: Date
 }
 
@@ -193,7 +193,7 @@ public struct CredentialReply: Decodable, Sendable {
     public let keyringRevision: Revision?
     /// The new device token; it replaces the previous one. See ``DeviceClaim/token``.
     public let deviceToken: Token?
-    /// For a change of the userid.
+    /// The new userid after a change of the userid; nil otherwise.
     public let userid: String?
 }
 
@@ -203,15 +203,15 @@ public struct AccountDescription: Decodable, Sendable {
     public struct Limits: Codable, Hashable, Sendable {
         /// The time for which a deleted item can be restored from the server, in days.
         public let deletedDays: Int
-        /// The most items.
+        /// The maximum number of items.
         public let items: Int64
-        /// The most sealed bytes of one item, title and body together.
+        /// The maximum number of sealed bytes of one item, title and body together.
         public let itemBytes: Int64
-        /// The most sealed bytes of all items.
+        /// The maximum number of sealed bytes of all items.
         public let bytes: Int64
-        /// The most sessions at one time.
+        /// The maximum number of sessions at one time.
         public let sessions: Int64
-        /// The most open shares.
+        /// The maximum number of open shares.
         public let shares: Int64
     }
 
@@ -221,7 +221,7 @@ public struct AccountDescription: Decodable, Sendable {
         public let items: Int64
         /// The sealed bytes of all items.
         public let bytes: Int64
-        /// Older versions of items, and their sealed bytes; nil from a server that keeps none.
+        /// The number of older versions of items; nil from a server that keeps none.
         public let versions: Int64?
         /// The sealed bytes of the older versions; nil from a server that keeps none.
         public let versionBytes: Int64?
@@ -295,15 +295,15 @@ public struct SessionDescription: Decodable, Sendable {
 public struct SecurityEvent: Decodable, Sendable {
     /// The kind of the event, such as `session_opened`. openapi.yaml lists the kinds; more can be added.
     public let kind: String
-    /// The time of the event; while it is ``ongoing``, the time of the last occurrence.
+    /// The time of the event. While it is ``ongoing``, the time of the last occurrence.
     public let occurredAt: Date
     /// The session that the event is about; nil when there is none.
     public let sessionId: SessionID?
     /// The device of that session; nil when it gave no name.
     public let device: SessionDescription.Device?
-    /// The number of occurrences that the event stands for; nil when it stands for one.
+    /// The number of occurrences in the event; nil for a single one.
     public let count: Int?
-    /// The time of the first occurrence, or of the beginning of what has ended.
+    /// The time of the first occurrence, or of the beginning of a state that has ended.
     public let since: Date?
     /// True while further occurrences can be added to ``count``.
     public let ongoing: Bool?
@@ -343,7 +343,7 @@ public struct StagedReply: Decodable, Sendable {
     public let staged: Int
     /// The sealed bytes of the staged items.
     public let bytes: Int64
-    /// The items of the request that were changed since they were read. Read and stage them again.
+    /// The items of the request that were changed after they were read. Read and stage them again.
     public let outdated: [ItemID]
 }
 
@@ -351,7 +351,7 @@ public struct StagedReply: Decodable, Sendable {
 public struct RotationCommitReply: Decodable, Sendable {
     /// The number of items that were replaced.
     public let items: Int
-    /// The number of staged items that were dropped, because they were deleted meanwhile.
+    /// The number of staged items that were dropped because they had been deleted.
     public let dropped: Int
     /// The account's revision after the rotation.
     public let revision: Revision

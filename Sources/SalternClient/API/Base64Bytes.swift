@@ -19,7 +19,7 @@ public struct Base64Bytes: Codable, Hashable, Sendable {
 }
 
 extension Decoder {
-    /// Reads one text that is canonical base64.
+    /// Decodes one text that must be canonical base64.
     fileprivate func base64<Bytes>(_ decode: (String) throws -> Bytes) throws -> Bytes {
         let container = try singleValueContainer()
         do {
@@ -30,7 +30,7 @@ extension Decoder {
     }
 }
 
-/// Secret bytes that are base64 in JSON: a password key, a recovery key. Never printed.
+/// Secret bytes that are base64 in JSON, such as a password key or a recovery key. They are never printed.
 public struct SecretBytes: Codable, Sendable, Equatable {
     /// The decoded bytes.
     public let bytes: SecureBytes
@@ -52,7 +52,7 @@ public struct SecretBytes: Codable, Sendable, Equatable {
     }
 }
 
-/// A token as the server gives it out: text that opens something. Never printed.
+/// A token from the server, such as a session token. It is never printed.
 public struct Token: Codable, Sendable, Equatable {
     /// The text, as ASCII.
     public let text: SecureBytes
@@ -60,8 +60,8 @@ public struct Token: Codable, Sendable, Equatable {
     /// Wraps the text of a token, ASCII without spaces.
     public init(_ text: SecureBytes) { self.text = text }
 
-    /// Stands for a session that this device has no token of. ``SalternAPI`` sends nothing with it, and fails as for a session
-    /// that has ended.
+    /// Represents a session without a token on this device. ``SalternAPI`` sends no request with it, and throws the
+    /// error of an ended session.
     static let missing = Token(SecureBytes(copying: [UInt8]()))
 
     public init(from decoder: any Decoder) throws {
@@ -69,7 +69,7 @@ public struct Token: Codable, Sendable, Equatable {
         let string = try container.decode(String.self)
         let taken = decoder.userInfo[SecretJSON.Taken.key] as? SecretJSON.Taken
         let text = taken?.secret(string) ?? SecureBytes(copying: string.utf8)
-        // It goes into a field of a request: nothing in it may end the field.
+        // The text goes into a field of a request and must not end the field.
         let isToken = text.withUnsafeBytes { text in
             (1...512).contains(text.count) && text.allSatisfy { $0 > 0x20 && $0 < 0x7f }
         }
@@ -82,7 +82,7 @@ public struct Token: Codable, Sendable, Equatable {
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
         let placeholders = encoder.userInfo[SecretJSON.Placeholders.key] as? SecretJSON.Placeholders
-        // A text with a character that JSON escapes is left to the encoder. No server gives out such a token.
+        // The encoder handles a text with a character that JSON escapes. No server issues such a token.
         let isPlain = text.withUnsafeBytes { text in
             text.allSatisfy { $0 >= 0x20 && $0 < 0x7f && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }
         }

@@ -8,10 +8,10 @@ public struct Identifier<Entity>: Hashable, Sendable, Comparable, Codable, Custo
     /// Creates an identifier from a UUID, such as one that an app has stored.
     public init(_ uuid: UUID) { self.uuid = uuid }
 
-    /// A random one (RFC 9562 version 4).
+    /// Returns a random identifier (RFC 9562 version 4).
     public static func random() -> Self { Self(UUID()) }
 
-    /// Reads the text of a UUID, in either case.
+    /// Parses the text of a UUID, in either case; nil for another text.
     public init?(_ text: some StringProtocol) {
         guard let uuid = UUID(uuidString: String(text)) else { return nil }
         self.uuid = uuid
@@ -20,7 +20,7 @@ public struct Identifier<Entity>: Hashable, Sendable, Comparable, Codable, Custo
     /// The sixteen bytes.
     public var bytes: [UInt8] { withUnsafeBytes(of: uuid.uuid) { [UInt8]($0) } }
 
-    /// - Returns: nil unless there are sixteen bytes.
+    /// Creates an identifier from its sixteen bytes; nil for another number of bytes.
     public init?(bytes: some Collection<UInt8>) {
         guard bytes.count == 16 else { return nil }
         var value: uuid_t = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
@@ -59,12 +59,12 @@ public enum RotationEntity: Sendable {}
 public typealias AccountID = Identifier<AccountEntity>
 /// The id of a session of an account.
 public typealias SessionID = Identifier<SessionEntity>
-/// The id of an item. The device that creates the item draws it.
+/// The id of an item. The device that creates the item generates it at random.
 public typealias ItemID = Identifier<ItemEntity>
 /// The id of a rotation of an account's keys.
 public typealias RotationID = Identifier<RotationEntity>
 
-/// A number of an account's own counter: what an item had when it was last changed. Revisions grow.
+/// A value of the account's counter: the number of an item's last change. Revisions grow.
 public struct Revision: Hashable, Sendable, Comparable, Codable, CustomStringConvertible {
     /// The value of the account's counter, from 1. After a restore of the server it can be above 10^15.
     public let number: Int64

@@ -6,7 +6,7 @@ public struct ItemContent: Codable, Hashable, Sendable {
     public var collection: String
     /// The format of the sealed bytes, such as `saltern-1`.
     public var format: String
-    /// Only for formats that derive a key from a password.
+    /// The iterations of the item's own sealing, for formats that derive a key from a password.
     public var iterations: Int?
     /// The sealed title; nil for an item without one.
     public var title: Base64Bytes?
@@ -23,7 +23,7 @@ public struct ItemContent: Codable, Hashable, Sendable {
     }
 }
 
-/// An item as the server has it, or the tombstone that is left of it.
+/// An item on the server, or its tombstone.
 public struct ItemState: Decodable, Hashable, Sendable {
     /// The item's id.
     public let id: ItemID
@@ -37,7 +37,7 @@ public struct ItemState: Decodable, Hashable, Sendable {
     public let updatedAt: Date
     /// True for a tombstone.
     public let deleted: Bool
-    /// Nil for a tombstone, and where only headers were asked for.
+    /// The format of the sealed bytes; nil for a tombstone and for a listing of headers.
     public let format: String?
     /// The iterations of the item's own sealing, for formats that derive a key from a password.
     public let iterations: Int?
@@ -46,7 +46,7 @@ public struct ItemState: Decodable, Hashable, Sendable {
     /// The sealed body; nil for a tombstone and for a listing of headers.
     public let body: Base64Bytes?
 
-    /// The content, when there is one.
+    /// The content; nil for a tombstone and for a listing of headers.
     public var content: ItemContent? {
         guard let format, let body, !deleted else { return nil }
         return ItemContent(
@@ -64,7 +64,7 @@ public struct ItemPage: Decodable, Sendable {
 
 /// An older version of an item that the server keeps, without its sealed bytes.
 public struct VersionHeader: Decodable, Hashable, Sendable {
-    /// The item's revision while it held this.
+    /// The item's revision while it had this content.
     public let revision: Revision
     /// The collection that the version was in.
     public let collection: String
@@ -86,13 +86,13 @@ public struct VersionPage: Decodable, Sendable {
     public let nextPage: String?
 }
 
-/// The state that a write expects; another one is refused with `precondition_failed`.
+/// The state that a write expects. The server rejects another state with `precondition_failed`.
 public enum Precondition: Hashable, Sendable {
-    /// There is no such item.
+    /// The item does not exist.
     case absent
-    /// It is at this revision.
+    /// The item has this revision.
     case revision(Revision)
-    /// It exists, whatever it is.
+    /// The item exists, at any revision.
     case present
 
     var field: (name: String, value: String) {
@@ -106,7 +106,8 @@ public enum Precondition: Hashable, Sendable {
 
 /// One operation of a batch.
 public enum BatchOperation: Encodable, Hashable, Sendable {
-    /// - `ifRevision`: nil for whatever is there; revision 0 for an item that is new.
+    /// Creates or replaces an item.
+    /// - `ifRevision`: The revision that the item has to have: nil for any, 0 for a new item.
     case put(ItemID, ItemContent, ifRevision: Revision?)
     /// Deletes an item.
     /// - `ifRevision`: The revision that the item has to have; nil for any.
@@ -132,7 +133,7 @@ public enum BatchOperation: Encodable, Hashable, Sendable {
     }
 }
 
-/// The revisions that a batch has given out, in the order of its operations.
+/// The revisions that a batch has assigned, in the order of its operations.
 public struct BatchResult: Decodable, Sendable {
     /// The outcome of one operation.
     public struct Entry: Decodable, Sendable {
@@ -153,6 +154,7 @@ public struct ChangePage: Decodable, Sendable {
     public let cursor: String
     /// True when another page follows now.
     public let more: Bool
-    /// Below it, the database's history is another one than before: it has been restored since.
+    /// The revision base: all further revisions are above it. It rises when the server's database was restored to an
+    /// earlier state.
     public let revisionBase: Int64?
 }

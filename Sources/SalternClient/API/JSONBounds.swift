@@ -1,15 +1,16 @@
 internal import Foundation
 
-/// The bounds of a reply's JSON. They are checked before it is decoded: a server may be hostile, and the decoder takes up to
-/// 48 bytes of memory for each value, so that a reply of allowed length could fill the memory.
+/// The bounds of a reply's JSON, checked before it is decoded. The decoder takes up to 48 bytes of memory for each
+/// value. Without bounds, a hostile server could exhaust the memory by a reply of allowed length.
 enum JSONBounds {
-    /// The limit of arrays and objects within each other.
+    /// The limit of nested arrays and objects.
     static let depthLimit = 64
 
-    /// The limit of values in a text of a length. Honest replies have one for 20 bytes or more; short ones may have many.
+    /// Returns the limit of values in a text. Honest replies have one value for 20 bytes or more; short ones may have
+    /// many.
     static func valueLimit(_ byteCount: Int) -> Int { 65_536 + byteCount / 16 }
 
-    /// Returns whether a text is within the bounds. One that is may still be no JSON.
+    /// Checks that a text is within the bounds. Such a text can still be invalid JSON.
     static func include(_ text: [UInt8]) -> Bool {
         text.withUnsafeBytes { text in
             guard let start = text.baseAddress else { return true }
@@ -36,7 +37,7 @@ enum JSONBounds {
         }
     }
 
-    /// Returns where the quotation mark is that ends a string.
+    /// Returns the position of the quotation mark that ends a string.
     private static func end(ofString start: Int, _ text: UnsafeRawBufferPointer) -> Int? {
         guard let base = text.baseAddress else { return nil }
         var position = start

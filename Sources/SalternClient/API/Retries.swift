@@ -1,42 +1,43 @@
-/// Sends again what may be sent again, after waits that double and differ from one client to another. A server that asks to be
-/// left alone for longer than the longest wait is not asked again: the error has the time that it asked for.
+/// Repeats a request after waits that double and contain a random part. When the server requires a longer wait than the
+/// longest one, the error is thrown at once, with the server's wait.
 ///
-/// Only for what the API promises to be repeatable ("Retries" in docs/api-guide.md): its reply may have been lost.
+/// Only for requests that the API allows to repeat ("Retries" in docs/api-guide.md), because their reply may have been
+/// lost.
 public struct Retries: Sendable {
-    /// The most times that a request is sent, the first time included.
+    /// The maximum number of times that a request is sent, including the first time.
     public var attempts: Int
     /// The first and the longest wait.
     public var waits: ClosedRange<Duration>
 
     /// Creates a rule.
     /// - Parameters:
-    ///   - attempts: How often a request is sent at most, the first time included.
+    ///   - attempts: The maximum number of times that a request is sent, including the first time.
     ///   - waits: The first wait, and the longest one. A wait doubles each time.
     public init(attempts: Int = 5, waits: ClosedRange<Duration> = .seconds(1)...(.seconds(60))) {
         self.attempts = attempts
         self.waits = waits
     }
 
-    /// Returns the wait after the `failures`-th failure in a row: the time that the server asked for, else half of the doubled
-    /// wait and a random part of the other half.
-    /// - Parameter chance: From 0 to 1.
+    /// Returns the wait after the `failures`-th failure in a row. The server's wait has precedence. Otherwise it is
+    /// half of the doubled wait and a random part of the other half.
+    /// - Parameter chance: A random number from 0 to 1.
     public func wait(after failures: Int, asked: Duration?, chance: Double) -> Duration {
         let doubled = min(waits.lowerBound * (1 << min(max(failures - 1, 0), 16)), waits.upperBound)
         let own = doubled * (0.5 + chance / 2)
         guard let asked else { return own }
-        // Everybody was told the same: a little more for each keeps them apart.
+        // All clients receive the same wait. A random part keeps them apart.
         return min(asked, .seconds(600)) + min(own, .seconds(2)) * chance
     }
 
-    /// Calls `body` until it succeeds, fails for good or has failed often enough.
+    /// Calls `body` until it succeeds, fails with a permanent error, or has failed ``attempts`` times.
     public func callAsFunction<Result: Sendable>(
         _ body: () async throws(APIError) -> Result
     ) async throws(APIError) -> Result {
         try await callAsFunction(unless: { _ in false }, body)
     }
 
-    /// Calls `body` until it succeeds, fails for good or has failed often enough.
-    /// - Parameter isFinal: Whether `body` is not called again after a failure that may pass.
+    /// Calls `body` until it succeeds, fails with a permanent error, or has failed ``attempts`` times.
+    /// - Parameter isFinal: True for a temporary error after which `body` must not be called again.
     func callAsFunction<Result: Sendable>(
         unless isFinal: (APIError) -> Bool, _ body: () async throws(APIError) -> Result
     ) async throws(APIError) -> Result {
@@ -47,7 +48,7 @@ public struct Retries: Sendable {
             } catch {
                 failures += 1
                 guard error.isPassing, !isFinal(error), failures < attempts else { throw error }
-                // Otherwise a server could make one call last for hours.
+                // Otherwise a server could delay one call by hours.
                 if let asked = error.retryAfter, asked > waits.upperBound { throw error }
                 let wait = wait(after: failures, asked: error.retryAfter, chance: .random(in: 0...1))
                 do { try await Task.sleep(for: wait) } catch { throw .transport(.cancelled) }

@@ -1,19 +1,19 @@
 internal import Cryptography
 
-/// A new password key with what belongs to it.
+/// A new password key, with its iterations and keyrings.
 public struct NewCredential: Sendable {
     /// The key for the server; see ``StretchedPassword/passwordKey``.
     public var passwordKey: SecretBytes
-    /// The iterations that made the key.
+    /// The iterations by which the key was derived.
     public var iterations: Int
     /// The keyring, sealed under the new password; nil for an account without one.
     public var keyring: [UInt8]?
     /// The revision of the keyring that the new one replaces.
     public var keyringRevision: Revision?
-    /// The keyring that the recovery code opens from now on, when data keys change.
+    /// The new keyring for the recovery code, when data keys change; nil otherwise.
     public var recoveryKeyring: [UInt8]?
 
-    /// Creates a credential with what the server replaces in the same transaction.
+    /// Creates a credential. The server replaces the password key and the keyrings in one transaction.
     public init(
         passwordKey: SecretBytes, iterations: Int, keyring: [UInt8]?, keyringRevision: Revision?,
         recoveryKeyring: [UInt8]? = nil
@@ -50,19 +50,19 @@ extension SalternAPI {
         }
     }
 
-    /// `GET /v1/account`
+    /// Returns the account with its plan, limits and usage (`GET /v1/account`).
     public func getAccount(_ token: Token) async throws(APIError) -> AccountDescription {
         try await call(HTTPRequest(.get, "/v1/account", token: token.text))
     }
 
-    /// `DELETE /v1/account`
+    /// Deletes the account (`DELETE /v1/account`).
     public func deleteAccount(currentPasswordKey: SecretBytes, _ token: Token) async throws(APIError) {
         try await call(
             Self.request(.delete, "/v1/account", token: token, Proof(currentPasswordKey: currentPasswordKey)))
     }
 
-    /// `PUT /v1/account/credential`
-    /// - Parameter current: Nil for the session that a recovery has opened.
+    /// Sets a new password key and keyring (`PUT /v1/account/credential`).
+    /// - Parameter current: The present password key; nil for the session of a recovery.
     public func changeCredential(
         _ new: NewCredential, current: SecretBytes?, _ token: Token
     ) async throws(APIError) -> CredentialReply {
@@ -70,7 +70,7 @@ extension SalternAPI {
             Self.request(.put, "/v1/account/credential", token: token, CredentialBody(new, current: current)))
     }
 
-    /// `PUT /v1/account/userid`
+    /// Sets a new userid, password key and keyring (`PUT /v1/account/userid`).
     public func changeUserid(
         _ userid: String, _ new: NewCredential, current: SecretBytes, _ token: Token
     ) async throws(APIError) -> CredentialReply {
@@ -79,7 +79,7 @@ extension SalternAPI {
                 .put, "/v1/account/userid", token: token, CredentialBody(new, current: current, userid: userid)))
     }
 
-    /// `GET /v1/account/keyring`
+    /// Returns the keyring and its revision (`GET /v1/account/keyring`).
     /// - Returns: nil when there is none.
     public func getKeyring(_ token: Token) async throws(APIError) -> KeyringReply? {
         do {
@@ -89,8 +89,9 @@ extension SalternAPI {
         }
     }
 
-    /// `GET /v1/account/keyring/kept`
-    /// - Returns: The one first that was replaced first; none when the server keeps none or is older than this kit.
+    /// Lists the kept keyrings (`GET /v1/account/keyring/kept`).
+    /// - Returns: The keyrings in the order in which they were replaced. The list is empty when the server keeps none
+    ///   or has no such route.
     public func listKeptKeyrings(_ token: Token) async throws(APIError) -> [KeptKeyring] {
         struct Reply: Decodable { let keyrings: [KeptKeyring] }
         let request = HTTPRequest(.get, "/v1/account/keyring/kept", token: token.text)
@@ -101,13 +102,14 @@ extension SalternAPI {
         }
     }
 
-    /// `PUT /v1/account/keyring`
+    /// Replaces the keyring (`PUT /v1/account/keyring`).
     /// - Parameters:
-    ///   - recoveryKeyring: What the recovery code opens from now on.
-    ///   - removingRecovery: The present password key, so that no code sets a new password any more; in the place of a
+    ///   - recoveryKeyring: The new keyring for the recovery code.
+    ///   - removingRecovery: The present password key, to remove the recovery code. Mutually exclusive with
     ///     `recoveryKeyring`.
-    ///   - currentPasswordKey: The present password key, with which what is replaced uses none of the places for keyrings that
-    ///     a session alone replaces.
+    ///   - currentPasswordKey: The present password key. With it, the replaced keyring does not count towards the limit
+    ///     of keyrings that a session alone replaces.
+    /// - Returns: The keyring's new revision.
     public func putKeyring(
         _ keyring: [UInt8], recoveryKeyring: [UInt8]? = nil, removingRecovery: SecretBytes? = nil,
         currentPasswordKey: SecretBytes? = nil, _ precondition: Precondition, _ token: Token
@@ -128,13 +130,13 @@ extension SalternAPI {
         return try await call(request, as: Reply.self).revision
     }
 
-    /// `PUT /v1/account/receipt`
+    /// Stores a purchase receipt (`PUT /v1/account/receipt`).
     public func putReceipt(_ receipt: String, _ token: Token) async throws(APIError) {
         struct Body: Encodable { let receipt: String }
         try await call(Self.request(.put, "/v1/account/receipt", token: token, Body(receipt: receipt)))
     }
 
-    /// `POST /v1/account/export`: everything that the server holds, as NDJSON.
+    /// Returns all data of the account on the server as NDJSON (`POST /v1/account/export`).
     public func exportAccount(
         currentPasswordKey: SecretBytes, _ token: Token
     ) async throws(APIError) -> HTTPReplyStream {
@@ -142,7 +144,7 @@ extension SalternAPI {
             Self.request(.post, "/v1/account/export", token: token, Proof(currentPasswordKey: currentPasswordKey)))
     }
 
-    /// `GET /v1/account/events`
+    /// Returns a page of the security log (`GET /v1/account/events`).
     public func listEvents(
         page: String? = nil, limit: Int? = nil, _ token: Token
     ) async throws(APIError) -> SecurityLogPage {
@@ -150,11 +152,12 @@ extension SalternAPI {
         return try await call(HTTPRequest(.get, target, token: token.text))
     }
 
-    /// `PUT /v1/account/recovery`
+    /// Sets the recovery code (`PUT /v1/account/recovery`).
     /// - Parameters:
-    ///   - keyring: What the code opens.
-    ///   - accountKeyring: The account's own keyring, which knows how to seal to the code, and the revision that it
-    ///     replaces at the same moment. Needed when the account has one and `keyring` has its data keys.
+    ///   - keyring: The keyring that the code opens.
+    ///   - accountKeyring: The account's own keyring, which contains the code's public key, and the revision that it
+    ///     replaces in the same transaction. Required when the account has a keyring and `keyring` contains its data
+    ///     keys.
     /// - Returns: The revision of the account's keyring; nil when there is none.
     @discardableResult
     public func setRecovery(
@@ -177,7 +180,7 @@ extension SalternAPI {
         return try await call(request, as: Reply.self).keyringRevision
     }
 
-    /// `DELETE /v1/account/recovery`
+    /// Removes the recovery code (`DELETE /v1/account/recovery`).
     public func removeRecovery(currentPasswordKey: SecretBytes, _ token: Token) async throws(APIError) {
         try await call(
             Self.request(.delete, "/v1/account/recovery", token: token, Proof(currentPasswordKey: currentPasswordKey)))

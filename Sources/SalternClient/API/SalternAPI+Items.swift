@@ -5,8 +5,8 @@ extension SalternAPI {
         isMetaOnly ? HTTPRequest.shortReplyLimit : longReplyLimit
     }
 
-    /// `GET /v1/items`
-    /// - Parameter isMetaOnly: Without titles and bodies.
+    /// Returns a page of items (`GET /v1/items`).
+    /// - Parameter isMetaOnly: Omits titles and bodies.
     public func listItems(
         collection: String? = nil, isMetaOnly: Bool = false, limit: Int? = nil, page: String? = nil, _ token: Token
     ) async throws(APIError) -> ItemPage {
@@ -19,13 +19,13 @@ extension SalternAPI {
                 .get, Self.target("/v1/items", query), token: token.text, replyLimit: Self.replyLimit(isMetaOnly)))
     }
 
-    /// `GET /v1/items/{id}`
+    /// Returns one item (`GET /v1/items/{id}`).
     public func getItem(_ id: ItemID, _ token: Token) async throws(APIError) -> ItemState {
         try await call(
             HTTPRequest(.get, "/v1/items/\(id)", token: token.text, replyLimit: Self.longReplyLimit))
     }
 
-    /// `PUT /v1/items/{id}`
+    /// Creates or replaces an item (`PUT /v1/items/{id}`).
     public func putItem(
         _ id: ItemID, _ content: ItemContent, _ precondition: Precondition, _ token: Token
     ) async throws(APIError) -> ItemState {
@@ -35,12 +35,12 @@ extension SalternAPI {
                 content))
     }
 
-    /// `GET /v1/items/{id}/body`: the sealed body alone.
+    /// Returns the sealed body alone (`GET /v1/items/{id}/body`).
     public func getItemBody(_ id: ItemID, _ token: Token) async throws(APIError) -> HTTPReplyStream {
         try await stream(HTTPRequest(.get, "/v1/items/\(id)/body", token: token.text))
     }
 
-    /// `PUT /v1/items/{id}/body`: an item whose sealed body is sent as bytes.
+    /// Creates or replaces an item whose sealed body is sent as bytes (`PUT /v1/items/{id}/body`).
     public func putItemBody(
         _ id: ItemID, _ content: ItemContent, _ precondition: Precondition, _ token: Token
     ) async throws(APIError) -> ItemState {
@@ -56,7 +56,7 @@ extension SalternAPI {
                 body: SecureBytes(copying: content.body.bytes), replyLimit: Self.longReplyLimit))
     }
 
-    /// `DELETE /v1/items/{id}`
+    /// Deletes an item and returns its tombstone (`DELETE /v1/items/{id}`).
     public func deleteItem(
         _ id: ItemID, _ precondition: Precondition, _ token: Token
     ) async throws(APIError) -> ItemState {
@@ -66,7 +66,7 @@ extension SalternAPI {
                 replyLimit: Self.longReplyLimit))
     }
 
-    /// `POST /v1/items/{id}/restore`
+    /// Restores a deleted item (`POST /v1/items/{id}/restore`).
     public func restoreItem(
         _ id: ItemID, _ precondition: Precondition, _ token: Token
     ) async throws(APIError) -> ItemState {
@@ -76,7 +76,7 @@ extension SalternAPI {
                 replyLimit: Self.longReplyLimit))
     }
 
-    /// `GET /v1/items/{id}/versions`: older versions, the latest first, without their sealed bytes.
+    /// Lists older versions, the latest first, without their sealed bytes (`GET /v1/items/{id}/versions`).
     public func listVersions(
         _ id: ItemID, limit: Int? = nil, page: String? = nil, _ token: Token
     ) async throws(APIError) -> VersionPage {
@@ -85,7 +85,7 @@ extension SalternAPI {
             HTTPRequest(.get, Self.target("/v1/items/\(id)/versions", query), token: token.text))
     }
 
-    /// `GET /v1/items/{id}/versions/{revision}`
+    /// Returns an older version of an item (`GET /v1/items/{id}/versions/{revision}`).
     public func getVersion(_ id: ItemID, _ revision: Revision, _ token: Token) async throws(APIError) -> ItemState {
         try await call(
             HTTPRequest(
@@ -93,19 +93,20 @@ extension SalternAPI {
                 replyLimit: Self.longReplyLimit))
     }
 
-    /// `POST /v1/items/batch`: all of it or nothing.
+    /// Applies all operations or none (`POST /v1/items/batch`).
     public func writeBatch(_ operations: [BatchOperation], _ token: Token) async throws(APIError) -> BatchResult {
         struct Body: Encodable { let operations: [BatchOperation] }
         return try await call(
             Self.request(.post, "/v1/items/batch", token: token, Body(operations: operations)))
     }
 
-    /// `GET /v1/changes`
+    /// Returns a page of changes (`GET /v1/changes`).
     /// - Parameters:
-    ///   - cursor: From the page before; nil for everything.
-    ///   - collection: Nil for all of them; a cursor belongs to the collection with which it was had.
-    ///   - isMetaOnly: Without titles and bodies.
-    ///   - reportsDeletions: Whether a listing of everything has all tombstones: for who holds items already.
+    ///   - cursor: The cursor of the previous page; nil for all items.
+    ///   - collection: Nil for all collections. A cursor is valid only for the collection with which it was requested.
+    ///   - isMetaOnly: Omits titles and bodies.
+    ///   - reportsDeletions: Includes all tombstones in a listing without a cursor, for a device that already stores
+    ///     items.
     public func listChanges(
         since cursor: String? = nil, collection: String? = nil, isMetaOnly: Bool = false, limit: Int? = nil,
         reportsDeletions: Bool = false, _ token: Token
@@ -119,8 +120,8 @@ extension SalternAPI {
             HTTPRequest(.get, target, token: token.text, replyLimit: Self.replyLimit(isMetaOnly)))
     }
 
-    /// `GET /v1/changes/stream`: an event whenever the account's revision moves.
-    /// - Parameter lastEventID: From the last event that came; nil for an event at once.
+    /// Returns a stream with one event for each change of the account's revision (`GET /v1/changes/stream`).
+    /// - Parameter lastEventID: The id of the last received event; nil for an immediate event.
     public func streamChanges(lastEventID: String? = nil, _ token: Token) async throws(APIError) -> ServerSentEvents {
         var fields = [(name: "Accept", value: "text/event-stream")]
         if let lastEventID { fields.append(("Last-Event-ID", lastEventID)) }

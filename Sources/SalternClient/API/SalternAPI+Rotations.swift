@@ -1,8 +1,8 @@
-/// An item as it is sealed anew.
+/// An item that is sealed with the new key.
 public struct StagedItem: Encodable, Sendable {
     /// The item's id.
     public let id: ItemID
-    /// The revision that was opened.
+    /// The revision of the item that was opened.
     public let ifRevision: Revision
     /// The format of the newly sealed bytes.
     public let format: String
@@ -27,13 +27,13 @@ public struct StagedItem: Encodable, Sendable {
 }
 
 extension SalternAPI {
-    /// `POST /v1/rotations`
+    /// Opens a rotation (`POST /v1/rotations`).
     public func openRotation(currentPasswordKey: SecretBytes, _ token: Token) async throws(APIError) -> RotationReply {
         try await call(
             Self.request(.post, "/v1/rotations", token: token, Proof(currentPasswordKey: currentPasswordKey)))
     }
 
-    /// `PUT /v1/rotations/{id}/items`
+    /// Stages items of a rotation (`PUT /v1/rotations/{id}/items`).
     public func stageItems(
         _ items: [StagedItem], in rotation: RotationID, _ token: Token
     ) async throws(APIError) -> StagedReply {
@@ -42,7 +42,7 @@ extension SalternAPI {
             Self.request(.put, "/v1/rotations/\(rotation)/items", token: token, Body(items: items)))
     }
 
-    /// `POST /v1/rotations/{id}/commit`: may take minutes.
+    /// Commits a rotation, which can take minutes (`POST /v1/rotations/{id}/commit`).
     public func commitRotation(
         _ rotation: RotationID, _ new: NewCredential, current: SecretBytes, _ token: Token
     ) async throws(APIError) -> RotationCommitReply {
@@ -50,12 +50,12 @@ extension SalternAPI {
             .post, "/v1/rotations/\(rotation)/commit", token: token, CredentialBody(new, current: current))
         request.timeout = .seconds(620)
         request.silence = .seconds(620)
-        // What names each item that is still to be staged.
+        // The problem lists each item that is not staged yet.
         request.replyLimit = Self.longReplyLimit
         return try await call(request)
     }
 
-    /// `DELETE /v1/rotations/{id}`
+    /// Discards a rotation (`DELETE /v1/rotations/{id}`).
     public func discardRotation(_ rotation: RotationID, _ token: Token) async throws(APIError) {
         try await call(HTTPRequest(.delete, "/v1/rotations/\(rotation)", token: token.text))
     }

@@ -2,7 +2,7 @@
 public struct DeviceClaim: Encodable, Sendable {
     /// The name that the list of sessions shows; nil for none.
     public var name: String?
-    /// From its last log-in: so that nobody else's wrong guesses make this device wait.
+    /// The device token from the last log-in. With it, failed attempts of other devices do not delay this one.
     public var token: Token?
 
     /// Creates a claim. Without a token the server counts failed attempts as those of an unknown device.
@@ -16,7 +16,7 @@ extension SalternAPI {
     private struct KDF: Encodable { let iterations: Int }
     private struct Name: Encodable { let name: String }
 
-    /// `POST /v1/accounts`
+    /// Registers an account (`POST /v1/accounts`).
     public func register(
         userid: String, passwordKey: SecretBytes, iterations: Int, keyring: [UInt8]?, deviceName: String? = nil,
         invite: Token? = nil
@@ -35,7 +35,7 @@ extension SalternAPI {
         return try await call(Self.request(.post, "/v1/accounts", body))
     }
 
-    /// `POST /v1/sessions`
+    /// Logs in (`POST /v1/sessions`).
     /// - Parameter code: Six digits or a recovery code, for an account with a second factor.
     public func logIn(
         userid: String, passwordKey: SecretBytes, device: DeviceClaim? = nil, code: String? = nil
@@ -50,15 +50,15 @@ extension SalternAPI {
         return try await call(Self.request(.post, "/v1/sessions", body))
     }
 
-    /// `GET /v1/sessions`
+    /// Lists the account's sessions (`GET /v1/sessions`).
     public func listSessions(_ token: Token) async throws(APIError) -> [SessionDescription] {
         struct Reply: Decodable { let sessions: [SessionDescription] }
         let request = HTTPRequest(.get, "/v1/sessions", token: token.text, replyLimit: Self.longReplyLimit)
         return try await call(request, as: Reply.self).sessions
     }
 
-    /// `DELETE /v1/sessions`
-    /// - Returns: How many sessions have ended, and where the server renews it, the device's token.
+    /// Ends all other sessions (`DELETE /v1/sessions`).
+    /// - Returns: The number of ended sessions, and the new device token if the server renews it.
     public func endOtherSessions(_ token: Token) async throws(APIError) -> (ended: Int, deviceToken: Token?) {
         struct Reply: HoldsTokens {
             let ended: Int
@@ -68,17 +68,17 @@ extension SalternAPI {
         return (reply.ended, reply.deviceToken)
     }
 
-    /// `DELETE /v1/sessions/current`
+    /// Ends this session (`DELETE /v1/sessions/current`).
     public func endCurrentSession(_ token: Token) async throws(APIError) {
         try await call(HTTPRequest(.delete, "/v1/sessions/current", token: token.text))
     }
 
-    /// `DELETE /v1/sessions/{id}`
+    /// Ends a session of the account (`DELETE /v1/sessions/{id}`).
     public func endSession(_ id: SessionID, _ token: Token) async throws(APIError) {
         try await call(HTTPRequest(.delete, "/v1/sessions/\(id)", token: token.text))
     }
 
-    /// `POST /v1/recoveries`
+    /// Opens a restricted session by the recovery code (`POST /v1/recoveries`).
     public func recover(
         userid: String, recoveryKey: SecretBytes, deviceName: String? = nil
     ) async throws(APIError) -> RecoveryReply {

@@ -3,23 +3,22 @@ internal import Foundation
 
 /// The server's API: one method for each operation of openapi.yaml, under its name.
 ///
-/// A method sends one request and does not repeat it; see ``Retries``. What needs a session takes its token.
+/// A method sends one request and does not repeat it; see ``Retries``. Methods that need a session take its token.
 public struct SalternAPI: Sendable {
     private let transport: any HTTPTransport
-    /// The server's clock, as its last reply shows it.
+    /// The server's clock, from its last reply.
     let clock = ServerClock()
 
-    /// How long a reply may be that has items, a share or all sessions: the longest item, 16 MiB in base64, and what is
-    /// around it.
+    /// The limit of a reply with items, a share or all sessions, in bytes. The longest item has 16 MiB in base64.
     static let longReplyLimit = 24 << 20
 
     /// Creates the calls of one server.
-    /// - Parameter transport: Leads to the server.
+    /// - Parameter transport: The connection to the server.
     public init(_ transport: any HTTPTransport) { self.transport = transport }
 
     // MARK: Calls
 
-    /// Sends a request and reads the JSON of its reply.
+    /// Sends a request and decodes the JSON of its reply.
     func call<Reply: Decodable>(_ request: HTTPRequest, as type: Reply.Type = Reply.self) async throws(APIError)
         -> Reply
     {
@@ -29,13 +28,13 @@ public struct SalternAPI: Sendable {
         return try Self.decode(type, reply.body, tokens)
     }
 
-    /// Sends a request whose reply has no body that matters.
+    /// Sends a request and ignores the body of its reply.
     func call(_ request: HTTPRequest) async throws(APIError) {
         _ = try await send(request)
     }
 
     /// Sends a request.
-    /// - Throws: The problem of a reply that is none of 2xx and of the statuses in `accepting`.
+    /// - Throws: The problem of a reply whose status is neither 2xx nor in `accepting`.
     func send(_ request: HTTPRequest, accepting: Set<Int> = []) async throws(APIError) -> HTTPReply {
         try Self.checkSession(of: request)
         let reply: HTTPReply
@@ -48,7 +47,7 @@ public struct SalternAPI: Sendable {
         return reply
     }
 
-    /// Sends a request whose reply is read while it comes.
+    /// Sends a request whose reply is read as it arrives.
     func stream(_ request: HTTPRequest) async throws(APIError) -> HTTPReplyStream {
         try Self.checkSession(of: request)
         let stream: HTTPReplyStream
@@ -67,7 +66,7 @@ public struct SalternAPI: Sendable {
         throw Self.problem(HTTPReply(head: stream.head, body: body))
     }
 
-    /// - Throws: What the server answers to a session that has ended, for ``Token/missing``.
+    /// Rejects the token ``Token/missing`` with the error of an ended session.
     private static func checkSession(of request: HTTPRequest) throws(APIError) {
         if request.token?.isEmpty == true { throw .problem(.sessionMissing) }
     }
@@ -104,7 +103,7 @@ public struct SalternAPI: Sendable {
         return try? style.parse(text)
     }
 
-    /// The body of a request with a JSON value.
+    /// Returns the body of a request with a JSON value.
     static func json(_ value: some Encodable) throws(APIError) -> SecureBytes {
         let encoder = JSONEncoder()
         encoder.dateEncodingStrategy = .iso8601
@@ -112,7 +111,7 @@ public struct SalternAPI: Sendable {
         do { return try SecretJSON.encode(value, with: encoder) } catch { throw .unexpectedReply }
     }
 
-    /// A request with a JSON body.
+    /// Creates a request with a JSON body.
     static func request(
         _ method: HTTPRequest.Method, _ target: String, token: Token? = nil,
         fields: [(name: String, value: String)] = [], replyLimit: Int = HTTPRequest.shortReplyLimit,
@@ -123,7 +122,7 @@ public struct SalternAPI: Sendable {
             body: try json(body), replyLimit: replyLimit)
     }
 
-    /// A path with a query of the members that are there.
+    /// Returns a path with a query of the members that are not nil.
     static func target(_ path: String, _ query: [(name: String, value: String?)]) -> String {
         let members = query.compactMap { name, value in value.map { "\(name)=\(escaped($0))" } }
         return members.isEmpty ? path : path + "?" + members.joined(separator: "&")

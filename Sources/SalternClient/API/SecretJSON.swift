@@ -1,10 +1,10 @@
 internal import Cryptography
 internal import Foundation
 
-/// JSON with secrets, of which no copy stays behind that is not zeroed.
+/// JSON with secrets that leaves no copy of them in memory that is not zeroed.
 ///
-/// Foundation's encoder and decoder work in memory that is not zeroed. They handle a placeholder for each secret. The secret
-/// itself is copied between the JSON text and ``SecureBytes`` only.
+/// Foundation's encoder and decoder use memory that is not zeroed. They receive a placeholder for each secret. The
+/// secret itself is only copied between the JSON text and ``SecureBytes``.
 enum SecretJSON {
     // MARK: Encoding
 
@@ -17,8 +17,8 @@ enum SecretJSON {
         return placeholders.fill(text)
     }
 
-    /// The secrets of one JSON text, each of which has a placeholder of the same length. The placeholder has 128 random bits,
-    /// so it stands nowhere else in the text.
+    /// The secrets of one JSON text, each with a placeholder of the same length. The placeholder has 128 random bits,
+    /// so the text contains it only once.
     final class Placeholders: Sendable {
         static let key = CodingUserInfoKey.named("saltern.placeholders")
         private let prefix = Hex.encode(SecureRandom.bytes(16))
@@ -26,7 +26,7 @@ enum SecretJSON {
         private let secrets = Locked<[SecureBytes]>([])
 
         /// Returns the placeholder of a secret.
-        /// - Parameter text: What the JSON string contains, escaped as JSON wants it.
+        /// - Parameter text: The content of the JSON string, already escaped.
         func add(_ text: SecureBytes) -> String {
             let number = secrets.withLock { secrets in
                 secrets.append(text)
@@ -68,22 +68,22 @@ enum SecretJSON {
 
     // MARK: Decoding
 
-    /// The members of replies whose values open something.
+    /// The members of replies whose values are tokens.
     private static let secretMembers = ["token", "deviceToken", "manageToken"]
 
-    /// The secrets that were taken out of a JSON text.
+    /// The secrets that were removed from a JSON text.
     struct Taken: Sendable {
         static let key = CodingUserInfoKey.named("saltern.taken")
         fileprivate var secrets: [SecureBytes] = []
 
-        /// Returns the secret of a placeholder; nil when the text is none.
+        /// Returns the secret of a placeholder; nil for other text.
         func secret(_ placeholder: String) -> SecureBytes? {
             guard let number = Int(placeholder), secrets.indices.contains(number) else { return nil }
             return secrets[number]
         }
     }
 
-    /// Moves the secrets out of a JSON text. A number of the same length stands in the place of each.
+    /// Moves the secrets out of a JSON text. A number of the same length replaces each.
     static func take(from text: inout [UInt8]) -> Taken {
         text.withUnsafeMutableBytes { text in
             var taken = Taken()
@@ -128,7 +128,7 @@ enum SecretJSON {
     private static func isSpace(_ byte: UInt8) -> Bool { [0x20, 0x09, 0x0a, 0x0d].contains(byte) }
 }
 
-/// A reply with tokens. They are taken out of its JSON before that is decoded.
+/// A reply with tokens, which are removed from its JSON before it is decoded.
 protocol HoldsTokens: Decodable {}
 
 extension RegistrationReply: HoldsTokens {}

@@ -12,18 +12,18 @@ final class ServerClock: Sendable {
 
     private let last = Locked<Reading?>(nil)
 
-    /// Stores the time of a reply. A reply without a time that can be read changes nothing.
+    /// Stores the time of a reply. A reply without a valid time changes nothing.
     func note(_ head: HTTPReplyHead, at moment: ContinuousClock.Instant = .now) {
         guard let time = head["Date"].flatMap(Self.time) else { return }
         last.withLock { $0 = Reading(time: time, moment: moment) }
     }
 
-    /// Returns the server's time; nil without a reply.
+    /// Returns the server's present time; nil before the first reply.
     func time(at moment: ContinuousClock.Instant = .now) -> Date? {
         last.withLock { $0 }.map { $0.time.addingTimeInterval((moment - $0.moment) / .seconds(1)) }
     }
 
-    /// Returns whether a reading of the local clock agrees with the server's clock. Without a reply none does.
+    /// Checks that a reading of the local clock agrees with the server's clock. Returns false before the first reply.
     func confirms(_ local: Date, at moment: ContinuousClock.Instant = .now) -> Bool {
         guard let server = time(at: moment) else { return false }
         return abs(server.timeIntervalSince(local)) <= Self.tolerance

@@ -1,4 +1,4 @@
-/// The events of a stream (HTML Living Standard, section 9.2), as far as this server sends them.
+/// The events of a stream (HTML Living Standard, section 9.2). It supports the features that this server uses.
 public struct ServerSentEvents: AsyncSequence, Sendable {
     /// One event.
     public struct Event: Hashable, Sendable {
@@ -8,7 +8,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
         public let name: String
         /// The event's data, its lines joined by line feeds.
         public let data: String
-        /// The wait before the next connection; nil when the server has named none by then.
+        /// The wait before the next connection; nil when the server has not sent one.
         public let retry: Duration?
     }
 
@@ -18,7 +18,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
 
     init(_ body: ReplyBody) { self.body = body }
 
-    /// Reads the events in order. One task uses it.
+    /// Iterates over the events in order, in one task.
     public struct AsyncIterator: AsyncIteratorProtocol {
         private var pieces: ReplyBody.AsyncIterator
         private var parser = ServerSentEventParser()
@@ -40,7 +40,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(body) }
 }
 
-/// Bytes in, events out.
+/// A parser of event streams: it takes bytes and returns events.
 struct ServerSentEventParser {
     private var line: [UInt8] = []
     private var lastWasCarriageReturn = false
@@ -49,7 +49,7 @@ struct ServerSentEventParser {
     private var data: [String] = []
     private var retry: Duration?
 
-    /// Lines and events of this server are short.
+    /// The limit of a line, in bytes. Lines and events of this server are short.
     private static let limit = 64 << 10
     private(set) var isOverfull = false
 

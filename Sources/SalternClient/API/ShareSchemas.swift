@@ -12,7 +12,7 @@ public struct ShareContent: Codable, Hashable, Sendable {
     public var sealed: Base64Bytes
     /// The time at which the link ends; nil for no end.
     public var expiresAt: Date?
-    /// The most times that the payload can be fetched; nil for any number.
+    /// The maximum number of times that the payload can be fetched; nil for any number.
     public var maxViews: Int?
 
     /// Creates the content of a share from sealed bytes.
@@ -40,7 +40,7 @@ public struct ShareHeader: Decodable, Sendable {
     public let updatedAt: Date
     /// The time at which the link ends; nil for no end.
     public let expiresAt: Date?
-    /// The most times that the payload can be fetched; nil for any number.
+    /// The maximum number of times that the payload can be fetched; nil for any number.
     public let maxViews: Int?
     /// The number of times that the present payload was fetched.
     public let views: Int
@@ -48,7 +48,7 @@ public struct ShareHeader: Decodable, Sendable {
     public let format: String
     /// The sealed bytes of the payload.
     public let bytes: Int
-    /// Once, when the share is created: what changes and deletes it.
+    /// The token that changes and deletes the share; only in the reply that creates it.
     public let manageToken: Token?
 }
 

@@ -3,18 +3,18 @@ internal import Foundation
 
 /// Content of any length that belongs to an item: the manifest, which is the item's body.
 ///
-/// Short content is in the manifest itself. Longer content is in chunks, items of a collection of their own, which devices
-/// fetch when somebody wants them. A manifest is a line that says so, a line of JSON, and what is short:
+/// Short content is in the manifest itself. Longer content is in chunks, which are items of a separate collection.
+/// Devices fetch them on demand. A manifest has a line with the format, a line of JSON, and the short content:
 ///
 ///     saltern-attachment-1 ⏎ {"byteCount":…,"chunkByteCount":…,"chunks":[…],…} ⏎ content
 public struct Attachment: Sendable, Equatable {
-    /// Stays the same from version to version, so that chunks that did not change are not sent again.
+    /// The id of the attachment. It is the same in all versions, so unchanged chunks are not sent again.
     public let id: ItemID
     /// The length of the content, in bytes.
     public let byteCount: Int64
     /// SHA-256 of the content.
     public let digest: [UInt8]
-    /// Texts of the app's own, such as a name and a media type. They are sealed with the manifest.
+    /// Texts of the app, such as a name and a media type. They are sealed with the manifest.
     public var properties: [String: String]
     let chunkByteCount: Int
     /// The chunks' ids in order; empty when the content is `inline`.
@@ -28,7 +28,7 @@ public struct Attachment: Sendable, Equatable {
 
     private static let mark = Array("saltern-attachment-1\n".utf8)
 
-    /// How many bytes tell whether a body begins as manifests do.
+    /// The length of a manifest's first line, in bytes.
     static let markByteCount = mark.count
 
     private struct Head: Codable {
@@ -53,7 +53,7 @@ public struct Attachment: Sendable, Equatable {
         self.inline = inline
     }
 
-    /// How many chunks of a length content has that is not in the manifest.
+    /// Returns the number of chunks of `size` bytes for content that is not in the manifest.
     static func chunkCount(of byteCount: Int64, each size: Int) -> Int64 {
         let (whole, rest) = byteCount.quotientAndRemainder(dividingBy: Int64(size))
         return whole + (rest > 0 ? 1 : 0)
@@ -62,8 +62,8 @@ public struct Attachment: Sendable, Equatable {
     /// The number of pieces that ``Vault/piece(_:of:)`` reads.
     public var pieceCount: Int { inline == nil ? chunks.count : 1 }
 
-    /// Reads an item's body.
-    /// - Returns: nil when it is no manifest.
+    /// Parses an item's body.
+    /// - Returns: nil for a body that is not a manifest.
     public init?(_ body: SecureBytes) {
         let parts: (head: Head, inline: SecureBytes)? = body.withUnsafeBytes { bytes in
             guard bytes.starts(with: Self.mark),
@@ -76,7 +76,7 @@ public struct Attachment: Sendable, Equatable {
         self.init(head, content)
     }
 
-    /// - Returns: nil when head and content do not belong together.
+    /// Returns nil when head and content do not match.
     private init?(_ head: Head, _ content: SecureBytes) {
         guard head.byteCount >= 0, head.chunkByteCount > 0, head.digest.bytes.count == 32 else { return nil }
         if head.chunks.isEmpty {
@@ -90,7 +90,7 @@ public struct Attachment: Sendable, Equatable {
             chunkByteCount: head.chunkByteCount, chunks: head.chunks, inline: head.chunks.isEmpty ? content : nil)
     }
 
-    /// Whether a body begins as manifests do.
+    /// Returns true when a body has the first line of a manifest.
     static func isMarked(_ body: SecureBytes) -> Bool { body.withUnsafeBytes { $0.starts(with: mark) } }
 
     /// The manifest, for the body of an item.
@@ -99,7 +99,7 @@ public struct Attachment: Sendable, Equatable {
             id: id, byteCount: byteCount, digest: Base64Bytes(digest), properties: properties,
             chunkByteCount: chunkByteCount, chunks: chunks)
         let encoder = JSONEncoder()
-        // The same attachment is the same bytes.
+        // Sorted keys: equal attachments have equal bytes.
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         guard let json = try? encoder.encode(head) else { preconditionFailure("numbers and texts can be encoded") }
         let prefix = Self.mark + json + [UInt8(ascii: "\n")]
@@ -112,14 +112,14 @@ public struct Attachment: Sendable, Equatable {
         }
     }
 
-    /// How many bytes the piece has.
+    /// Returns the length of a piece, in bytes.
     func byteCount(ofPiece index: Int) -> Int {
         Int(min(Int64(chunkByteCount), byteCount - Int64(index) * Int64(chunkByteCount)))
     }
 }
 
-/// An attachment in a value of an app: its place does not matter, also in lists and in values within values. Its chunks stay on
-/// the server as long as an item has it. ``AttachmentSearch`` lists the encodings in which it is found.
+/// An attachment in an app's value, at any position, also in lists and nested values. The server keeps its chunks as
+/// long as an item contains it. ``AttachmentSearch`` lists the encodings in which it is found.
 extension Attachment: Codable {
     enum CodingKeys: String, CodingKey {
         case version = "saltern-attachment"

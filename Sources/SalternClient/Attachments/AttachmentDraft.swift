@@ -1,24 +1,25 @@
-/// An attachment while it is sent, and no item names it.
+/// An attachment that is being sent and that no item names yet.
 struct AttachmentDraft: Sendable {
     let id: ItemID
-    /// Whether somebody can go on with it: not when the id was drawn for this one call.
+    /// False when the id was generated for one call, so that no later call can continue it.
     let isResumable: Bool
-    /// What the server has of it already, in an item; nil for who does not know.
+    /// The parts of it that are already in items; nil when they have not been determined.
     let before: Before?
-    /// True when the device keeps the content, to wait or as a copy. It does not when one of its files has the content.
+    /// True when the device keeps the content, until it is sent or as a copy. False when one of its files has the
+    /// content.
     var keepsContent = true
-    /// True when copies are kept. Content that is longer than the limit of all copies has none.
+    /// True when copies are kept. Content above the limit of all copies has none.
     var keepsCopies = true
 
-    /// What an attachment takes the place of.
+    /// The version that an attachment replaces.
     struct Before: Sendable {
-        /// Chunks of it that present items name: no device takes those back or sweeps them.
+        /// Its chunks that present items name. No device takes these back or sweeps them.
         var named: Set<ItemID> = []
         /// The sealed bytes of the manifest that is replaced on the server; nil for none.
         var manifestByteCount: Int64?
     }
 
-    /// - Parameter id: Nil for one that is drawn now.
+    /// - Parameter id: Nil to generate one.
     init(_ id: ItemID?) {
         self.id = id ?? .random()
         isResumable = id != nil
@@ -32,23 +33,22 @@ struct AttachmentDraft: Sendable {
     }
 }
 
-/// An attachment while calls send it.
+/// The state of an attachment while calls send it.
 struct Attaching: Sendable {
-    /// How many.
     var callCount = 0
-    /// What the items here have of it, once somebody has had to look.
+    /// The parts of it that are already in items, after they have been determined.
     var before: AttachmentDraft.Before?
 }
 
-/// A chunk that was sent from here under a draft.
+/// A chunk that this device sent under a draft.
 struct DraftChunk: Hashable, Sendable {
     let id: ItemID
-    /// At which revision it was created from here; nil as long as nobody knows whether it was.
+    /// The revision at which this device created it; nil while the outcome is uncertain.
     let revision: Revision?
-    /// The digests of what was sent (``ItemContent/digest``), one after the other: each time it is sealed anew.
+    /// The concatenated digests of all sent contents (``ItemContent/digest``). Each sealing has other bytes.
     let sent: [UInt8]
 
-    /// Whether this content was sent from here.
+    /// Returns true when this device sent this content.
     func hasSent(_ content: ItemContent) -> Bool {
         let digest = content.digest
         return stride(from: 0, to: sent.count, by: digest.count).contains { sent[$0...].starts(with: digest) }

@@ -3,9 +3,9 @@ internal import Foundation
 
 /// Finds the attachments that an item's body names.
 ///
-/// A body is a manifest, or a value of an app: JSON or a property list. In a value the search finds an ``Attachment`` that was
-/// encoded, a manifest (``Attachment/body()``) as text, as base64 or as an array of bytes, and both in an encoded value within
-/// a value. A body that seems to name an attachment and cannot be read names chunks that are not known.
+/// A body is a manifest, or a value of an app: JSON or a property list. In a value the search finds each encoded
+/// ``Attachment``. It also finds manifests (``Attachment/body()``) as text, as base64 or as an array of bytes. Both are
+/// found in encoded values within a value. An unreadable body that seems to name an attachment can name any chunk.
 struct AttachmentSearch {
     private(set) var found: [Attachment] = []
     /// False when something seems to be an attachment and cannot be read. A sweep then removes nothing.
@@ -13,7 +13,7 @@ struct AttachmentSearch {
 
     init(in body: SecureBytes) { search(body, depth: 0) }
 
-    /// The number of encoded values within one another that are searched.
+    /// The maximum number of levels of nested encoded values that are searched.
     private static let depthLimit = 8
 
     private mutating func search(_ body: SecureBytes, depth: Int) {
@@ -55,7 +55,7 @@ struct AttachmentSearch {
         }
     }
 
-    /// A text can be a manifest or a value, as it is or in base64.
+    /// Searches a text, which can be a manifest or a value, plain or in base64.
     private mutating func collect(text: String, _ depth: Int) {
         let bytes = SecureBytes(copying: text.utf8)
         let marks = bytes.withUnsafeBytes { Marks(in: $0) }
@@ -70,8 +70,8 @@ struct AttachmentSearch {
         }
     }
 
-    /// Returns the bytes that an array of numbers stands for; nil for another array, and for one that is too short to be
-    /// a manifest.
+    /// Decodes an array of numbers into bytes. Returns nil for another array, and for one that is too short for a
+    /// manifest.
     private static func bytes(_ elements: [JSONTree]) -> [UInt8]? {
         guard elements.count >= Marks.name.count else { return nil }
         var bytes: [UInt8] = []
@@ -122,7 +122,7 @@ struct AttachmentSearch {
 
 extension Attachment {
     /// Finds the attachments in an item's body.
-    /// - Returns: Also whether all of them can be read. The chunks of one that cannot be read are not known.
+    /// - Returns: Also true when all of them can be read. The chunks of an unreadable one are unknown.
     static func all(in body: SecureBytes) -> (found: [Attachment], isWhole: Bool) {
         let search = AttachmentSearch(in: body)
         return (search.found, search.isWhole)
@@ -131,7 +131,7 @@ extension Attachment {
 
 /// The signs of attachments in bytes, which are found without decoding.
 private struct Marks {
-    /// The name that stands in a manifest and in an encoded attachment.
+    /// The name in each manifest and in each encoded attachment.
     static let name = Array("saltern-attachment".utf8)
     private static let other = Array("chunkByteCount".utf8)
 
@@ -142,7 +142,7 @@ private struct Marks {
         return Array(text.utf8.dropFirst([0, 2, 3][distance]).prefix(22))
     }
 
-    /// As an array of numbers, in JSON without spaces.
+    /// The name as an array of numbers, in JSON without spaces.
     private static let numbers = Array(name.map { String($0) }.joined(separator: ",").utf8)
 
     private var hasName = false
@@ -153,20 +153,20 @@ private struct Marks {
 
     var hasAny: Bool { hasName || hasBase64 || hasNumbers || hasEscapes }
 
-    /// True when bytes that are neither JSON nor a property list seem to be a value with an attachment. A text that has
-    /// the name alone is none.
+    /// True when bytes that are neither JSON nor a property list seem to be a value with an attachment. The name alone
+    /// is not sufficient.
     var isUnreadableValue: Bool { hasName && hasOther || hasBase64 }
 
     init(in bytes: UnsafeRawBufferPointer) {
         hasName = Self.contains(bytes, Self.name)
         hasBase64 = Self.base64Forms.contains { Self.contains(bytes, $0) }
         hasNumbers = Self.contains(bytes, Self.numbers)
-        // JSON may write any character of a name as an escape.
+        // JSON can contain any character of a name as an escape.
         hasEscapes = Self.contains(bytes, Array("\\u00".utf8))
         hasOther = hasName && Self.contains(bytes, Self.other)
     }
 
-    /// Returns whether the bytes begin like a manifest of this or of a later version.
+    /// Returns true when the bytes begin like a manifest of this or of a later version.
     static func isBeginningOfManifest(_ bytes: UnsafeRawBufferPointer) -> Bool {
         guard bytes.starts(with: name), bytes.count > name.count + 3, bytes[name.count] == UInt8(ascii: "-") else {
             return false

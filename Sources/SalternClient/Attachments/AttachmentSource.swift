@@ -6,13 +6,14 @@ public struct AttachmentSource: Sendable {
     public let byteCount: Int64
     let read: @Sendable (_ offset: Int64, _ count: Int) throws -> SecureBytes
 
+    /// Creates a source from a function.
     /// - Parameter read: Returns exactly `count` bytes from `offset` on, or throws.
     public init(byteCount: Int64, read: @escaping @Sendable (_ offset: Int64, _ count: Int) throws -> SecureBytes) {
         self.byteCount = byteCount
         self.read = read
     }
 
-    /// Content that is in memory.
+    /// Creates a source from content in memory.
     public init(_ content: SecureBytes) {
         self.init(byteCount: Int64(content.count)) { offset, count in
             content.withUnsafeBytes { bytes in
@@ -24,7 +25,7 @@ public struct AttachmentSource: Sendable {
 
 /// The progress of an attachment that is sent or read.
 public struct AttachmentProgress: Hashable, Sendable {
-    /// The bytes that are done, or were there already.
+    /// The bytes that are complete, including those that were present before.
     public let byteCount: Int64
     /// The length of the content, in bytes.
     public let total: Int64

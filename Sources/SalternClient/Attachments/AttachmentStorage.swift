@@ -1,13 +1,13 @@
-/// The limits of what a device keeps of the chunks of attachments, in sealed bytes.
+/// The limits of attachments' chunks on a device, in sealed bytes.
 public struct AttachmentStorage: Sendable, Hashable {
-    /// The limit of content that waits to be sent, because the server could not be reached when it was attached. 0: nothing
-    /// waits, and ``Vault/attach(_:id:properties:progress:)`` needs the server.
+    /// The limit of content that waits to be sent, because the server was unreachable when it was attached. With 0,
+    /// nothing waits, and ``Vault/attach(_:id:properties:progress:)`` needs the server.
     public let waitingByteLimit: Int64
-    /// The limit of copies of content that was attached or read on this device, for reading without network. Copies that were
-    /// not used for longest are removed first. 0: no copies.
+    /// The limit of copies of content that was attached or read on this device, for reading without network. The least
+    /// recently used copies are removed first. With 0 there are no copies.
     public let copiedByteLimit: Int64
 
-    /// - Parameters: A negative limit is 0.
+    /// Creates limits. A negative limit becomes 0.
     public init(waitingByteLimit: Int64 = 256 << 20, copiedByteLimit: Int64 = 256 << 20) {
         self.waitingByteLimit = max(waitingByteLimit, 0)
         self.copiedByteLimit = max(copiedByteLimit, 0)
@@ -36,7 +36,7 @@ extension Vault {
         }
     }
 
-    /// Removes the copies of content that the server has. What waits to be sent stays.
+    /// Removes the copies of content that the server has. Content that waits to be sent stays.
     ///
     /// ```swift
     /// try await vault.removeAttachmentCopies()

@@ -1,6 +1,7 @@
 package import Cryptography
 
-/// The content that an item's body stands for, in pieces of at most ``Attachment/chunkByteCount`` bytes.
+/// The content of an item's body, or of the attachment that it names, in pieces of at most
+/// ``Attachment/chunkByteCount`` bytes.
 package struct ContentPieces: Sendable {
     /// The manifest; nil when the body itself is the content.
     package let attachment: Attachment?
@@ -9,9 +10,9 @@ package struct ContentPieces: Sendable {
     private let vault: Vault
     private let keepsCopies: Bool
 
-    /// - Parameter keepsCopies: Whether copies of what is fetched are kept on this device.
+    /// - Parameter keepsCopies: True to keep copies of fetched pieces on this device.
     package init(of body: SecureBytes, in vault: Vault, keepsCopies: Bool = true) {
-        // A body that only begins like a manifest is content.
+        // A body that begins like a manifest and is not a valid one is content.
         let attachment = Attachment(body)
         self.attachment = attachment
         self.body = attachment?.inline ?? body
@@ -20,7 +21,7 @@ package struct ContentPieces: Sendable {
         byteCount = attachment?.byteCount ?? Int64(body.count)
     }
 
-    /// Whether the pieces are fetched from the server.
+    /// True when the pieces are fetched from the server.
     package var isFetched: Bool { attachment.map { $0.inline == nil } ?? false }
 
     package var count: Int {
@@ -28,8 +29,8 @@ package struct ContentPieces: Sendable {
         return max(Int(Attachment.chunkCount(of: Int64(body.count), each: Attachment.chunkByteCount)), 1)
     }
 
-    /// Returns a piece. It is complete and verified.
-    /// - Throws: ``VaultError/unreadable`` when the server has not this piece.
+    /// Returns a piece, complete and verified.
+    /// - Throws: ``VaultError/unreadable`` when the server does not have this piece.
     package func piece(_ index: Int) async throws(VaultError) -> SecureBytes {
         if let attachment, isFetched {
             do throws(VaultError) {
@@ -46,23 +47,23 @@ package struct ContentPieces: Sendable {
         }
     }
 
-    /// Returns the whole content: for what is in memory already.
+    /// Returns the whole content, which has to fit in memory.
     package func whole() async throws(VaultError) -> SecureBytes {
         isFetched ? try await vault.wholeContent(of: body) : body
     }
 
-    /// Returns how many pieces at the start of the content `source` has already.
+    /// Returns the number of pieces at the start of the content that `source` already contains.
     package func fetchedPieces(in source: AttachmentSource) async throws(VaultError) -> Int {
         guard let attachment else { return 0 }
         return try await vault.fetchedPieces(of: attachment, in: source)
     }
 
-    /// Where a piece begins.
+    /// Returns the offset of a piece, in bytes.
     package func offset(of index: Int) -> Int64 {
         min(Int64(index) * Int64(attachment?.chunkByteCount ?? Attachment.chunkByteCount), byteCount)
     }
 
-    /// Returns whether the content is UTF-8. The content is read up to the first byte that is none.
+    /// Returns true when the content is UTF-8. It is read up to the first invalid byte.
     package func isText() async throws(VaultError) -> Bool {
         var text = UTF8Pieces()
         for index in 0..<count {

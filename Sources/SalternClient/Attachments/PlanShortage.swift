@@ -8,19 +8,19 @@ public struct PlanShortage: Error, Hashable, Sendable {
         case itemBytes
         /// Sealed bytes of all items.
         case bytes
-        /// Sealed bytes of attachments that wait on this device (``AttachmentStorage/waitingByteLimit``), no limit of the
-        /// plan.
+        /// Sealed bytes of attachments that wait on this device (``AttachmentStorage/waitingByteLimit``). The limit is
+        /// not part of the plan.
         case waitingBytes
     }
 
     /// The limit that is exceeded. It has the unit of ``needed`` and ``free``.
     public let limit: Limit
-    /// The number of items, or bytes, that are needed beside those that are there; more than are ``free``.
+    /// The additional number of items or bytes that is needed; more than ``free``.
     public let needed: Int64
-    /// The number for which there is room.
+    /// The number of items or bytes that is free.
     public let free: Int64
 
-    /// - Returns: nil when there is room.
+    /// - Returns: nil when there is enough room.
     init?(_ limit: Limit, needed: Int64, free: Int64) {
         guard needed > free else { return nil }
         self.limit = limit
@@ -28,13 +28,13 @@ public struct PlanShortage: Error, Hashable, Sendable {
         self.free = max(free, 0)
     }
 
-    /// Of an item that is longer than a plan or a batch allows.
+    /// Describes an item that is longer than a plan or a batch allows.
     init?(itemOf needed: Int64, allowed: Int64) {
         self.init(.itemBytes, needed: needed, free: min(allowed, PlanRoom.itemByteLimit))
     }
 }
 
-/// What is left of a plan.
+/// The unused part of a plan.
 struct PlanRoom: Hashable, Sendable {
     var items: Int64
     var itemBytes: Int64
@@ -46,38 +46,39 @@ struct PlanRoom: Hashable, Sendable {
         bytes = Self.left(account.limits.bytes, account.usage.bytes)
     }
 
-    /// Returns what is left of a limit, at least 0. A server may name any numbers.
+    /// Returns the unused part of a limit, at least 0, for any numbers that a server may send.
     private static func left(_ limit: Int64, _ used: Int64) -> Int64 {
         let (left, isTooFar) = limit.subtractingReportingOverflow(used)
         if isTooFar { return limit < 0 ? 0 : .max }
         return max(left, 0)
     }
 
-    /// The most sealed bytes of an item that fit in a batch, in base64 and with what else an operation has.
+    /// The maximum number of sealed bytes of an item that fit in a batch, in base64 and beside the operation's other
+    /// members.
     static let itemByteLimit = Int64(((SyncLimits().batchBytes - (4 << 10)) / 4) * 3)
 
-    /// Why an attachment does not fit; nil when it does.
+    /// Returns the limit that an attachment exceeds; nil when it fits.
     func shortage(_ size: AttachmentSize) -> PlanShortage? {
         PlanShortage(.bytes, needed: size.byteCount, free: bytes)
             ?? PlanShortage(.items, needed: size.itemCount, free: items)
             ?? PlanShortage(.itemBytes, needed: size.manifestByteCount, free: itemBytes)
     }
 
-    /// Whether something may fit here that does not fit there.
+    /// Returns true when some limit here is larger than in `other`.
     func isLarger(than other: PlanRoom) -> Bool {
         items > other.items || itemBytes > other.itemBytes || bytes > other.bytes
     }
 }
 
-/// What an attachment takes of a plan, sealed.
+/// The part of a plan that a sealed attachment uses.
 struct AttachmentSize: Hashable, Sendable {
     private var chunkCount: Int64 = 0
     private var chunkByteCount: Int64 = 0
     let manifestByteCount: Int64
-    /// The sealed bytes of the manifest that it takes the place of; nil for none.
+    /// The sealed bytes of the replaced manifest; nil for none.
     private var replaced: Int64?
 
-    /// Its chunks, and the item that has the manifest where there is none yet.
+    /// The number of chunks, and one for the manifest's item if that is new.
     var itemCount: Int64 { chunkCount + (replaced == nil ? 1 : 0) }
 
     var byteCount: Int64 {
@@ -88,17 +89,17 @@ struct AttachmentSize: Hashable, Sendable {
     /// The sealed bytes of the chunks alone.
     var chunksByteCount: Int64 { chunkByteCount }
 
-    /// With a manifest, and no chunk yet.
-    /// - Parameter chunkCount: How many the manifest names.
+    /// Creates the size of a manifest, without chunks.
+    /// - Parameter chunkCount: The number of chunks that the manifest names.
     init(chunkCount: Int64, properties: [String: String]) {
-        // As JSON, and escaped as far as it can be.
+        // As JSON, with all characters escaped.
         let names = properties.reduce(0) { $0 + 6 * ($1.key.utf8.count + $1.value.utf8.count) + 8 }
         let (chunks, isTooMany) = chunkCount.multipliedReportingOverflow(by: Self.nameByteCount)
         let length = isTooMany ? Int64.max / 4 : min(chunks + Self.headByteCount + Int64(names), Int64.max / 4)
         manifestByteCount = Int64(SealedBox.sealedCount(Int(length)))
     }
 
-    /// All of some content.
+    /// Creates the size of content of this length.
     init(of byteCount: Int64, chunkByteCount: Int, properties: [String: String]) {
         let (whole, rest) = byteCount.quotientAndRemainder(dividingBy: Int64(chunkByteCount))
         self.init(
@@ -107,7 +108,7 @@ struct AttachmentSize: Hashable, Sendable {
         if rest > 0 { add(Int(rest)) }
     }
 
-    /// With another chunk of this length.
+    /// Adds chunks of this length.
     mutating func add(_ byteCount: Int, times: Int64 = 1) {
         let (bytes, isTooMany) = Int64(SealedBox.sealedCount(byteCount)).multipliedReportingOverflow(by: times)
         let (sum, isMore) = chunkByteCount.addingReportingOverflow(bytes)
@@ -115,14 +116,14 @@ struct AttachmentSize: Hashable, Sendable {
         chunkCount += times
     }
 
-    /// In the place of a manifest with so many sealed bytes; nil for none.
+    /// Returns the size when it replaces a manifest of this length, in sealed bytes; nil for none.
     func replacing(_ manifest: Int64?) -> AttachmentSize {
         var size = self
         size.replaced = manifest
         return size
     }
 
-    /// Without as many of the chunks as may be there already.
+    /// Returns the size without this number of chunks, which may already be on the server.
     func without(_ count: Int64, of byteCount: Int) -> AttachmentSize {
         var rest = self
         let there = min(count, chunkCount)
@@ -132,8 +133,8 @@ struct AttachmentSize: Hashable, Sendable {
         return rest
     }
 
-    /// An id in a manifest, with quotation marks and a comma.
+    /// The bytes of an id in a manifest, with quotation marks and a comma.
     private static let nameByteCount: Int64 = 39
-    /// What else a manifest has, and a title.
+    /// The bytes of a manifest's other members, and of a title.
     private static let headByteCount: Int64 = 1 << 10
 }

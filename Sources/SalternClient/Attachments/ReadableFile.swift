@@ -4,7 +4,7 @@ public import Foundation
 /// A file that is open for reading.
 final class ReadableFile: Sendable {
     private let descriptor: Int32
-    /// The length of the file when it was opened; nil for what is no file, such as a pipe.
+    /// The length of the file when it was opened; nil for other inputs, such as a pipe.
     let byteCount: Int64?
 
     /// - Throws: `CocoaError` when the file cannot be opened.
@@ -45,7 +45,7 @@ final class ReadableFile: Sendable {
 }
 
 extension AttachmentSource {
-    /// Content of a file, which is read piece by piece. What is no file, such as a pipe, is read into memory.
+    /// Creates a source from a file, which is read piece by piece. Another input, such as a pipe, is read into memory.
     /// - Throws: `CocoaError` when the file cannot be opened.
     public init(file: URL) throws {
         let file = try ReadableFile(file)

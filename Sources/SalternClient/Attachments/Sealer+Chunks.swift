@@ -1,8 +1,8 @@
 internal import Cryptography
 
 extension Sealer {
-    /// The name of a chunk. Who does not have the vault key cannot tell whether two accounts, or two attachments, have the
-    /// same content.
+    /// Returns the name of a chunk. Without the vault key, equal content of two accounts or attachments cannot be
+    /// recognised.
     func chunkID(_ attachment: ItemID, _ index: Int, _ content: SecureBytes) -> ItemID {
         let key = HKDF.deriveKey(from: keyring.vaultKey, info: SealingLabels.chunkID.utf8)
         let prefix = attachment.bytes + UInt64(index).bigEndianBytes

@@ -6,9 +6,9 @@ struct WaitingChunk: Hashable, Sendable {
     let byteCount: Int64
 }
 
-/// Sealed content of chunks: of those that wait to be sent, and copies of what the server has.
+/// Sealed content of chunks that wait to be sent, and copies of chunks on the server.
 extension Store {
-    /// The sealed content of a chunk, as it is sent; nil when it is not here.
+    /// Returns the sealed content of a chunk, in the form in which it is sent; nil when this device does not have it.
     func chunkContent(_ id: ItemID) throws -> ItemContent? {
         try database.rows("SELECT body FROM chunk_contents WHERE id = ?", .blob(id.bytes)) { row in
             ItemContent(
@@ -34,27 +34,27 @@ extension Store {
         ).isEmpty
     }
 
-    /// The chunks that wait, in the order in which they were added.
+    /// Returns the waiting chunks, in the order in which they were added.
     func waitingChunks() throws -> [WaitingChunk] {
         try database.rows(
             "SELECT id, waiting, byte_count FROM chunk_contents WHERE waiting IS NOT NULL ORDER BY used"
         ) { WaitingChunk(id: try Self.id($0, 0), attachment: try Self.id($0, 1), byteCount: $0.integer(2) ?? 0) }
     }
 
-    /// Keeps content until it is sent.
-    /// - Parameter isDraft: Whether the content is removed when the call that adds it does not come to its end.
+    /// Stores content until it is sent.
+    /// - Parameter isDraft: True to remove the content when the call that adds it does not complete.
     func keepWaiting(_ id: ItemID, _ body: [UInt8], of attachment: ItemID, isDraft: Bool) throws {
         try insert(id, body, waiting: attachment, isDraft: isDraft)
     }
 
-    /// A copy waits to be sent: the server has it no more.
+    /// Marks a copy as waiting, because the server has lost the chunk.
     func sendAgain(_ id: ItemID, of attachment: ItemID) throws {
         try database.execute(
             "UPDATE chunk_contents SET waiting = ?, draft = 0 WHERE id = ? AND waiting IS NULL",
             .blob(attachment.bytes), .blob(id.bytes))
     }
 
-    /// The server has the content. It stays as a copy, within the limit.
+    /// Records that the server has the content, which stays as a copy within the limit.
     func noteArrived(_ id: ItemID, copyLimit: Int64) throws {
         let count = try database.execute(
             "UPDATE chunk_contents SET waiting = NULL, draft = 0 WHERE id = ? AND waiting IS NOT NULL",
@@ -62,19 +62,19 @@ extension Store {
         if count > 0 { try removeCopies(downTo: copyLimit) }
     }
 
-    /// The call that adds an attachment has come to its end.
+    /// Records that the call that adds an attachment has completed.
     func settleWaiting(of attachment: ItemID) throws {
         try database.execute("UPDATE chunk_contents SET draft = 0 WHERE waiting = ?", .blob(attachment.bytes))
     }
 
-    /// Attachments whose adding did not come to its end, and cannot be repeated.
+    /// Returns the attachments whose call did not complete and cannot be repeated.
     func unsettledAttachments() throws -> [ItemID] {
         try database.rows("SELECT DISTINCT waiting FROM chunk_contents WHERE waiting IS NOT NULL AND draft = 1") {
             try Self.id($0, 0)
         }
     }
 
-    /// Removes content that waits, unless it is in `kept`.
+    /// Removes waiting content unless it is in `kept`.
     func forgetWaiting(of attachment: ItemID, except kept: Set<ItemID>) throws {
         for chunk in try waitingChunks() where chunk.attachment == attachment && !kept.contains(chunk.id) {
             try forgetContent(chunk.id)
@@ -90,14 +90,14 @@ extension Store {
             .isEmpty
     }
 
-    /// Keeps a copy of what the server has, in the place of copies that were not used for longest.
+    /// Stores a copy of a chunk on the server. The least recently used copies are removed.
     func keepCopy(_ id: ItemID, _ body: [UInt8], limit: Int64) throws {
         guard body.count <= limit, try chunkContent(id) == nil else { return }
         try insert(id, body, waiting: nil, isDraft: false)
         try removeCopies(downTo: limit)
     }
 
-    /// Notes that a copy was read. One that is among the later half of all is not written again.
+    /// Records that a copy was read. A copy among the more recently used half is not updated.
     func noteUse(_ id: ItemID) throws {
         try database.execute(
             """
@@ -107,7 +107,7 @@ extension Store {
             """, .blob(id.bytes))
     }
 
-    /// Removes the copies that were not used for longest, until the rest is within a limit.
+    /// Removes the least recently used copies until the others are within a limit.
     func removeCopies(downTo limit: Int64) throws {
         var count = try copiedByteCount()
         guard count > limit else { return }

@@ -1,10 +1,10 @@
 internal import Foundation
 
-/// A chunk that the server has.
+/// A chunk on the server.
 struct StoredChunk: Hashable, Sendable {
     var id: ItemID
     var revision: Revision
-    /// When the server got it, as it says.
+    /// The time at which the server stored it, by the server's clock.
     var storedAt: Date
 }
 
@@ -24,7 +24,7 @@ extension Store {
         try !database.rows("SELECT 1 FROM chunks LIMIT 1", decode: { _ in true }).isEmpty
     }
 
-    /// Notes that the server has it.
+    /// Records that the server has a chunk.
     func noteChunk(_ id: ItemID, _ revision: Revision, storedAt: Date) throws {
         try database.execute(
             """
@@ -35,27 +35,26 @@ extension Store {
             .integer(number(.listing) ?? 0))
     }
 
-    /// Notes that the server has it no more.
+    /// Records that the server no longer has a chunk.
     func forgetChunk(_ id: ItemID) throws {
         try database.execute("DELETE FROM chunks WHERE id = ?", .blob(id.bytes))
     }
 
-    /// Notes that the server has it no more, though something may name it.
+    /// Records that the server no longer has a chunk, although an item may name it.
     func loseChunk(_ id: ItemID) throws {
         try set(.chunksWhole, nil)
         try set(.chunksLost, 1)
         try forgetChunk(id)
     }
 
-    /// The listing of everything that has just ended did not have them.
+    /// Removes the chunks that a complete listing, which has just ended, did not contain.
     func forgetUnlistedChunks(_ listing: Int64) throws {
         try set(.chunksWhole, nil)
         let lost = try database.execute("DELETE FROM chunks WHERE listing <> ?", .integer(listing))
         if lost > 0 { try set(.chunksLost, 1) }
     }
 
-    /// Calls `body` with everything that may hold a manifest: what the server has, what is kept in the trash, what was
-    /// changed here and what it was changed from.
+    /// Calls `body` with all content that may be a manifest: items, the trash, unsent changes and their bases.
     func forEachContent(_ body: (ItemID, ItemContent) throws -> Void) throws {
         for table in ["items", "trash"] {
             for id in try contentIDs(in: table) {

@@ -1,6 +1,6 @@
-/// Chunks that were created from here before any item names them: what can be taken back.
+/// Chunks that this device created before any item names them. They can be taken back.
 extension Store {
-    /// Notes what is about to be sent: nobody knows then whether the reply will come.
+    /// Records that a chunk is about to be sent. Its outcome is uncertain until the reply arrives.
     func noteSending(_ chunk: ItemID, _ content: ItemContent, of draft: AttachmentDraft) throws {
         try database.execute(
             """
@@ -10,7 +10,7 @@ extension Store {
             .blob(content.digest))
     }
 
-    /// Notes that it was created from here.
+    /// Records that this device created a chunk.
     func noteCreated(_ chunk: ItemID, _ revision: Revision) throws {
         try database.execute(
             "UPDATE draft_chunks SET revision = ? WHERE chunk = ?", .integer(revision.number), .blob(chunk.bytes))
@@ -24,7 +24,7 @@ extension Store {
         try draftChunks("attachment = ?", .blob(attachment.bytes))
     }
 
-    /// Attachments with which nobody can go on, or not with all of their chunks.
+    /// Returns the attachments that no call can continue, or not with all of their chunks.
     func abandonedDrafts() throws -> [ItemID] {
         try database.rows("SELECT DISTINCT attachment FROM draft_chunks WHERE resumable = 0 ORDER BY attachment") {
             try Self.id($0, 0)
@@ -35,7 +35,7 @@ extension Store {
         try draftChunks("attachment = ? AND resumable = 0", .blob(attachment.bytes))
     }
 
-    /// Nobody goes on with it any more, but for `kept`, of which it does not matter who has given them up before.
+    /// Marks an attachment as abandoned, except the chunks in `kept`, which become resumable.
     func abandonDraft(_ attachment: ItemID, except kept: [ItemID] = []) throws {
         let kept = Set(kept)
         for chunk in try draftChunks(of: attachment) {
@@ -45,18 +45,19 @@ extension Store {
         }
     }
 
-    /// Somebody goes on with it, also when it was abandoned.
+    /// Marks an attachment as resumable, even after it was abandoned.
     func resumeDraft(_ attachment: ItemID) throws {
         try database.execute(
             "UPDATE draft_chunks SET resumable = 1 WHERE attachment = ?", .blob(attachment.bytes))
     }
 
-    /// None of its chunks is taken back any more.
+    /// Removes the draft. Its chunks can then no longer be taken back.
     func forgetDraft(_ attachment: ItemID) throws {
         try database.execute("DELETE FROM draft_chunks WHERE attachment = ?", .blob(attachment.bytes))
     }
 
-    /// What a manifest names that is put in an item other devices may name from then on.
+    /// Removes from the drafts the chunks of a manifest that was put in an item. Other devices may name them from then
+    /// on.
     func forgetDraftChunks(of attachment: Attachment) throws {
         if attachment.chunks.isEmpty { return }
         let named = Set(attachment.chunks)

@@ -1,15 +1,15 @@
 internal import Cryptography
 
-/// Where the manifests of an attachment are, so that nobody opens everything to find them. What is noted is where to look:
-/// an item may have another version by now.
+/// An index of the items that contain an attachment's manifests, so that a search does not open all items. Its entries
+/// are candidates: an item may have another version now.
 extension Store {
-    /// Notes that a version is here, before it is. One whose bytes are here already says nothing new.
-    /// - Parameter opened: The body; nil for who has not opened it.
+    /// Indexes a version before it is stored. Bytes that are already stored need no index.
+    /// - Parameter opened: The body; nil when it has not been opened.
     func noteVersion(_ id: ItemID, _ body: [UInt8], opened: SecureBytes? = nil) throws {
         if let opened {
             let attachments = Attachment.all(in: opened)
             for attachment in attachments.found { try noteManifest(attachment, in: id) }
-            // One that cannot be read is examined again by each search.
+            // Each search examines an unreadable version again.
             if attachments.isWhole { return }
         }
         try database.execute(
@@ -26,40 +26,39 @@ extension Store {
             INSERT INTO manifests (attachment, item, has_chunks) VALUES (?, ?, ?)
             ON CONFLICT (attachment, item) DO UPDATE SET has_chunks = 1 WHERE excluded.has_chunks > has_chunks
             """, .blob(attachment.id.bytes), .blob(item.bytes), .integer(attachment.chunks.isEmpty ? 0 : 1))
-        // Named between two sweeps, a chunk begins to age again.
+        // A chunk that is named between two sweeps starts to age again.
         for chunk in attachment.chunks { try forgetUnnamed(chunk) }
     }
 
-    /// No version of the item has one any more.
+    /// Records that no version of the item contains the attachment.
     func forgetManifest(of attachment: ItemID, in item: ItemID) throws {
         try database.execute(
             "DELETE FROM manifests WHERE attachment = ? AND item = ?", .blob(attachment.bytes), .blob(item.bytes))
     }
 
-    /// The items in which manifests of an attachment may be.
+    /// Returns the items that may contain manifests of an attachment.
     func items(ofAttachment id: ItemID) throws -> [ItemID] {
         try database.rows("SELECT item FROM manifests WHERE attachment = ? ORDER BY item", .blob(id.bytes)) {
             try Self.id($0, 0)
         }
     }
 
-    /// The items with a manifest that names chunks, or once did.
+    /// Returns the items with a manifest that names chunks now, or did earlier.
     func itemsWithChunks() throws -> [ItemID] {
         try database.rows("SELECT DISTINCT item FROM manifests WHERE has_chunks ORDER BY item") { try Self.id($0, 0) }
     }
 
-    /// Items with a version that nobody has looked at.
+    /// Returns the items with a version that is not indexed.
     func unreadItems() throws -> [ItemID] {
         try database.rows("SELECT id FROM unread_items ORDER BY id") { try Self.id($0, 0) }
     }
 
-    /// Every version of the item was looked at.
+    /// Records that every version of the item is indexed.
     func noteRead(_ id: ItemID) throws {
         try database.execute("DELETE FROM unread_items WHERE id = ?", .blob(id.bytes))
     }
 
-    /// Every version of an item that is here: what the server has, what is kept in the trash, what was changed here and what
-    /// it was changed from.
+    /// Returns every version of an item on this device: on the server, in the trash, the unsent change and its base.
     func versions(of id: ItemID) throws -> [ItemContent] {
         let (item, change) = (try item(id), try change(id))
         var versions = [item?.content, try trashed(id)?.content, change?.content].compactMap(\.self)

@@ -1,8 +1,8 @@
 extension SyncEngine {
-    /// The next page, without the content of chunks: only who reads an attachment fetches that.
+    /// Returns the next page, without the content of chunks, which only readers of an attachment fetch.
     ///
-    /// Where there are chunks, heads are asked for first. A run of chunks is taken as it is, a run of other things is asked
-    /// for again with its content.
+    /// If the store has chunks, headers are requested first. A run of chunks is used directly. A run of other items is
+    /// requested again with its content.
     func page(since cursor: String?, reportsDeletions: Bool) async -> Result<ChangePage, APIError> {
         let hasChunks: Bool
         do { hasChunks = try store.hasChunks() } catch { hasChunks = false }
@@ -21,9 +21,10 @@ extension SyncEngine {
         }
     }
 
-    /// - Returns: Whether it is a chunk, which is noted and not kept.
+    /// Records a chunk, whose content is not stored.
+    /// - Returns: True for a chunk.
     func isChunkNoted(_ change: ItemState) throws -> Bool {
-        // An item that is known does not become a chunk because the server says so.
+        // An item that this device stores does not become a chunk because of a server's reply.
         guard change.isChunk, try store.item(change.id) == nil, try store.change(change.id) == nil else { return false }
         if change.deleted {
             try store.loseChunk(change.id)
@@ -37,6 +38,6 @@ extension SyncEngine {
 extension ItemState {
     var isChunk: Bool { collection == Attachment.chunkCollection }
 
-    /// Whether nothing is missing where only the head was asked for.
+    /// True when the header alone is sufficient.
     fileprivate var isWholeAsHead: Bool { deleted || isChunk }
 }

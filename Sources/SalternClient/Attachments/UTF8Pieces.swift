@@ -7,7 +7,7 @@ package struct UTF8Pieces {
 
     package init() {}
 
-    /// Whether no bytes are missing.
+    /// True when no bytes are missing.
     package var isComplete: Bool { rest.isEmpty }
 
     /// Returns the characters that are complete now; nil when the bytes are not UTF-8 (RFC 3629).
@@ -32,7 +32,7 @@ package struct UTF8Pieces {
         }
     }
 
-    /// Returns how many bytes at the end begin a character and do not end it: 0 to 3.
+    /// Returns the number of bytes at the end that begin an incomplete character: 0 to 3.
     private static func unfinishedCount(_ bytes: UnsafeRawBufferPointer) -> Int {
         for count in 1...3 where count <= bytes.count {
             let byte = bytes[bytes.count - count]

@@ -2,29 +2,29 @@ public import Cryptography
 internal import Foundation
 
 extension Vault {
-    /// Makes an attachment's manifest, and brings the content to the server where it is long. Put ``Attachment/body()``, or a
-    /// value that has the attachment, in an item afterwards, and before the next version is made under its id: what no item
-    /// names is removed.
+    /// Creates an attachment's manifest, and sends long content to the server. Then put ``Attachment/body()``, or a
+    /// value that contains the attachment, in an item. Do so before creating the next version under its id: content
+    /// that no item names is removed.
     ///
-    /// When the server cannot be reached, long content waits sealed on this device, as edits do, within
-    /// ``AttachmentStorage/waitingByteLimit``. The next ``sync()`` sends it, and after it the items that name it. Content
-    /// that fits in an item needs no network in any case.
+    /// When the server is unreachable, long content waits sealed on this device, as edits do, within
+    /// ``AttachmentStorage/waitingByteLimit``. The next ``sync()`` sends it, and then the items that name it. Content
+    /// that fits in an item never needs network.
     ///
-    /// What was interrupted or cancelled goes on when it is called again with the same id: only what is neither on the server
-    /// nor on this device is added, and ``abandonAttachment(_:)`` is for a caller that does not go on. Without an id no caller
-    /// can go on: then what was added is taken back.
+    /// An interrupted or cancelled call continues when it is repeated with the same id. It adds only pieces that are
+    /// neither on the server nor on this device. ``abandonAttachment(_:)`` is for callers that do not continue. Without
+    /// an id a call cannot be continued, so its pieces are taken back.
     ///
-    /// Where the server can be reached, it is asked first whether the plan has room for all of it; what runs out of room all
-    /// the same is taken back.
+    /// If the server is reachable, its plan is checked first for enough room for the whole attachment. Pieces are taken
+    /// back when the room is exhausted later.
     ///
     /// Example: "Attachments" in docs/app.md.
     /// - Parameters:
-    ///   - id: That of the version before, when there is one: then only what has changed is added. Or one that the caller has
-    ///     drawn, and keeps until it is done.
+    ///   - id: The id of the previous version, if there is one: only changed pieces are added. Otherwise an id that the
+    ///     caller has generated and keeps until the call has completed.
     ///   - progress: Is called after each piece.
-    /// - Throws: ``VaultError/noRoom(_:)`` of the plan, or of this device
-    ///   (``PlanShortage/Limit/waitingBytes``). ``VaultError/unavailable(_:)`` when the line is lost on the way and the rest
-    ///   has no room to wait.
+    /// - Throws: ``VaultError/noRoom(_:)`` for a limit of the plan, or of this device
+    ///   (``PlanShortage/Limit/waitingBytes``). ``VaultError/unavailable(_:)`` when the connection is lost and the
+    ///   other pieces have no room to wait.
     public func attach(
         _ source: AttachmentSource, id: ItemID? = nil, properties: [String: String] = [:],
         progress: @Sendable (AttachmentProgress) -> Void = { _ in }
@@ -65,7 +65,7 @@ extension Vault {
     private func beginAttaching(_ draft: AttachmentDraft) throws(VaultError) {
         if draft.isResumable { try stored { try store.resumeDraft(draft.id) } }
         attaching[draft.id, default: Attaching()].callCount += 1
-        // What another call has seen may be other by now.
+        // The result of another call can be outdated.
         attaching[draft.id]?.before = nil
     }
 
@@ -74,8 +74,8 @@ extension Vault {
         if attaching[draft.id]?.callCount == 0 { attaching[draft.id] = nil }
     }
 
-    /// Sends the content piece by piece; what cannot be sent waits here.
-    /// - Parameter isAway: Whether the server was not reached before.
+    /// Sends the content piece by piece. Pieces that cannot be sent wait on this device.
+    /// - Parameter isAway: True when the server was unreachable before.
     private func add(
         _ source: AttachmentSource, _ draft: AttachmentDraft, _ size: Int, isAway: Bool,
         _ progress: @Sendable (AttachmentProgress) -> Void
@@ -101,7 +101,7 @@ extension Vault {
             }
             if isAway {
                 chunks.append(try keepWaiting(content, draft, chunks.count))
-                // Other calls have a turn between two pieces.
+                // Lets other calls run between two pieces.
                 await Task.yield()
             }
             offset += Int64(content.count)
@@ -110,7 +110,8 @@ extension Vault {
         return (chunks, hash.finalize().bytes)
     }
 
-    /// - Parameter cause: Why the rest has to wait, which is thrown when it cannot; nil for the shortage itself.
+    /// Throws when the rest of the content has no room to wait.
+    /// - Parameter cause: The error to throw, which is why the rest has to wait; nil to throw the shortage itself.
     private func checkWaitingRoom(
         _ byteCount: Int64, _ size: Int, _ draft: AttachmentDraft, else cause: VaultError?
     ) throws(VaultError) {
@@ -118,9 +119,9 @@ extension Vault {
         throw cause ?? .noRoom(shortage)
     }
 
-    /// One piece of the content, of ``Attachment/pieceCount``. A piece that waits on this device, or of which it has a copy, is
-    /// read without network; another one is fetched, and a copy is kept. After an interruption the reader goes on with the
-    /// piece that is missing.
+    /// Returns one piece of the content, of ``Attachment/pieceCount``. A piece that waits or has a copy on this device
+    /// is read without network. Another piece is fetched, and a copy is kept. After an interruption the reader
+    /// continues with the missing piece.
     ///
     /// ```swift
     /// let attachment = try await vault.attach(AttachmentSource(file: file))
@@ -130,7 +131,7 @@ extension Vault {
         try await piece(index, of: attachment, keepsCopy: true)
     }
 
-    /// - Parameter keepsCopy: Whether a copy of what is fetched is kept on this device.
+    /// - Parameter keepsCopy: True to keep a copy of a fetched piece on this device.
     func piece(
         _ index: Int, of attachment: Attachment, keepsCopy: Bool
     ) async throws(VaultError) -> SecureBytes {
@@ -149,7 +150,7 @@ extension Vault {
                 try await takeLaterKeyring()
                 opened = try? open.engine.sealer.openChunk(content, id)
             }
-            // The name is made of the content: nothing else can be in its place.
+            // The name is derived from the content, so no other content matches.
             guard let opened, try isPiece(opened, index, of: attachment, open.engine.sealer) else {
                 throw VaultError.unreadable
             }
@@ -164,7 +165,7 @@ extension Vault {
         }
     }
 
-    /// The whole content: for what fits in memory.
+    /// Returns the whole content, which has to fit in memory.
     ///
     /// Example: "Attachments" in docs/app.md.
     public func content(

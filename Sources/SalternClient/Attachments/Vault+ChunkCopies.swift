@@ -1,12 +1,12 @@
 internal import Cryptography
 
-/// Content of attachments that can be read without network: what waits to be sent, and copies of what was attached or read on
-/// this device.
+/// Content of attachments that is readable without network: waiting content, and copies of content that was attached or
+/// read on this device.
 extension Vault {
-    /// A piece as it is on this device; nil when it is not here.
+    /// Returns a piece from this device; nil when it is not stored here.
     func localPiece(_ index: Int, of attachment: Attachment) throws(VaultError) -> SecureBytes? {
         let sealer = try open.engine.sealer
-        // While another process has the store, its copies are not read.
+        // While another process uses the store, its copies are not read.
         if store.isLent { return nil }
         let id = attachment.chunks[index]
         guard let content = try stored({ try store.chunkContent(id) }) else { return nil }
@@ -19,13 +19,13 @@ extension Vault {
         return opened
     }
 
-    /// Returns whether content is the piece that a manifest names: the name is made of the content.
+    /// Returns true when content is the piece that a manifest names. The name is derived from the content.
     func isPiece(_ content: SecureBytes, _ index: Int, of attachment: Attachment, _ sealer: Sealer) -> Bool {
         content.count == attachment.byteCount(ofPiece: index)
             && sealer.chunkID(attachment.id, index, content) == attachment.chunks[index]
     }
 
-    /// Keeps a copy of a chunk, when all of its attachment has room. A full disk has no effect on the content's reader.
+    /// Stores a copy of a chunk if its whole attachment is within the limit. A full disk does not affect the reader.
     func keepCopy(_ id: ItemID, _ content: ItemContent, of byteCount: Int64) {
         let limit = settings.attachments.copiedByteLimit
         guard byteCount <= limit, !store.isLent else { return }

@@ -1,6 +1,6 @@
 extension Vault {
-    /// One chunk under the key of a rotation, made from what the server has.
-    /// - Returns: nil when it is gone.
+    /// Fetches a chunk and seals it with the key of a rotation.
+    /// - Returns: nil when the server no longer has it.
     func resealedChunk(
         _ chunk: StoredChunk, from old: Sealer, to new: Sealer, _ opened: Opened
     ) async throws(VaultError) -> StagedItem? {

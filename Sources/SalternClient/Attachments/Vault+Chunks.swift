@@ -1,17 +1,17 @@
 internal import Cryptography
 internal import Foundation
 
-/// Chunks go to the server, each once.
+/// Sends chunks to the server, each once.
 extension Vault {
-    /// Sends a chunk unless the server has it, and nobody can take it from there.
+    /// Sends a chunk, unless the server has it and no device can take it back.
     ///
-    /// What is there and is named by nothing known here, another device may have sent, and may take back. So it is written
-    /// anew: who takes back names the revision at which it was created.
+    /// Another device may have sent a chunk that no item on this device names, and may take it back. Such a chunk is
+    /// written again: taking it back requires the revision at which it was created.
     /// - Parameter draft: Nil when an item names the chunk.
     func send(
         _ content: SecureBytes, _ attachment: ItemID, _ index: Int, _ draft: AttachmentDraft? = nil
     ) async throws(VaultError) -> ItemID {
-        // Nobody changes the keys meanwhile.
+        // The keys do not change while this call holds the lock.
         await serverLock.lock()
         defer { serverLock.unlock() }
         let opened = try open
@@ -31,15 +31,15 @@ extension Vault {
 
     /// Writes a chunk.
     /// - Parameters:
-    ///   - precondition: What the server is expected to have.
+    ///   - precondition: The expected state on the server.
     ///   - draft: Nil when an item names the chunk.
-    /// - Returns: Also whether all of its revisions are of this draft, so that it can be taken back.
+    /// - Returns: Also true when all of its revisions are of this draft, so that it can be taken back.
     func write(
         _ id: ItemID, _ sealed: ItemContent, _ precondition: Precondition, _ draft: AttachmentDraft?,
         _ opened: Opened
     ) async throws(VaultError) -> (state: ItemState, isCreated: Bool) {
         var precondition = precondition
-        // No other device has written it at this revision.
+        // No other device has written the chunk at this revision.
         let own = draft == nil ? nil : try stored { try store.draftChunk(id)?.revision }
         for _ in 0..<Self.attempts {
             if let draft, precondition == .absent { try stored { try store.noteSending(id, sealed, of: draft) } }
@@ -59,7 +59,7 @@ extension Vault {
                     precondition = .absent
                     continue
                 }
-                // It was sent before, and the reply was lost.
+                // An earlier request has sent it, and its reply was lost.
                 if precondition == .absent, let content = current.content {
                     let sent = try stored { try store.draftChunk(id) }
                     if content.digest == sealed.digest || sent?.hasSent(content) == true { return (current, true) }
@@ -70,10 +70,10 @@ extension Vault {
         throw .unavailable(.unexpectedReply)
     }
 
-    /// How often somebody may be faster.
+    /// The maximum number of attempts when other devices write the chunk at the same time.
     private static let attempts = 8
 
-    /// Whether what the server has need not be sent.
+    /// Returns true when the chunk on the server need not be sent again.
     private func isKept(
         _ chunk: StoredChunk, _ draft: AttachmentDraft?, _ opened: Opened
     ) async throws(VaultError) -> Bool {
@@ -89,9 +89,9 @@ extension Vault {
         return isRecent(state.updatedAt)
     }
 
-    /// Whether the server got a chunk within the last day. Another device removes what it has found without a name for weeks,
-    /// so an older chunk that no item names is written again. The server's clock decides: by a wrong clock of the device every
-    /// interrupted upload would send all its chunks again.
+    /// Returns true when the server stored a chunk within the last day. Another device removes chunks that had no name
+    /// for weeks. An older chunk that no item names is therefore written again. The server's clock decides: with a
+    /// wrong clock of the device, every interrupted upload would send all its chunks again.
     private func isRecent(_ storedAt: Date) -> Bool {
         abs((api.clock.time() ?? settings.now()).timeIntervalSince(storedAt)) <= 86_400
     }
@@ -102,7 +102,7 @@ extension Vault {
                 if isCreated {
                     try store.noteCreated(state.id, state.revision)
                 } else {
-                    // Who has created it, or names it since, is somebody else.
+                    // Another device has created the chunk, or has named it since.
                     try store.forgetDraftChunk(state.id)
                 }
                 try store.noteChunk(state.id, state.revision, storedAt: state.updatedAt)
@@ -111,7 +111,7 @@ extension Vault {
         }
     }
 
-    /// A chunk as the server has it; nil when there is none.
+    /// Fetches a chunk from the server; nil when there is none.
     func state(ofChunk id: ItemID, _ opened: Opened) async throws(VaultError) -> ItemState? {
         let server = LiveSyncServer(api: api, token: opened.token, retries: settings.retries)
         do throws(APIError) { return try await server.item(id) } catch { throw VaultError(error) }

@@ -1,8 +1,8 @@
 public import Cryptography
 
 extension Vault {
-    /// An item with its whole content: what its manifest names, where its body is one, and its body otherwise. Nil when
-    /// there is none. Long content is fetched.
+    /// Returns an item with its whole content: that of the attachment if its body is a manifest, otherwise its body.
+    /// Nil when there is none. Long content is fetched.
     ///
     /// ```swift
     /// if let item = try await vault.wholeItem(id) { print("\(item.body.count) bytes") }
@@ -12,13 +12,13 @@ extension Vault {
         return PlainItem(title: item.title, body: try await wholeContent(of: item.body))
     }
 
-    /// The content that a body stands for.
+    /// Returns the content of a body: that of the attachment if it is a manifest, otherwise the body itself.
     ///
     /// ```swift
     /// if let item = try await vault.item(id) { print(try await vault.wholeContent(of: item.body).count) }
     /// ```
     public func wholeContent(of body: SecureBytes) async throws(VaultError) -> SecureBytes {
-        // What only begins like a manifest is content: it opened, so it is what somebody has put.
+        // A body that only begins like a manifest is content that a user has put.
         guard let attachment = Attachment(body) else { return body }
         do throws(VaultError) {
             return try await content(of: attachment)
@@ -27,8 +27,8 @@ extension Vault {
         }
     }
 
-    /// The body of an item that is to have this content: the content itself, but in a manifest of its own when it begins
-    /// like one, so that nobody takes it for what it says.
+    /// Returns a body for an item with this content: the content itself, or a manifest if the content begins like a
+    /// manifest.
     ///
     /// ```swift
     /// if let item = try await vault.item(id) {
@@ -36,20 +36,21 @@ extension Vault {
     ///     try await vault.put(PlainItem(title: "Copy", body: body), .random(), in: "files")
     /// }
     /// ```
-    /// - Throws: ``VaultError/noRoom(_:)`` for what is longer than the plan allows in an item. Make an attachment of it
-    ///   (``attach(_:id:properties:progress:)``).
+    /// - Throws: ``VaultError/noRoom(_:)`` for content that is longer than an item of the plan. Make an attachment of
+    ///   it (``attach(_:id:properties:progress:)``).
     public func body(holding content: SecureBytes) async throws(VaultError) -> SecureBytes {
         try await body(holding: content, insteadOf: SecureBytes(copying: [UInt8]()))
     }
 
-    /// Returns the body of an item that is to have the content of a source. What is too long is refused before it is read.
+    /// Returns a body for an item with the content of a source. Content that is too long is rejected before it is read.
     ///
     /// ```swift
     /// let body = try await vault.body(holding: AttachmentSource(file: file))
     /// try await vault.put(PlainItem(title: file.lastPathComponent, body: body), id, in: "files")
     /// ```
-    /// - Throws: ``VaultError/noRoom(_:)`` for what is longer than the plan allows in an item.
-    ///   ``VaultError/unreadable`` when the source cannot be read.
+    /// - Throws:
+    ///   ``VaultError/noRoom(_:)`` for content that is longer than an item of the plan. ``VaultError/unreadable`` when
+    ///   the source cannot be read.
     public func body(holding source: AttachmentSource) async throws(VaultError) -> SecureBytes {
         do throws(VaultError) {
             let count = min(source.byteCount, Int64(Attachment.markByteCount))
@@ -65,7 +66,7 @@ extension Vault {
         }
     }
 
-    /// A body with other content: a manifest again when it was one, with the same properties.
+    /// Returns a body with other content. A manifest is replaced by a manifest with the same properties.
     ///
     /// ```swift
     /// if let item = try await vault.item(id), let other = try await vault.wholeItem(id) {

@@ -1,14 +1,15 @@
-/// Chunks of an attachment that was given up are taken back at once: nothing names them, and until they are swept they would
-/// take the room of everything else.
+/// Chunks of an abandoned attachment are taken back at once. No item names them, and until a sweep they would use room
+/// of the plan.
 ///
-/// Another device that has the same content at the same place of the attachment names the same chunk. Whoever names one that
-/// is there already writes it anew, and who has created it takes it back only at the revision of that: see
+/// Another device with the same content at the same position of the attachment uses the same chunk. A device that finds
+/// an existing chunk writes it again. Its creator takes it back only at the revision of the creation: see
 /// ``send(_:_:_:_:)``.
 extension Vault {
-    /// Takes back what ``attach(_:id:properties:progress:)`` has sent under an id of the caller's, who will not go on with it.
+    /// Takes back the chunks that ``attach(_:id:properties:progress:)`` has sent under an id of the caller, when the
+    /// caller does not continue.
     ///
-    /// Only what was created from this device, and what no manifest names here, is removed. What cannot be removed now, as
-    /// without network, is removed by the next ``sync()``.
+    /// It removes only chunks that this device created and that no manifest on this device names. Chunks that cannot be
+    /// removed now, for example without network, are removed by the next ``sync()``.
     ///
     /// ```swift
     /// do {
@@ -21,7 +22,7 @@ extension Vault {
         try await takeBack(id)
     }
 
-    /// Removes what of a draft is on the server, but for `kept`.
+    /// Removes the chunks of a draft from the server, except those in `kept`.
     func takeBack(_ attachment: ItemID, except kept: [ItemID] = []) async throws(VaultError) {
         try forgetWaiting(of: attachment, except: kept)
         let hasAny = try stored {
@@ -36,12 +37,12 @@ extension Vault {
         try await removeAbandoned(of: attachment)
     }
 
-    /// For who has failed, also by being cancelled: what cannot be taken back now is so later.
+    /// Takes back a draft after an error or cancellation. Chunks that cannot be taken back now are taken back later.
     func giveUp(_ draft: AttachmentDraft) async {
         await Task { try? await takeBack(draft.id) }.value
     }
 
-    /// The attachment is made of these chunks: what was sent of an earlier state of its content is not of use.
+    /// Completes a draft with these chunks, and takes back chunks of an earlier state of its content.
     func settle(_ draft: AttachmentDraft, _ chunks: [ItemID]) async {
         if draft.isResumable {
             try? await takeBack(draft.id, except: chunks)
@@ -55,7 +56,8 @@ extension Vault {
         }
     }
 
-    /// What items here have of an attachment: asked for by who meets a chunk that the server has, or wants room.
+    /// Returns the parts of an attachment that items on this device have. It is called when the server has a chunk
+    /// already, or when the room is checked.
     func before(_ draft: AttachmentDraft) throws(VaultError) -> AttachmentDraft.Before {
         if let known = draft.before ?? attaching[draft.id]?.before { return known }
         var before = AttachmentDraft.Before()
@@ -63,7 +65,7 @@ extension Vault {
         _ = try forEachManifest(of: draft.id, open.engine.sealer) { id, content, known in
             let isOnServer = try store.item(id)?.content == content
             if isOnServer { before.manifestByteCount = Int64(content.body.bytes.count) }
-            // What only the trash of this device names, another device may sweep any day.
+            // A chunk that only the trash of this device names may be swept by another device at any time.
             guard try isOnServer || store.current(id) == content else { return }
             before.named.formUnion(known.chunks)
         }
@@ -71,31 +73,31 @@ extension Vault {
         return before
     }
 
-    /// Takes back what was left of attachments with which nobody goes on.
+    /// Takes back the remaining chunks of abandoned attachments.
     func takeBackAbandoned() async throws(VaultError) {
         await serverLock.lock()
         defer { serverLock.unlock() }
         try await removeAbandoned()
     }
 
-    /// For who has the turn.
+    /// Removes the chunks of abandoned attachments. The caller holds the vault's lock.
     func removeAbandoned() async throws(VaultError) {
         for attachment in try stored({ try store.abandonedDrafts() }) { try await removeAbandoned(of: attachment) }
     }
 
     private func removeAbandoned(of attachment: ItemID) async throws(VaultError) {
-        // Somebody is at it.
+        // Another call is sending the attachment.
         guard attaching[attachment] == nil else { return }
         let opened = try open
         var named: Set<ItemID> = []
-        // A chunk's name is made of its attachment: no other one's manifest has it.
+        // A chunk's name is derived from its attachment, so manifests of other attachments do not contain it.
         let isWhole = try forEachManifest(of: attachment, opened.engine.sealer) { _, _, manifest in
             named.formUnion(manifest.chunks)
         }
-        // Where something does not open it may be a manifest.
+        // An item that cannot be opened may be a manifest.
         guard isWhole, try !mayLackManifests() else { return }
         for chunk in try stored({ try store.abandonedChunks(of: attachment) }) {
-            // Somebody may have put its manifest meanwhile.
+            // Another call may have put its manifest since.
             guard try stored({ try store.draftChunk(chunk.id) }) != nil else { continue }
             let isGone = named.contains(chunk.id) ? false : try await remove(chunk, opened)
             try stored {
@@ -107,7 +109,8 @@ extension Vault {
         }
     }
 
-    /// - Returns: Whether it is gone. Otherwise it is there as another device has written it, which may name it.
+    /// Deletes a chunk at the revision of its creation.
+    /// - Returns: True when it is deleted. False when another device has written it, which may name it.
     private func remove(_ chunk: DraftChunk, _ opened: Opened) async throws(VaultError) -> Bool {
         var created = chunk.revision
         if created == nil {

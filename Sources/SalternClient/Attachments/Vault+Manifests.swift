@@ -1,8 +1,8 @@
-/// Finding the manifests of an attachment.
+/// Searches for the manifests of an attachment.
 extension Vault {
-    /// The manifests of one attachment that are here, in whatever version. What nobody has looked at since it came is opened,
-    /// once, and then the few items that may have them.
-    /// - Returns: Whether everything that may be one opens.
+    /// Calls `body` with the manifests of one attachment on this device, in all versions. It opens versions that are
+    /// not indexed yet, each once, and then the candidates from the index.
+    /// - Returns: True when all items that may be manifests can be opened.
     func forEachManifest(
         of attachment: ItemID, _ sealer: Sealer, _ body: (ItemID, ItemContent, Attachment) throws -> Void
     ) throws(VaultError) -> Bool {
@@ -30,8 +30,8 @@ extension Vault {
         }
     }
 
-    /// The manifests here, in whatever version, of which the server lacks chunks.
-    /// - Returns: Also whether everything that may be one opens.
+    /// Returns the manifests on this device, in all versions, whose chunks are not all on the server.
+    /// - Returns: Also true when all items that may be manifests can be opened.
     func manifests(
         lackingChunksOf there: Set<ItemID>, _ sealer: Sealer
     ) throws(VaultError) -> (lacking: [Attachment], isWhole: Bool) {
@@ -42,8 +42,8 @@ extension Vault {
         return (lacking, isWhole)
     }
 
-    /// The manifests here, in whatever version, that name chunks.
-    /// - Returns: Whether everything that may be one opens.
+    /// Calls `body` with the manifests on this device, in all versions, that name chunks.
+    /// - Returns: True when all items that may be manifests can be opened.
     func forEachManifestWithChunks(
         _ sealer: Sealer, _ body: (ItemID, ItemContent, Attachment) throws -> Void
     ) throws(VaultError) -> Bool {
@@ -68,7 +68,8 @@ extension Vault {
         }
     }
 
-    /// - Returns: Whether all of it opens. What does not is looked at again: its key may come.
+    /// Indexes the versions that are not indexed.
+    /// - Returns: True when all of them can be opened. The others are examined again, because their key may arrive.
     private func readUnread(_ sealer: Sealer) throws -> Bool {
         var isWhole = true
         for id in try store.unreadItems() {

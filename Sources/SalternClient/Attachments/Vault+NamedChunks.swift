@@ -1,27 +1,27 @@
 /// The chunks that are in use.
 extension Vault {
-    /// Formats of other clients, whose items name no chunks. An item of a format that is neither in this list nor the kit's own
-    /// may be one of a later kit.
+    /// Formats of other clients, whose items name no chunks. An item of any further format may be of a later version of
+    /// the kit.
     private static let foreignFormats: Set = ["rncryptor-v3", "aes-256-gcm", "aes-256-gcm-iv16", "opaque"]
 
-    /// Returns whether there can be a manifest in what this version of the kit cannot read: in a format of a later one, or in
-    /// a version on the server that does not open here. Then no chunk is given up.
+    /// Returns true when a manifest can be in unreadable content. Such content is in a format of a later version of the
+    /// kit, or a version on the server that cannot be opened. Then no chunk is removed.
     func mayLackManifests() throws(VaultError) -> Bool {
         try stored {
             try store.hasItemsBehind() || store.hasFormats(otherThan: Self.foreignFormats.union([SealedBox.format]))
         }
     }
 
-    /// Returns the chunks that are named here, as far as the index of manifests shows them.
-    /// - Returns: Also whether everything that came since the last search can be read.
+    /// Returns the chunks that items name, according to the index of manifests.
+    /// - Returns: Also true when everything that arrived since the last search can be read.
     func indexedChunks(_ sealer: Sealer) throws(VaultError) -> (named: Set<ItemID>, isWhole: Bool) {
         var named: Set<ItemID> = []
         let isWhole = try forEachManifestWithChunks(sealer) { _, _, manifest in named.formUnion(manifest.chunks) }
         return (named, isWhole)
     }
 
-    /// Opens everything and returns the chunks that it names.
-    /// - Returns: Also whether everything can be read: what cannot be read may name any chunk.
+    /// Opens all content and returns the chunks that it names.
+    /// - Returns: Also true when all of it can be read. Unreadable content may name any chunk.
     func namedChunks(_ sealer: Sealer) throws(VaultError) -> (named: Set<ItemID>, isWhole: Bool) {
         var chunks = NamedChunks()
         try stored {
@@ -30,8 +30,8 @@ extension Vault {
         return (chunks.named, chunks.isWhole)
     }
 
-    /// Likewise for the versions that were replaced and are kept. They keep chunks, but do not postpone the day on which a
-    /// chunk without another name is removed.
+    /// Returns the chunks that kept replaced versions name. Such versions keep chunks, but do not postpone the day on
+    /// which a chunk without another name is removed.
     func chunksOfReplacedVersions(_ sealer: Sealer) throws(VaultError) -> (named: Set<ItemID>, isWhole: Bool) {
         var chunks = NamedChunks()
         try stored {

@@ -1,17 +1,17 @@
 internal import Cryptography
 
 extension Vault {
-    /// Returns the number of pieces at the start of an attachment that `source` has already.
+    /// Returns the number of pieces at the start of an attachment that `source` already contains.
     ///
-    /// A download that was cut off goes on with the piece of this number. Each piece in `source` is compared with its name in
-    /// the manifest, which is made of its content. A file with other content therefore has no such pieces.
+    /// An interrupted download continues with the piece of this number. Each piece in `source` is compared with its
+    /// name in the manifest, which is derived from its content. A file with other content therefore has no such pieces.
     ///
     /// ```swift
     /// let attachment = try await vault.attach(AttachmentSource(file: file))
     /// let next = try await vault.fetchedPieces(of: attachment, in: AttachmentSource(file: file))
     /// for index in next..<attachment.pieceCount { print(try await vault.piece(index, of: attachment).count) }
     /// ```
-    /// - Parameter source: What an earlier download has written. It can be shorter or longer than the attachment.
+    /// - Parameter source: The result of an earlier download. It can be shorter or longer than the attachment.
     /// - Throws: ``VaultError/locked``.
     public func fetchedPieces(of attachment: Attachment, in source: AttachmentSource) async throws(VaultError) -> Int {
         if attachment.inline != nil { return 0 }
@@ -22,7 +22,7 @@ extension Vault {
                 let content = try? source.read(offset, count), content.count == count,
                 try open.engine.sealer.chunkID(attachment.id, index, content) == id
             else { return index }
-            // Other calls have a turn between two pieces.
+            // Lets other calls run between two pieces.
             await Task.yield()
         }
         return attachment.chunks.count

@@ -1,19 +1,19 @@
 internal import Cryptography
 
-/// Whether there is room for an attachment is known before its first chunk is sent: chunks that nothing names take the room
-/// of everything else.
+/// The room for an attachment is checked before its first chunk is sent. Chunks that no item names would use room of
+/// the plan.
 extension Vault {
-    /// What is left of the plan, as the server says now.
+    /// Fetches the unused part of the plan.
     func room() async throws(VaultError) -> PlanRoom { PlanRoom(try await account()) }
 
-    /// How long a piece may be: what fits in an item of the plan, with room for a title and a manifest's head.
-    /// - Parameter mayWait: Whether content may wait on this device when the server cannot be reached.
-    /// - Returns: Also what is left of the plan, for content that has more than one piece; nil when the server cannot be
-    ///   reached.
+    /// Returns the length of a piece that fits in an item of the plan, beside a title and a manifest's head.
+    /// - Parameter mayWait: True when content may wait on this device while the server is unreachable.
+    /// - Returns: Also the unused part of the plan, for content with more than one piece; nil when the server is
+    ///   unreachable.
     func pieces(
         of byteCount: Int64, mayWait: Bool
     ) async throws(VaultError) -> (size: Int, room: PlanRoom?) {
-        // So little fits in every plan's item, or in none.
+        // So little content fits in every plan's item, or in none.
         if byteCount <= 4 << 10 { return (Attachment.chunkByteCount, nil) }
         if byteCount <= Int64(Attachment.chunkByteCount),
             let size = try? Self.pieceByteCount(try await itemByteLimit()), byteCount <= Int64(size)
@@ -27,7 +27,7 @@ extension Vault {
             guard mayWait, settings.attachments.waitingByteLimit > 0, error.isAbsence, !Task.isCancelled else {
                 throw error
             }
-            // As the server said last, or what every plan allows that was seen so far.
+            // The last limit from the server; no limit when none was received.
             let limit = try stored { try store.number(.itemBytes) } ?? .max
             return (try Self.pieceByteCount(limit), nil)
         }
@@ -44,10 +44,10 @@ extension Vault {
         }
     }
 
-    /// What the plan allows in one item, as the server said last. Without network it is what is usual.
+    /// Returns the last limit of one item that the server returned. Without network there is no limit.
     func itemByteLimit() async throws(VaultError) -> Int64 {
         if let known = try stored({ try store.number(.itemBytes) }) { return known }
-        // Asked for once: what is written without network waits for nothing more than once.
+        // Requested once, so that writes without network wait at most once.
         guard mayAskForLimits else { return .max }
         mayAskForLimits = false
         guard let account = try? await api.getAccount(open.token) else { return .max }
@@ -55,6 +55,7 @@ extension Vault {
         return account.limits.itemBytes
     }
 
+    /// Throws when the plan has no room for the attachment.
     /// - Throws: ``VaultError/noRoom(_:)``
     func refuse(
         _ source: AttachmentSource, _ draft: AttachmentDraft, _ size: Int, _ room: PlanRoom,
@@ -71,13 +72,13 @@ extension Vault {
             if left.shortage(whole) == nil { return }
         }
         let there = !draft.isResumable ? 0 : try stored { try store.chunkCount() }
-        // Also if all that is there were of this one: then nothing has to be read.
+        // Even if all stored chunks belonged to this attachment. Then no content has to be read.
         if left.shortage(whole.without(there, of: size)) != nil { throw .noRoom(left.shortage(whole) ?? shortage) }
         let missing = try await missing(source, draft, size, properties)
         if let shortage = left.shortage(missing) { throw .noRoom(shortage) }
     }
 
-    /// Why the plan did not have the room that it seemed to have: somebody else has taken it meanwhile.
+    /// Returns the reason why the plan is full although the check passed: another device has used the room since.
     func reason(
         _ error: VaultError, _ source: AttachmentSource, _ draft: AttachmentDraft, _ size: Int,
         _ properties: [String: String]
@@ -88,7 +89,7 @@ extension Vault {
         return .noRoom(shortage)
     }
 
-    /// What the server does not have of the content, as far as is known here.
+    /// Returns the size of the content that the server does not have, according to the store.
     private func missing(
         _ source: AttachmentSource, _ draft: AttachmentDraft, _ size: Int, _ properties: [String: String]
     ) async throws(VaultError) -> AttachmentSize {
@@ -101,7 +102,7 @@ extension Vault {
             let content = try Self.read(source, offset, Int(min(Int64(size), source.byteCount - offset)))
             let id = try open.engine.sealer.chunkID(draft.id, index, content)
             if try stored({ try store.chunk(id) }) == nil { missing.add(content.count) }
-            // Others have a turn between two pieces.
+            // Lets other calls run between two pieces.
             await Task.yield()
         }
         return missing

@@ -1,11 +1,11 @@
 internal import Cryptography
 
-/// Chunks that wait on this device are sent by a sync, before the items that name them.
+/// A sync sends waiting chunks before the items that name them.
 extension Vault {
-    /// Sends the chunks that present items name. For the turn's holder.
+    /// Sends the chunks that present items name. The caller holds the vault's lock.
     ///
-    /// Each chunk is noted when the server has it, so a sync that was interrupted goes on with the next one.
-    /// - Returns: Whether an item may have become complete.
+    /// Each chunk is recorded when the server has it, so an interrupted sync continues with the next one.
+    /// - Returns: True when an item may have become complete.
     func sendWaiting() async throws(VaultError) -> Bool {
         try sendLostAgain()
         guard try stored({ try store.hasWaitingChunks() }) else { return false }
@@ -36,7 +36,7 @@ extension Vault {
         return sent > 0
     }
 
-    /// The items whose present version names chunks that wait, by chunk.
+    /// Returns, for each waiting chunk, the items whose present version names it.
     private func itemsWaitingForChunks() throws(VaultError) -> [ItemID: Set<ItemID>] {
         let sealer = try open.engine.sealer
         let waiting = try stored { try store.waitingChunks() }
@@ -51,15 +51,15 @@ extension Vault {
         return items
     }
 
-    /// - Returns: Whether the server has it now.
+    /// - Returns: True when the server has the chunk now.
     private func send(_ chunk: WaitingChunk) async throws(VaultError) -> Bool {
         let opened = try open
         guard let content = try stored({ try store.chunkContent(chunk.id) }),
-            // What does not open here opens nowhere.
+            // Content that cannot be opened here cannot be opened on any device.
             (try? opened.engine.sealer.openChunk(content, chunk.id)) != nil
         else { return false }
         let known = try stored { try store.chunk(chunk.id) }
-        // Also what is there: another device may have sent it, and may take it back as it has sent it.
+        // An existing chunk is written again: another device may have sent it, and may take it back at its revision.
         let written = try await write(
             chunk.id, content, known.map { .revision($0.revision) } ?? .absent, nil, opened)
         try stored {
@@ -72,7 +72,7 @@ extension Vault {
         return true
     }
 
-    /// What the server has lost, as by a restore, is sent again from the copies of this device.
+    /// Marks copies of chunks that the server has lost, for example by a restore, as waiting.
     private func sendLostAgain() throws(VaultError) {
         guard try stored({ try store.number(.chunksLost) != nil && store.hasCopies() }) else { return }
         let there = Set(try stored { try store.chunks().map(\.id) })
@@ -91,7 +91,7 @@ extension Vault {
 }
 
 extension SyncEngine {
-    /// Returns whether a change names chunks that the server does not have yet. It is sent after them.
+    /// Returns true when a change names chunks that the server does not have yet. It is sent after them.
     func waitsForChunks(_ change: LocalChange) throws -> Bool {
         guard let content = change.content, try store.hasWaitingChunks(),
             let opened = try? sealer.open(content, change.id)

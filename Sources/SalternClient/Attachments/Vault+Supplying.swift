@@ -1,8 +1,9 @@
 internal import Cryptography
 
-/// Chunks that the server has lost, as after a restore, go up again from where their content is.
+/// Sends chunks again that the server has lost, for example by a restore, from a source of their content.
 extension Vault {
-    /// The manifests here of which the server lacks chunks. They are looked for only after it was seen to lack one.
+    /// Returns the manifests whose chunks are not all on the server. It searches only after a missing chunk was
+    /// noticed.
     func attachmentsLackingChunks() throws(VaultError) -> [Attachment] {
         guard try stored({ try store.number(.chunksWhole) }) == nil else { return [] }
         let sealer = try open.engine.sealer
@@ -12,9 +13,9 @@ extension Vault {
         return lacking
     }
 
-    /// Sends what the server lacks of a manifest's chunks.
-    /// - Parameter source: Has the manifest's content. Where it has another, no more is sent.
-    /// - Throws: ``VaultError/noRoom(_:)`` when the plan has no room for all that is left of it.
+    /// Sends the missing chunks of a manifest.
+    /// - Parameter source: The manifest's content. At the first piece that differs, sending ends.
+    /// - Throws: ``VaultError/noRoom(_:)`` when the plan has no room for the remaining chunks.
     func supply(_ attachment: Attachment, from source: AttachmentSource) async throws(VaultError) {
         guard source.byteCount == attachment.byteCount else { return }
         for (index, id) in attachment.chunks.enumerated() {
@@ -32,13 +33,13 @@ extension Vault {
         }
     }
 
-    /// Why the chunks that are missing still do not fit; nil when nobody can say.
+    /// Returns the limit that the missing chunks exceed; nil when it cannot be determined.
     private func shortage(of attachment: Attachment) async -> VaultError? {
         guard let room = try? await room(), let there = try? stored({ Set(try store.chunks().map(\.id)) }) else {
             return nil
         }
         var missing = AttachmentSize(chunkCount: 0, properties: [:])
-        // Its manifest is there.
+        // The server has its manifest.
         missing = missing.replacing(missing.manifestByteCount)
         for (index, id) in attachment.chunks.enumerated() where !there.contains(id) {
             missing.add(attachment.byteCount(ofPiece: index))

@@ -1,11 +1,11 @@
 internal import Foundation
 
 extension Vault {
-    /// Removes chunks that nothing names any more: no item, none in the trash, nothing unsent, nothing that it was changed from,
-    /// and no version that was replaced. A chunk is removed after it had no name for as long as a deleted item can be
-    /// restored, here or on the server.
+    /// Removes chunks that no item, deleted item in the trash, unsent change, base of a change or replaced version
+    /// names. A chunk is removed after it had no name for as long as a deleted item can be restored, here or on the
+    /// server.
     ///
-    /// Nothing is removed while something on this device or on the server cannot be read: it may be a manifest.
+    /// While any item on this device or on the server cannot be read, no chunk is removed: the item may be a manifest.
     ///
     /// ```swift
     /// let count = try await vault.sweepChunks()
@@ -14,7 +14,7 @@ extension Vault {
     /// - Returns: The number of removed chunks.
     @discardableResult
     public func sweepChunks() async throws(VaultError) -> Int {
-        // By the server's clock as it answers below.
+        // The age is that of the server's clock in the reply below.
         try await sweepChunks(at: settings.now(), age: nil)
     }
 
@@ -26,10 +26,10 @@ extension Vault {
     /// The largest number of chunks that a sync removes.
     static let sweepLimit = 200
 
-    /// Sweeps once a day of the store's age, where there are chunks. While there are more to remove than one sync does, the
-    /// next sync goes on.
-    /// - Parameter age: The age of the store; nil when no clock confirms it, and then nothing is due.
-    /// - Returns: The report of the sweep's own round; nil when nothing was due or it failed.
+    /// Sweeps once a day of the store's age, if the store has chunks. When more chunks are due than one sync removes,
+    /// the next sync continues.
+    /// - Parameter age: The age of the store; nil when no clock confirms it, and then no sweep is due.
+    /// - Returns: The report of the sweep's own round; nil when no sweep was due or it failed.
     func sweepWhenDue(at moment: Date, age: Int64?) async -> SyncReport? {
         guard let age else { return nil }
         do {
@@ -50,11 +50,11 @@ extension Vault {
     ) async throws(VaultError) -> (count: Int, report: SyncReport) {
         try await takeBackAbandoned()
         guard try stored({ try store.hasChunks() }) else { return (0, SyncReport()) }
-        // A plan has ten years at most; a server may answer with any number.
+        // A plan has ten years at most; a hostile server may return any number.
         let days = Int64(min(max(try await account().limits.deletedDays, 30), 3_650))
         await serverLock.lock()
         defer { serverLock.unlock() }
-        // A manifest that another device has put meanwhile is here before anything is decided.
+        // Fetches manifests that other devices have put since, before a decision.
         let report = try await round()
         guard report.isHeld == false else { throw .deletionsHeld }
         let opened = try open
@@ -65,7 +65,7 @@ extension Vault {
         var count = 0
         for chunk in unnamed where count < limit {
             if Task.isCancelled { throw .unavailable(.transport(.cancelled)) }
-            // An attachment that is made meanwhile may want it.
+            // An attachment that is created at the same time may use it.
             guard try stored({ try store.chunk(chunk.id) }) == chunk else { continue }
             do throws(APIError) {
                 _ = try await settings.retries({ () throws(APIError) in
@@ -73,7 +73,7 @@ extension Vault {
                 })
                 count += 1
             } catch {
-                // Gone, or written anew since.
+                // The chunk was deleted or written again since.
                 guard [.notFound, .preconditionFailed].contains(error.code) else { throw VaultError(error) }
                 continue
             }
@@ -86,8 +86,8 @@ extension Vault {
         return (count, report)
     }
 
-    /// Notes which chunks have no name, and returns those that have had none for so many days.
-    /// - Parameter end: A chunk that the server got later is not among them.
+    /// Records the chunks without a name, and returns those that have had none for this number of days.
+    /// - Parameter end: Chunks that the server stored later are excluded.
     private func unnamedChunks(
         at age: Int64, days: Int64, storedUntil end: Date, _ sealer: Sealer
     ) throws(VaultError) -> [StoredChunk] {
@@ -96,7 +96,7 @@ extension Vault {
         guard isIndexWhole, try !stored({ try store.hasItemsBehind() }) else { return [] }
         let due = try noteUnnamed(except: indexed, at: age, days: days).filter { $0.storedAt <= end }
         if due.isEmpty { return [] }
-        // What is removed is gone for all devices. So the index is not relied on: everything is opened.
+        // A removed chunk is lost for all devices. Therefore all content is opened instead of using the index.
         let (named, isWhole) = try namedChunks(sealer)
         guard isWhole else { return [] }
         let (kept, areVersionsWhole) = try chunksOfReplacedVersions(sealer)
@@ -109,7 +109,7 @@ extension Vault {
         return due.filter { !named.contains($0.id) && !kept.contains($0.id) }
     }
 
-    /// - Returns: The chunks that have had no name for so many days.
+    /// - Returns: The chunks that have had no name for this number of days.
     private func noteUnnamed(
         except named: Set<ItemID>, at age: Int64, days: Int64
     ) throws(VaultError) -> [StoredChunk] {

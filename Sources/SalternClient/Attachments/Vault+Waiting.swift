@@ -1,11 +1,11 @@
 internal import Cryptography
 
-/// Chunks that were added while the server could not be reached wait sealed on this device, as edits do.
+/// Chunks that were added while the server was unreachable wait sealed on this device, as edits do.
 extension Vault {
-    /// Why content cannot wait here; nil when there is room for it.
+    /// Returns the limit that prevents content from waiting here; nil when there is enough room.
     ///
-    /// What waits of the same attachment does not count: it is what an earlier call has added, or a version that this one may
-    /// replace.
+    /// Waiting content of the same attachment does not count. An earlier call has added it, or it is of a version that
+    /// this call may replace.
     /// - Parameter byteCount: The length of the content that is still to be added, in pieces of `size` bytes.
     func waitingShortage(
         _ byteCount: Int64, size: Int, of attachment: ItemID
@@ -16,7 +16,7 @@ extension Vault {
         return PlanShortage(.waitingBytes, needed: needed, free: settings.attachments.waitingByteLimit - waiting)
     }
 
-    /// Keeps a piece until the server can be reached.
+    /// Stores a piece until the server is reachable.
     /// - Returns: The chunk's name.
     func keepWaiting(
         _ content: SecureBytes, _ draft: AttachmentDraft, _ index: Int
@@ -24,7 +24,7 @@ extension Vault {
         let sealer = try open.engine.sealer
         let id = sealer.chunkID(draft.id, index, content)
         if try stored({ try store.isWaiting(id) }) { return id }
-        // What the server has, and something here names, stays there.
+        // A chunk on the server that an item on this device names stays on the server.
         if try stored({ try store.chunk(id) }) != nil, try before(draft).named.contains(id) { return id }
         guard let sealed = try? sealer.sealChunk(content, id) else { throw .unreadable }
         try stored {
@@ -33,7 +33,7 @@ extension Vault {
         return id
     }
 
-    /// Removes content of an attachment that waits, unless something here names it, or it is in `kept`.
+    /// Removes waiting content of an attachment, unless an item on this device names it or it is in `kept`.
     func forgetWaiting(of attachment: ItemID, except kept: [ItemID] = []) throws(VaultError) {
         // Another call may be adding it.
         guard attaching[attachment] == nil else { return }
@@ -49,7 +49,7 @@ extension Vault {
         try stored { try store.transaction { try store.forgetWaiting(of: attachment, except: named) } }
     }
 
-    /// Removes content that waits and that nothing has named for 30 days of the store's age.
+    /// Removes waiting content that had no name for 30 days of the store's age.
     func forgetUnnamedWaiting(at age: Int64) throws(VaultError) {
         let waiting = try stored { try store.waitingChunks() }
         let sealer = try open.engine.sealer
@@ -76,7 +76,7 @@ extension Vault {
         }
     }
 
-    /// Removes what calls have left that ended with their process.
+    /// Removes waiting content of calls that ended with their process.
     func forgetUnsettled() throws(VaultError) {
         for attachment in try stored({ try store.unsettledAttachments() }) where attaching[attachment] == nil {
             try forgetWaiting(of: attachment)
@@ -85,7 +85,7 @@ extension Vault {
 }
 
 extension VaultError {
-    /// True when the server could not be reached, or has no session for this device: then content waits.
+    /// True when the server is unreachable, or has no session for this device. Content then waits.
     var isAbsence: Bool {
         switch self {
         case .sessionEnded: true

@@ -4,12 +4,12 @@ extension VaultError {
         if case .noRoom(let shortage) = self { shortage.limit != .waitingBytes } else { isRefusalForWantOfRoom }
     }
 
-    /// True when the server has reported it for a chunk.
+    /// True when the server returned this error for a chunk.
     var isRefusalForWantOfRoom: Bool {
         if case .refused(let problem) = self { problem.code == .quotaExceeded } else { false }
     }
 
-    /// True when a later download can continue with what has arrived.
+    /// True when a later download can continue with the pieces that have arrived.
     var keepsArrived: Bool {
         switch self {
         case .sourceFailed, .noRoom, .missingChunk, .damagedChunk: false
@@ -17,7 +17,7 @@ extension VaultError {
         }
     }
 
-    /// The error of a call that gives or takes content as a whole: ``unreadable`` in place of the reason.
+    /// The error of a call for a content as a whole: ``unreadable`` instead of the detailed reason.
     var ofContent: VaultError {
         switch self {
         case .sourceFailed, .missingChunk, .damagedChunk: .unreadable

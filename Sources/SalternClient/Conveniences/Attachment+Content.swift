@@ -1,14 +1,14 @@
 public import Foundation
 
 extension AttachmentSource {
-    /// Content that is in memory.
+    /// Creates a source from data in memory.
     ///
     /// ```swift
     /// let photo = try await vault.attach(AttachmentSource(jpeg))
     /// ```
     public init(_ data: Data) { self.init(SecureBytes(data)) }
 
-    /// The UTF-8 of a text.
+    /// Creates a source from the UTF-8 of a text.
     ///
     /// ```swift
     /// let chapter = try await vault.attach(AttachmentSource(text))
@@ -17,13 +17,13 @@ extension AttachmentSource {
 }
 
 extension Vault {
-    /// Makes an attachment of a file, which is read piece by piece: see ``attach(_:id:properties:progress:)``.
+    /// Creates an attachment from a file, which is read piece by piece: see ``attach(_:id:properties:progress:)``.
     ///
     /// ```swift
     /// let photo = try await vault.attach(file: url, properties: ["name": url.lastPathComponent])
     /// try await notes.put(Note(text: "Cadiz", photo: photo), id)
     /// ```
-    /// - Throws: ``VaultError/sourceFailed`` when the file cannot be opened or read, and what that call throws.
+    /// - Throws: ``VaultError/sourceFailed`` when the file cannot be opened or read, and the errors of that call.
     public func attach(
         file: URL, id: ItemID? = nil, properties: [String: String] = [:],
         progress: @Sendable (AttachmentProgress) -> Void = { _ in }
@@ -33,7 +33,7 @@ extension Vault {
         return try await attach(source, id: id, properties: properties, progress: progress)
     }
 
-    /// Returns the whole content of an attachment as data: for what fits in memory. See ``content(of:progress:)``.
+    /// Returns the whole content of an attachment as data. It has to fit in memory. See ``content(of:progress:)``.
     ///
     /// ```swift
     /// let image = UIImage(data: try await vault.data(of: note.photo))
@@ -42,15 +42,15 @@ extension Vault {
         Data(try await content(of: attachment))
     }
 
-    /// Writes the content of an attachment to a file, piece by piece. The file is there when all of it was written, in the
-    /// place of one that was there; after an error nothing has changed. Only the owner of the file can read it.
+    /// Writes the content of an attachment to a file, piece by piece. The complete file replaces an existing one; after
+    /// an error nothing has changed. Only the owner of the file can read it.
     ///
     /// ```swift
     /// try await vault.save(note.photo, to: .temporaryDirectory.appending(path: "photo.jpg"))
     /// ```
     /// - Parameter progress: Is called after each piece.
-    /// - Throws: ``VaultError/store(_:)`` with ``StoreError/unusable`` or ``StoreError/diskFull`` when the file cannot be
-    ///   written, and what ``piece(_:of:)`` throws.
+    /// - Throws: ``VaultError/store(_:)`` with ``StoreError/unusable`` or ``StoreError/diskFull`` when the file cannot
+    ///   be written, and the errors of ``piece(_:of:)``.
     public func save(
         _ attachment: Attachment, to file: URL, progress: @Sendable (AttachmentProgress) -> Void = { _ in }
     ) async throws(VaultError) {

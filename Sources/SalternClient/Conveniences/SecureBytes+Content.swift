@@ -1,4 +1,4 @@
-// Apps have the type by `import SalternClient`. The module it comes from is no product of the package.
+// Gives apps the type by `import SalternClient`. Its module is not a product of the package.
 @_exported public import struct Cryptography.SecureBytes
 public import Foundation
 
@@ -33,7 +33,7 @@ extension String {
     /// ```swift
     /// let note = String(try await vault.content(of: attachment)) ?? "no text"
     /// ```
-    /// - Returns: nil for what is not UTF-8.
+    /// - Returns: nil for bytes that are not UTF-8.
     public init?(_ bytes: SecureBytes) {
         guard let text = bytes.withUnsafeBytes({ String(strictUTF8: $0) }) else { return nil }
         self = text

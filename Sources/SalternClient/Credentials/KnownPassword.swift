@@ -1,12 +1,12 @@
 internal import Cryptography
 
-/// The part of a stretched password that an open vault keeps: the key that opens keyrings, and a digest that recognises the
-/// password. What is stored of it does not log in, because the password key cannot be computed from it.
+/// The part of a derived password that an open vault keeps: the key that opens keyrings, and a digest that recognises
+/// the password. The stored part cannot log in, because the password key cannot be computed from it.
 struct KnownPassword: Sendable {
-    /// The second block of the stretched password.
+    /// The second block of the derived key.
     let unlockKey: SecureBytes
     private let digest: SecureBytes
-    /// The first block, in the process that has stretched the password. It is not stored.
+    /// The first block, in the process that derived it. It is not stored.
     let passwordKey: SecretBytes?
 
     static let byteCount = 64
@@ -17,7 +17,7 @@ struct KnownPassword: Sendable {
         passwordKey = password.passwordKey
     }
 
-    /// Reads ``encoded``.
+    /// Decodes ``encoded``.
     /// - Returns: nil for another number of bytes.
     init?(encoded: SecureBytes) {
         var reader = SecretReader(encoded)
@@ -35,7 +35,7 @@ struct KnownPassword: Sendable {
         return writer.bytes
     }
 
-    /// Returns whether a password is this one.
+    /// Returns true for the same password.
     func matches(_ password: StretchedPassword) -> Bool { Self.digest(password) == digest }
 
     private static func digest(_ password: StretchedPassword) -> SecureBytes {

@@ -1,17 +1,18 @@
 public import Cryptography
 internal import Foundation
 
-/// A password as it is stretched: NFC, then UTF-8, the same bytes on every platform. Zeroed when it goes, never printed.
+/// A password as input of PBKDF2: NFC, then UTF-8, the same bytes on every platform. It is zeroed on release and never
+/// printed.
 public struct Password: Sendable {
     let bytes: SecureBytes
 
-    /// Normalises what a person has typed.
+    /// Normalises text that a person has typed.
     public init(_ text: String) {
         bytes = SecureBytes(copying: text.precomposedStringWithCanonicalMapping.utf8)
     }
 
-    /// Normalises what was read as UTF-8.
-    /// - Returns: nil when it is no UTF-8.
+    /// Normalises text that was read as UTF-8.
+    /// - Returns: nil for bytes that are not UTF-8.
     public init?(utf8 text: SecureBytes) {
         guard let text = text.withUnsafeBytes({ String(strictUTF8: $0) }) else { return nil }
         self.init(text)
@@ -24,12 +25,12 @@ public struct Password: Sendable {
 /// The keys that PBKDF2 derives from a password. Its output consists of blocks of 32 bytes that reveal nothing about
 /// each other.
 public struct StretchedPassword: Sendable {
-    /// The first block: for the server.
+    /// The first block, which is sent to the server.
     public let passwordKey: SecretBytes
-    /// The second block: stays here, and opens the keyring.
+    /// The second block, which opens the keyring and stays on the device.
     let unlockKey: SecureBytes
 
-    /// What an open vault keeps of it.
+    /// The part that an open vault keeps.
     var known: KnownPassword { KnownPassword(self) }
 
     init(_ stretched: SecureBytes) {

@@ -11,8 +11,8 @@ public enum PastedText {
         return String(scalars[first...last])
     }
 
-    /// Returns a code without white space, invisible characters and hyphens of any kind, and with the ASCII form of
-    /// full-width letters and of decimal digits of any script.
+    /// Returns a code without white space, invisible characters and hyphens of any kind. Full-width letters and decimal
+    /// digits of any script are replaced by ASCII.
     public static func code(_ text: String) -> String {
         var code = String.UnicodeScalarView()
         for scalar in text.unicodeScalars where !isBlank(scalar) && !scalar.properties.isDash && scalar != "\u{ad}" {
@@ -21,7 +21,7 @@ public enum PastedText {
         return String(code)
     }
 
-    /// Returns whether a character ends a line or separates words, so that it cannot be part of a key.
+    /// Returns true for a character that ends a line or separates words, so that it cannot be part of a key.
     static func isBreak(_ scalar: Unicode.Scalar) -> Bool {
         scalar.properties.isWhitespace || scalar.properties.generalCategory == .control
     }

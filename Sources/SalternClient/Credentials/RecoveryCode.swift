@@ -1,19 +1,19 @@
 internal import Cryptography
 
-/// The code that a person prints: 24 random characters of Crockford's base32 (120 bits) and one that checks them.
+/// The code that a person prints: 24 random characters of Crockford's base32 (120 bits) and a check character.
 ///
-/// The check is Luhn's for 32 digits: every single wrong character and nearly every swap of two neighbours is noticed
-/// before anything is sent.
+/// The check is Luhn's for 32 digits. It detects every single wrong character and nearly every swap of two neighbours
+/// before a request is sent.
 public struct RecoveryCode: Sendable {
     /// 25 ASCII characters.
     let characters: SecureBytes
 
     private static let alphabet = Array("0123456789ABCDEFGHJKMNPQRSTVWXYZ".utf8)
     private static let digitCount = 24
-    /// Constants of this kit: the server does not know them.
+    /// The iterations of the recovery key, a constant of this kit that the server does not send.
     static let iterations = 100_000
 
-    /// Draws a new code.
+    /// Generates a code.
     public static func random() -> RecoveryCode {
         let random = SecureRandom.secureBytes(digitCount)
         let characters = SecureBytes(count: digitCount + 1) { code in
@@ -26,9 +26,9 @@ public struct RecoveryCode: Sendable {
         return RecoveryCode(characters: characters)
     }
 
-    /// Reads what a person has typed: case, spaces and hyphens of any kind do not count, O is 0, I and L are 1
-    /// (``PastedText``).
-    /// - Returns: nil when it is no code, or one with a typing error.
+    /// Parses a code that a person has typed. Case, spaces and hyphens of any kind are ignored; O is read as 0, I and L
+    /// as 1 (``PastedText``).
+    /// - Returns: nil for other text, and for a code with a typing error.
     public init?(_ text: String) {
         let digits = PastedText.code(text).utf8.map { Self.value($0) ?? 32 }
         guard digits.count == Self.digitCount + 1, digits.allSatisfy({ $0 < 32 }),
@@ -40,7 +40,7 @@ public struct RecoveryCode: Sendable {
 
     private init(characters: SecureBytes) { self.characters = characters }
 
-    /// As it is printed: groups of five.
+    /// The printed form: groups of five characters.
     public var text: String {
         characters.withUnsafeBytes { bytes in
             stride(from: 0, to: bytes.count, by: 5)
@@ -49,7 +49,8 @@ public struct RecoveryCode: Sendable {
         }
     }
 
-    /// What the code becomes: the first block is the recovery key for the server, the second opens the recovery keyring.
+    /// Derives the recovery key for the server, which is the first block, and the key of the recovery keyring, the
+    /// second.
     func stretched(saltPrefix: String) async -> StretchedPassword {
         StretchedPassword(await StretchingRule.derive(characters, saltPrefix + "recovery", Self.iterations))
     }

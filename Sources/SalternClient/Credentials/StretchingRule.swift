@@ -1,21 +1,22 @@
 public import Cryptography
 internal import Foundation
 
-/// The parameters of key derivation that this app accepts from a server. A server that was taken over could ask for a
-/// key that is easy to guess.
+/// The parameters of key derivation that this app accepts from a server. A hostile server could request a key that is
+/// easy to guess.
 public struct StretchingRule: Sendable {
-    /// The salt prefix that the app ships or has learnt at its first contact.
+    /// The salt prefix that the app contains or has received at its first contact.
     public var saltPrefix: String
-    /// The host that the salt prefix belongs to. Passwords are not stretched for another one: with the prefix of this site
-    /// it would get this site's password key from a person who uses one password. Nil for any host.
+    /// The host of the salt prefix; nil for any host. Keys for another host are not derived: with this prefix, that
+    /// host would get this site's password key from a person who uses one password.
     public var host: String?
-    /// The fewest iterations that this app has ever used.
+    /// The lowest number of iterations that this app has ever used.
     public var minimumIterations: Int
-    /// The most iterations that a new credential gets because the server wants them. Iterations never fall, so without this
-    /// bound one false reply could make every later log-in of the account slow. The caller of ``Vault/signUp`` may want more.
+    /// The maximum number of iterations that a new credential gets because the server requires them. Iterations never
+    /// fall, so without this limit one false reply could make every later log-in of the account slow. The caller of
+    /// ``Vault/signUp(_:userid:password:iterations:invite:)`` may use more.
     public var automaticIterationLimit: Int
 
-    /// The default of ``automaticIterationLimit``: four times what is recommended.
+    /// The default of ``automaticIterationLimit``: four times the recommended iterations.
     public static let defaultAutomaticIterationLimit = 4 * PBKDF2.recommendedIterations
 
     /// Creates a rule. Each parameter is the property of its name.
@@ -29,34 +30,36 @@ public struct StretchingRule: Sendable {
         self.automaticIterationLimit = automaticIterationLimit
     }
 
-    /// Why parameters are refused.
+    /// The reason for which parameters are rejected.
     public enum Refusal: Error, Hashable, Sendable {
-        /// Not `PBKDF2-HMAC-SHA256`.
+        /// The algorithm is not `PBKDF2-HMAC-SHA256`.
         case algorithm
-        /// Another prefix than ``StretchingRule/saltPrefix``.
+        /// The prefix differs from ``StretchingRule/saltPrefix``.
         case saltPrefix
-        /// Not the prefix followed by the userid.
+        /// The salt is not the prefix followed by the userid.
         case salt
-        /// Fewer than this app takes.
+        /// The iterations are below the app's minimum.
         case iterations(minimum: Int)
-        /// More than this app takes.
+        /// The iterations are above the app's maximum.
         case tooManyIterations(maximum: Int)
-        /// A password key that does not have 32 bytes.
+        /// The password key does not have 32 bytes.
         case keyLength
-        /// The transport leads to another host than the salt prefix belongs to.
+        /// The host of the transport is not that of the salt prefix.
         case host
     }
 
-    /// - Throws: ``Refusal/host`` for a transport that leads to another host. One that does not name its host is taken.
+    /// Checks the transport's host.
+    /// - Throws: ``Refusal/host`` for another host. A transport that does not name its host is accepted.
     func check(_ transport: any HTTPTransport) throws(Refusal) {
         guard let host, let actual = transport.host else { return }
         guard host.lowercased() == actual.lowercased() else { throw .host }
     }
 
-    /// The most iterations that a server may ask for: more would only keep the device busy.
+    /// The maximum number of iterations that a server may require, against overload of the device.
     public static let maximumIterations = 10_000_000
 
-    /// - Throws: ``Refusal`` for anything but what this app would use itself.
+    /// Checks the server's parameters against this rule.
+    /// - Throws: ``Refusal`` for parameters that this app would not use itself.
     public func check(_ parameters: KDFParameters, userid: String) throws(Refusal) {
         guard parameters.algorithm == "PBKDF2-HMAC-SHA256" else { throw .algorithm }
         guard parameters.saltPrefix == saltPrefix else { throw .saltPrefix }
@@ -70,7 +73,7 @@ public struct StretchingRule: Sendable {
         guard iterations <= Self.maximumIterations else { throw .tooManyIterations(maximum: Self.maximumIterations) }
     }
 
-    /// Stretches a password: seconds of work, off the caller's thread.
+    /// Derives the keys of a password. It takes seconds, and does not block the caller's thread.
     /// - Throws: ``Refusal/iterations(minimum:)``, ``Refusal/tooManyIterations(maximum:)``.
     public func stretch(
         _ password: Password, userid: String, iterations: Int
@@ -84,7 +87,7 @@ public struct StretchingRule: Sendable {
             DispatchQueue.global(qos: .userInitiated).async {
                 let stretched = try? PBKDF2.deriveKey(
                     from: secret, salt: salt.utf8, unsafeUncheckedIterations: iterations, byteCount: 64)
-                // It fails for lengths and counts only, which are checked before.
+                // PBKDF2 fails only for invalid lengths and counts, which are checked before.
                 continuation.resume(returning: stretched ?? SecureRandom.secureBytes(64))
             }
         }

@@ -1,4 +1,4 @@
-/// Why a file of documents was not imported.
+/// The reason for which a file of documents was not imported.
 public struct DocumentFault: Error, Hashable, Sendable {
     /// The kinds of faults. The raw values are stable, for scripts.
     public enum Reason: String, Sendable {
@@ -8,9 +8,9 @@ public struct DocumentFault: Error, Hashable, Sendable {
         case noBeginning = "no_beginning"
         /// The line is neither a document nor the end.
         case noDocument = "no_document"
-        /// The last line names another number of documents than there are.
+        /// The last line names another number of documents than the file contains.
         case wrongCount = "wrong_count"
-        /// There is something behind the last line.
+        /// The file continues after its last line.
         case afterEnd = "after_end"
         /// The file ends without its last line.
         case noEnd = "no_end"

@@ -8,14 +8,14 @@ struct DocumentLine: Codable {
     var id: ItemID?
     var collection: String?
     var title: String?
-    /// The body, when it is UTF-8.
+    /// The body, if it is UTF-8.
     var text: String?
-    /// The body, when it is not.
+    /// The body, if it is not UTF-8.
     var data: Base64Bytes?
-    /// What an attachment's manifest says of it.
+    /// The properties of an attachment's manifest.
     var properties: [String: String]?
     var documents: Int?
-    /// At the end: how many items do not open, and are not there.
+    /// In the last line: the number of items that cannot be opened, and are omitted.
     var unreadable: Int?
 
     static let begin = DocumentLine(type: "documents", version: 1)
@@ -37,7 +37,7 @@ struct DocumentLine: Codable {
         if !properties.isEmpty { self.properties = properties }
     }
 
-    /// Encodes the line in two parts. The content goes between them, as ``JSONContent`` writes it.
+    /// Encodes the line in two parts, before and after the content. ``JSONContent`` writes the content.
     static func parts(
         _ id: ItemID, _ collection: String, _ title: String?, _ properties: [String: String], _ form: JSONContent.Form
     ) throws(VaultError) -> (head: [UInt8], tail: [UInt8]) {
@@ -49,7 +49,7 @@ struct DocumentLine: Codable {
         return parts
     }
 
-    /// Whether the line holds a document.
+    /// True for a line with a document.
     var isDocument: Bool {
         type == "document" && id != nil && (text == nil) != (data == nil)
             && collection.map(CollectionName.isValid) == true

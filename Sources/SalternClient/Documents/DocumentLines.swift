@@ -1,7 +1,7 @@
 internal import Cryptography
 internal import Foundation
 
-/// A document that a line of a file holds.
+/// The document of a line.
 struct ImportedDocument {
     let id: ItemID
     let collection: String
@@ -10,7 +10,7 @@ struct ImportedDocument {
     let content: ImportedContent
 }
 
-/// The content of a document: in memory, or where it is in the file.
+/// The content of a document: in memory, or as a range of the file.
 enum ImportedContent {
     case short(SecureBytes)
     case long(LongContent)
@@ -30,33 +30,34 @@ enum ImportedContent {
         }
     }
 
-    /// The content when it is in memory.
+    /// The content, if it is in memory.
     var whole: SecureBytes? { if case .short(let content) = self { content } else { nil } }
 }
 
-/// The lines of a file of documents, read within a few megabytes of memory. Empty lines are skipped.
+/// The lines of a file of documents, read with a few megabytes of memory. Empty lines are skipped.
 struct DocumentLines {
-    /// A line with its document, when it has one.
+    /// A line and its document, if it has one.
     struct Line {
         let head: DocumentLine
         let document: ImportedDocument?
     }
 
-    /// Longer lines are not read as a whole.
+    /// The longest line that is read as a whole, in bytes.
     static let wholeLineLimit: Int64 = 2 << 20
     private static let blockByteCount: Int64 = 256 << 10
     private static let byteOrderMark: [UInt8] = [0xef, 0xbb, 0xbf]
 
     private let source: AttachmentSource
-    /// Where the next line begins.
+    /// The offset of the next line.
     private(set) var offset: Int64 = 0
-    /// The number of the line that was read last.
+    /// The number of the last line that was read.
     private(set) var number = 0
     private var block = SecureBytes(copying: [UInt8]())
     private var blockStart: Int64 = 0
 
     init(_ source: AttachmentSource) { self.source = source }
 
+    /// Reads the next line.
     /// - Returns: nil at the end.
     /// - Throws: ``VaultError/invalidDocuments(_:)``.
     mutating func next() throws(VaultError) -> Line? {
@@ -79,7 +80,7 @@ struct DocumentLines {
     }
 
     private func shortLine(_ bytes: [UInt8]) throws(VaultError) -> Line {
-        // JSONDecoder reads UTF-16 as well, of which a line is no part that can be read.
+        // JSONDecoder also accepts UTF-16, in which a line cannot be read.
         guard !bytes.contains(0), String(strictUTF8: bytes) != nil else { throw fault(.notUTF8) }
         guard let head = try? JSONDecoder().decode(DocumentLine.self, from: Data(bytes)) else {
             throw fault(.noDocument)
@@ -114,7 +115,7 @@ struct DocumentLines {
         }
     }
 
-    /// Returns where the line feed is that ends a line; the file's end when there is none.
+    /// Returns the offset of the line feed that ends a line, or of the file's end.
     private mutating func lineEnd(from start: Int64) throws(VaultError) -> Int64 {
         var position = start
         while position < source.byteCount {
@@ -148,8 +149,8 @@ struct DocumentLines {
 }
 
 extension DocumentLines {
-    /// Reads the whole file.
-    /// - Throws: ``VaultError/invalidDocuments(_:)`` unless it is a whole file of documents.
+    /// Reads and checks the whole file.
+    /// - Throws: ``VaultError/invalidDocuments(_:)`` unless it is a complete file of documents.
     static func check(_ source: AttachmentSource) throws(VaultError) {
         var lines = DocumentLines(source)
         guard let begin = try lines.next(), begin.head.type == "documents", begin.head.version == 1 else {

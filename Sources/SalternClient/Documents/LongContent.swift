@@ -1,7 +1,7 @@
 internal import Cryptography
 internal import Foundation
 
-/// The content of a document whose line is too long to be read as a whole. It is decoded where it is wanted.
+/// The content of a document whose line is too long to be read as a whole. Its parts are decoded on demand.
 struct LongContent: Sendable {
     let byteCount: Int64
     /// SHA-256 of the content.
@@ -68,11 +68,11 @@ struct LongContent: Sendable {
     }
 }
 
-/// The UTF-8 that a JSON string stands for, at any place of it (RFC 8259 section 7).
+/// The UTF-8 of a JSON string (RFC 8259 section 7), readable at any offset.
 struct JSONStringBytes: Sendable {
     private let file: AttachmentSource
     private let end: Int64
-    /// Where blocks begin: in the UTF-8, and in the file.
+    /// The offsets of blocks: in the UTF-8, and in the file.
     private var marks: [(decoded: Int64, raw: Int64)]
 
     private static let blockByteCount: Int64 = 256 << 10
@@ -85,7 +85,7 @@ struct JSONStringBytes: Sendable {
         marks = [(0, range.lowerBound)]
     }
 
-    /// Decodes the next block, and remembers where it ends.
+    /// Decodes the next block, and stores the offset of its end.
     /// - Returns: nil at the end.
     mutating func nextBlock() throws(LongLine.Failure) -> [UInt8]? {
         let last = marks[marks.count - 1]
@@ -95,7 +95,7 @@ struct JSONStringBytes: Sendable {
         return decoded
     }
 
-    /// Reads UTF-8 of which ``nextBlock()`` has gone through all.
+    /// Reads decoded bytes at an offset, after ``nextBlock()`` has processed all blocks.
     func read(_ offset: Int64, _ count: Int) throws(LongLine.Failure) -> [UInt8] {
         var (low, high) = (0, marks.count)
         while low + 1 < high {
@@ -133,7 +133,7 @@ struct JSONStringBytes: Sendable {
                 decoded += UnsafeRawBufferPointer(rebasing: bytes[index..<plain])
                 index = plain
                 if index == bytes.count { break }
-                // An escape that may be cut here is the beginning of the next block.
+                // The next block begins with an escape that may be cut here.
                 if !isLast, bytes.count - index < Self.escapeByteCount { break }
                 index += try Self.unescape(UnsafeRawBufferPointer(rebasing: bytes[index...]), into: &decoded)
             }
@@ -141,7 +141,8 @@ struct JSONStringBytes: Sendable {
         }
     }
 
-    /// - Returns: How many bytes the escape has.
+    /// Decodes one escape.
+    /// - Returns: The length of the escape, in bytes.
     private static func unescape(
         _ bytes: UnsafeRawBufferPointer, into decoded: inout [UInt8]
     ) throws(LongLine.Failure) -> Int {

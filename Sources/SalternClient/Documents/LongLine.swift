@@ -1,8 +1,8 @@
 internal import Cryptography
 internal import Foundation
 
-/// A line of a file of documents that is too long to be read as a whole: its members without the content, and where the
-/// content is.
+/// A line of a file of documents that is too long to be read as a whole. It has the members without the content, and
+/// the range of the content.
 struct LongLine {
     enum Failure: Error {
         /// The file cannot be read.
@@ -11,13 +11,13 @@ struct LongLine {
         case malformed
     }
 
-    /// The line. Its content is empty here.
+    /// The line without its content.
     let head: DocumentLine
     private let source: AttachmentSource
     private let string: Range<Int64>?
     private let form: JSONContent.Form
 
-    /// What is not content is held in memory, and no longer than this.
+    /// The limit of the line without its content, which is held in memory, in bytes.
     private static let headByteLimit = 1 << 20
 
     /// Reads the line up to its end, and skips the content.
@@ -60,7 +60,7 @@ struct LongLine {
         form = found?.form ?? .text
     }
 
-    /// Reads the content to its end.
+    /// Decodes the content up to its end.
     func content() throws(Failure) -> ImportedContent {
         guard let string else { throw .malformed }
         let content = try LongContent(source, string, form)
@@ -70,7 +70,7 @@ struct LongLine {
     }
 }
 
-/// The bytes of a range of a file, of which some are in memory.
+/// The bytes of a range of a file, with one block in memory.
 private struct ByteWindow {
     private let source: AttachmentSource
     private let end: Int64
@@ -84,7 +84,7 @@ private struct ByteWindow {
         blockEnd = range.lowerBound
     }
 
-    /// Where the next byte is.
+    /// The offset of the next byte.
     var position: Int64 { blockEnd - Int64(block.count - index) }
 
     mutating func next() throws(LongLine.Failure) -> UInt8? {
@@ -106,7 +106,7 @@ private struct ByteWindow {
         return true
     }
 
-    /// Skips the rest of a string and the quotation mark at its end.
+    /// Skips the rest of a string and its closing quotation mark.
     mutating func skipString() throws(LongLine.Failure) {
         while true {
             let (first, found) = (index, firstSpecial())
@@ -132,7 +132,7 @@ private struct ByteWindow {
         }
     }
 
-    /// Reads the rest of a string and the quotation mark at its end, which the result does not have.
+    /// Reads the rest of a string and its closing quotation mark, which the result does not contain.
     mutating func string(upTo limit: Int) throws(LongLine.Failure) -> [UInt8] {
         var string: [UInt8] = []
         while let byte = try next() {

@@ -4,7 +4,7 @@ public import Foundation
 public struct DocumentExport: Hashable, Sendable {
     /// The number of documents in the file.
     public var documents: Int
-    /// Items that do not open: the file does not have them.
+    /// The items that cannot be opened. The file does not contain them.
     public var unreadable: [ItemID]
 
     /// Creates the result of an export.
@@ -15,15 +15,15 @@ public struct DocumentExport: Hashable, Sendable {
 }
 
 extension Vault {
-    /// Writes every item that opens to a new file, as text that anybody can read: a JSON object a line, the last of which
-    /// says how many documents there are, and how many items are not in it. Long content is written piece by piece.
+    /// Writes every item that can be opened to a new file, as plain text. Each line is a JSON object. The last line has
+    /// the number of documents, and the number of omitted items. Long content is written piece by piece.
     ///
     /// ```swift
     /// let export = try await vault.exportDocuments(to: file)
     /// print("\(export.documents) documents, unreadable: \(export.unreadable.count)")
     /// ```
-    /// - Returns: What is in it, and what is not, for a person to hear of.
-    /// - Throws: ``StoreError/unusable`` when there is such a file.
+    /// - Returns: The number of documents, and the omitted items, to be shown to the user.
+    /// - Throws: ``StoreError/unusable`` when the file exists.
     @discardableResult
     public func exportDocuments(to file: URL, collection: String? = nil) async throws(VaultError) -> DocumentExport {
         _ = try open
@@ -51,7 +51,7 @@ extension Vault {
             do throws(VaultError) {
                 if try await write(summary, to: file) { done.documents += 1 }
             } catch {
-                // One that does not open, or of which a part is gone, keeps none of the others.
+                // An item that cannot be opened, or is incomplete, does not prevent the export of others.
                 guard case .unreadable = error else { throw error }
                 try file.truncate(to: start)
                 done.unreadable.append(summary.id)
@@ -66,7 +66,7 @@ extension Vault {
     }
 
     /// Writes one item.
-    /// - Returns: Whether there is such an item.
+    /// - Returns: False when there is no such item.
     private func write(_ summary: ItemSummary, to file: NewFile) async throws(VaultError) -> Bool {
         guard let item = try item(summary.id) else { return false }
         let pieces = ContentPieces(of: item.body, in: self, keepsCopies: false)
@@ -77,7 +77,7 @@ extension Vault {
             return true
         }
         let start = try file.byteCount()
-        // What is not UTF-8 turns out to be so at its first such byte, and is then written as base64.
+        // Content is written as text up to the first byte that is not UTF-8, and then again as base64.
         for form in [JSONContent.Form.text, .data] {
             let parts = try DocumentLine.parts(summary.id, summary.collection, item.title, properties, form)
             try file.append(parts.head)
@@ -90,7 +90,8 @@ extension Vault {
         return true
     }
 
-    /// - Returns: false when the content does not have the form.
+    /// Writes content in a form.
+    /// - Returns: False when the content does not have the form.
     private func write(
         _ pieces: ContentPieces, as form: JSONContent.Form, to file: NewFile
     ) async throws(VaultError) -> Bool {

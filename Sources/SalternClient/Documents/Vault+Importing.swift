@@ -3,11 +3,11 @@ public import Foundation
 
 /// The result of an import.
 public struct DocumentImport: Hashable, Sendable {
-    /// Documents that were not here.
+    /// The documents whose items did not exist.
     public var created = 0
-    /// Documents that were here as they are.
+    /// The documents whose items exist with the same content.
     public var unchanged = 0
-    /// Documents whose items have another content here: both are kept, these under other ids.
+    /// The documents whose items have other content: they were stored as copies, under other ids.
     public var copies = 0
 
     /// Creates the result of an import.
@@ -19,16 +19,16 @@ public struct DocumentImport: Hashable, Sendable {
 }
 
 extension Vault {
-    /// Puts the documents of a file into the vault: under their ids, and beside what is there when that is something else.
-    /// Importing a file twice is importing it once.
+    /// Puts the documents of a file into the vault, under their ids. If an item has other content, the document becomes
+    /// a copy under another id. Importing a file again changes nothing.
     ///
-    /// Long content is read piece by piece, also in the two looks at the file before anything is changed.
+    /// Long content is read piece by piece, also in the two passes that check the file before any change.
     ///
     /// ```swift
     /// print(try await vault.importDocuments(from: file).created)
     /// ```
-    /// - Throws: ``VaultError/invalidDocuments(_:)`` for what is no whole file of documents, with the line. Nothing was
-    ///   changed then. ``VaultError/unreadable`` when the file cannot be read.
+    /// - Throws: ``VaultError/invalidDocuments(_:)`` with the line, unless it is a complete file of documents. Nothing
+    ///   was changed then. ``VaultError/unreadable`` when the file cannot be read.
     @discardableResult
     public func importDocuments(from file: URL) async throws(VaultError) -> DocumentImport {
         let source: AttachmentSource
@@ -53,7 +53,7 @@ extension Vault {
         let (id, collection, content) = (document.id, document.collection, document.content)
         let known = try readable(id)
         if let known, known.hasTitle(document.title) {
-            // What begins like a manifest may have been put as it is.
+            // A body that begins like a manifest may have been put as content.
             let digest =
                 Attachment(known.body)?.digest
                 ?? (Attachment.isMarked(known.body) ? SHA256.hash(known.body).bytes : nil)
@@ -66,7 +66,7 @@ extension Vault {
             return
         }
         if there.collection == collection, try readable(id) == item { return done.unchanged += 1 }
-        // The same document again is the same copy, unless that one does not open any more.
+        // The same document gets the same copy, unless that copy can no longer be opened.
         var copy = try copyID(item, id, collection)
         while try readable(copy) == nil, try stored({ try store.current(copy) }) != nil {
             copy = try copyID(item, copy, collection)
@@ -85,7 +85,7 @@ extension Vault {
         {
             return content
         }
-        // The same id each time: the same manifest. In another item than the one that is known.
+        // The same id gives the same manifest. It is put in another item than the present one.
         let manifest = known.flatMap { Attachment($0.body) }
         let before = AttachmentDraft.Before(
             named: manifest?.id == document.id ? Set(manifest?.chunks ?? []) : [])
@@ -99,7 +99,7 @@ extension Vault {
         }
     }
 
-    /// What is here, when it opens: what does not is another thing than any document.
+    /// Returns the present item if it can be opened. An unreadable item differs from any document.
     private func readable(_ id: ItemID) throws(VaultError) -> PlainItem? {
         do throws(VaultError) {
             return try item(id)
@@ -109,7 +109,7 @@ extension Vault {
         }
     }
 
-    /// Made of the document, and of the vault key: who does not have that cannot try what the document may be.
+    /// Derives an id from the document and the vault key. Without that key, guesses of the document cannot be checked.
     private func copyID(_ item: PlainItem, _ id: ItemID, _ collection: String) throws(VaultError) -> ItemID {
         var hash = SHA256.Incremental()
         for part in [collection, item.title ?? ""] {

@@ -1,18 +1,22 @@
 extension Vault {
-    /// An edit whose item is made.
+    /// An edit whose item has been encoded.
     private enum Step: Sendable {
         case put(PlainItem, ItemID, collection: String, over: ItemVersion?)
         case delete(ItemID)
     }
 
-    /// Stores several edits together: all of them are on this device's disk when the call returns, and none when it throws,
-    /// also after a crash. ``changes()`` reports them as one change. Edits of one item apply in their order.
+    /// Stores several edits together. When the call returns, all of them are on this device's disk. When it throws,
+    /// none is, even after a crash. ``changes()`` reports them as one change. Edits of one item apply in their order.
     ///
-    /// The next ``sync()`` sends them in one request, which the server carries out completely or not at all. They are sent in
-    /// several requests where they are more than 200 or longer than 8 MiB, on a line that is too slow for one, and where
-    /// an attachment of one of them still waits on this device. When the plan has no room for all of them, those are stored that
-    /// fit. An item of them that is edited once more before the sync is sent on its own. Another device fetches items in
-    /// pages, so it can have some of the edits for a moment before it has the others.
+    /// The next ``sync()`` sends them in one request, which the server applies completely or not at all. Several
+    /// requests are sent in these cases:
+    ///
+    /// - There are more than 200 edits, or they are longer than 8 MiB.
+    /// - The connection is too slow for one request.
+    /// - An attachment of one of them still waits on this device.
+    ///
+    /// When the plan has no room for all of them, those that fit are stored. An item that is edited again before the
+    /// sync is sent separately. Another device fetches items in pages, so it can have a part of the edits for a moment.
     ///
     /// ```swift
     /// var edits = VaultEdits()
@@ -20,10 +24,10 @@ extension Vault {
     /// edits.put(Note(text: joined), in: notes)
     /// try await vault.apply(edits)
     /// ```
-    /// - Returns: Where each item was written, in the order of the edits, without the deletions. It is another id than that of
-    ///   the edit only for an item that has changed since the version that was seen.
-    /// - Throws: What ``put(_:_:in:over:)`` and ``VaultCollection/put(_:_:over:)`` throw, for the first edit that cannot be
-    ///   stored.
+    /// - Returns: The id under which each item was written, in the order of the edits, without the deletions. It
+    ///   differs from the edit's id only for an item that has changed since the version that was seen.
+    /// - Throws: The errors of ``put(_:_:in:over:)`` and ``VaultCollection/put(_:_:over:)``, for the first edit that
+    ///   cannot be stored.
     @discardableResult
     public nonisolated func apply(_ edits: VaultEdits) async throws(VaultError) -> [ItemID] {
         while true {
@@ -50,12 +54,13 @@ extension Vault {
                     steps.append(.put(item, id, collection: collection, over: seen))
                 }
             }
-            // Values are encoded outside of the vault. What was written meanwhile is carried over, too.
+            // Values are encoded outside of the vault. Items that were written during that time are encoded again.
             if let places = try await carryOut(steps, inPlaceOf: versions) { return places }
         }
     }
 
-    /// - Returns: nil, with nothing stored, when one of the items has another version by now.
+    /// Stores the edits.
+    /// - Returns: nil, with nothing stored, when one of the items has another version now.
     private func carryOut(
         _ steps: [Step], inPlaceOf versions: [ItemID: ItemVersion?]
     ) throws(VaultError) -> [ItemID]? {

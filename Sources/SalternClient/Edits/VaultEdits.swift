@@ -9,7 +9,7 @@
 /// ```
 public struct VaultEdits {
     enum Edit {
-        /// - `make`: Returns the item for the one that is there; nil where there is none.
+        /// - `make`: Returns the new item for the present one; nil where there is none.
         case put(ItemID, collection: String, over: ItemVersion?, make: (PlainItem?) throws -> PlainItem)
         case delete(ItemID)
     }
@@ -25,7 +25,7 @@ public struct VaultEdits {
     /// True when there are no edits.
     public var isEmpty: Bool { edits.isEmpty }
 
-    /// Adds the writing of an item, as ``VaultCollection/put(_:_:over:)`` does it.
+    /// Adds the writing of an item, with the rules of ``VaultCollection/put(_:_:over:)``.
     ///
     /// ```swift
     /// edits.put(note, id, in: vault.collection("notes"))
@@ -39,7 +39,7 @@ public struct VaultEdits {
         return id
     }
 
-    /// Adds the writing of an item with a title; nil removes the title that is there.
+    /// Adds the writing of an item with a title; nil removes the present title.
     ///
     /// ```swift
     /// edits.put(note, id, title: "Shopping", in: notes)
@@ -57,7 +57,7 @@ public struct VaultEdits {
         return id
     }
 
-    /// Adds the writing of an item, as ``Vault/put(_:_:in:over:)`` does it.
+    /// Adds the writing of an item, with the rules of ``Vault/put(_:_:in:over:)``.
     ///
     /// ```swift
     /// edits.put(PlainItem(body: attachment.body()), id, in: "files")
@@ -68,7 +68,7 @@ public struct VaultEdits {
         edits.append(.put(id, collection: collection, over: seen) { _ in item })
     }
 
-    /// Adds the deletion of an item. An item that does not exist is no error.
+    /// Adds the deletion of an item. A missing item is not an error.
     ///
     /// ```swift
     /// for id in selection { edits.delete(id) }

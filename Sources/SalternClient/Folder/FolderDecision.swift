@@ -1,21 +1,22 @@
-/// What is done when a folder and a vault are not the same: the one place where that is decided. Pure.
+/// Decides the actions when a folder and a vault differ. It is pure, and the only place that decides them.
 ///
-/// It decides as much as can be done at once. Who has done it looks again, until there is nothing left.
+/// It returns the actions that are possible at once. The caller carries them out and repeats the decision until there
+/// are none.
 struct FolderDecision {
     let view: FolderView
     private(set) var actions: [FolderAction] = []
 
-    /// Files that were renamed here: the new path of an item.
+    /// Files that were renamed in the folder: the new path of an item.
     private var renamed: [ItemID: FolderPath] = [:]
-    /// The item that a local path belongs to.
+    /// The item of a local path.
     private var owner: [FolderPath: ItemID] = [:]
-    /// Local paths by name as the file system compares it.
+    /// Local paths, by name in the form that the file system compares.
     private var localByKey: [[UInt8]: FolderPath] = [:]
-    /// Which item has a path there.
+    /// The item that has a path in the vault.
     private var holders: [[UInt8]: ItemID] = [:]
     private var localFolders: Set<[UInt8]> = []
     private var remoteFolders: Set<[UInt8]> = []
-    /// Items and local paths that this pass has decided on.
+    /// Items that this pass has decided about.
     private var settled: Set<ItemID> = []
     private var movedAside: Set<FolderPath> = []
     private var taken: Set<[UInt8]> = []
@@ -49,8 +50,8 @@ struct FolderDecision {
 
     private func isSettled(_ id: ItemID) -> Bool { settled.contains(id) || view.ignored.contains(id) }
 
-    /// A rename is a path that vanished and one that appeared with the same content. Of several with one content those belong
-    /// together that have the same name, and most of the folders before it.
+    /// Finds renames: a missing path and a new one with the same content. Several files with one content are paired by
+    /// equal names, and then by the number of equal folders above.
     private mutating func findRenames() {
         guard view.isWalkComplete else { return }
         var vanished: [[UInt8]: [(id: ItemID, path: FolderPath)]] = [:]
@@ -67,7 +68,7 @@ struct FolderDecision {
         for (digest, paths) in appeared { pair(vanished[digest] ?? [], paths) }
     }
 
-    /// Pairs files that have one content.
+    /// Pairs files with equal content.
     private mutating func pair(_ files: [(id: ItemID, path: FolderPath)], _ paths: [FolderPath]) {
         var (files, paths) = (files, paths)
         let depth = min(files.map(\.path.names.count).max() ?? 0, paths.map(\.names.count).max() ?? 0)
@@ -89,7 +90,7 @@ struct FolderDecision {
             }
             paths = paths.filter { !used.contains($0) }
         }
-        // Empty files have nothing in common but that.
+        // All empty files have equal content.
         guard files.count == 1, paths.count == 1, view.local[paths[0]]?.byteCount ?? 0 > 0 else {
             return
         }
@@ -98,8 +99,8 @@ struct FolderDecision {
 
     // MARK: Names
 
-    /// Two items with one name, and a file against a folder, there: what is decided is the same on every device, for it is
-    /// made of what is sealed in the items.
+    /// Decides about items with equal names, and about a file with the name of a folder, in the vault. All devices
+    /// decide equally, because the decision depends only on the sealed content of the items.
     private mutating func settleNames() {
         for (id, file) in view.remote.sorted(by: Self.comesFirst) where !view.ignored.contains(id) {
             if let holder = holders[key(file.path)], let other = view.remote[holder] {
@@ -126,7 +127,7 @@ struct FolderDecision {
         }
     }
 
-    /// The newest keeps its name, as far as that is known.
+    /// Orders files: the last modified one, if known, keeps its name.
     private static func comesFirst(
         _ one: (key: ItemID, value: RemoteFile), _ other: (key: ItemID, value: RemoteFile)
     ) -> Bool {
@@ -134,13 +135,14 @@ struct FolderDecision {
         return first == second ? one.key < other.key : first > second
     }
 
-    /// Whether a person has deleted or renamed it here, so that it will not stay there.
+    /// Returns true when the user has deleted or renamed the file in the folder, so that it will leave its path in the
+    /// vault.
     private func leavesThere(_ id: ItemID, _ file: RemoteFile) -> Bool {
         guard view.isWalkComplete, let known = view.known[id], view.local[known.path] == nil else { return false }
         return file.path == known.path && (renamed[id] != nil || file.content == known.content)
     }
 
-    /// Whether a folder of this name is here and stays.
+    /// Returns true when the folder contains a folder of this name that stays.
     private func isAgainstLocalFolder(_ path: FolderPath) -> Bool {
         let name = key(path)
         guard localFolders.contains(name) else { return false }
@@ -149,14 +151,15 @@ struct FolderDecision {
         }
     }
 
-    /// Whether the file here is deleted or renamed there, so that it will not stay.
+    /// Returns true when the file was deleted or renamed in the vault, so that it will leave its path in the folder.
     private func goesAway(_ path: FolderPath, _ content: FileContent) -> Bool {
         guard let id = owner[path], let known = view.known[id] else { return false }
         guard let remote = view.remote[id] else { return view.buried.contains(id) && known.content == content }
         return remote.path != path && remote.path != known.path
     }
 
-    /// What is here and has the name of another item there makes room.
+    /// Settles local files that have the name of another item in the vault. One with the same content belongs to that
+    /// item; others are renamed.
     private mutating func settleLocalNames() {
         for (path, content) in view.local.sorted(by: { $0.key < $1.key }) {
             let id = owner[path]
@@ -179,7 +182,7 @@ struct FolderDecision {
         }
     }
 
-    /// Whether none of the files here is the item.
+    /// Returns true when no local file belongs to the item.
     private func isAbsentHere(_ id: ItemID) -> Bool {
         guard let known = view.known[id] else { return true }
         return view.local[known.path] == nil && renamed[id] == nil
@@ -199,16 +202,17 @@ struct FolderDecision {
         actions.append(.moveAside(path, to: target, content))
     }
 
-    /// The item's id and no device or date: two devices that decide it at once have to decide the same.
+    /// Returns a free path. It contains the item's id and no device or date, so that two devices decide equally at the
+    /// same time.
     private mutating func freePath(_ path: FolderPath, _ id: ItemID) -> FolderPath {
         let names = [path.conflicting(String(id.description.prefix(8))), path.conflicting(id.description)]
-        // Who has both names already, and had to make room there, is called more than that.
+        // If both names are in use and had to be avoided, a longer one is used.
         let target = names.first { !taken.contains(key($0)) } ?? path.suffixed("conflict, \(id)")
         taken.insert(key(target))
         return target
     }
 
-    /// Whether a file can be put there now: nothing else is there, and no file where a folder has to be.
+    /// Returns true when a file can be written at this path now: neither it nor a folder above it is another file.
     private func isFree(_ path: FolderPath, for id: ItemID) -> Bool {
         for place in [path] + path.folders {
             if let local = localByKey[key(place)], owner[local] != id { return false }
@@ -218,7 +222,7 @@ struct FolderDecision {
         return !view.local.keys.contains { inner in owner[inner] != id && inner.folders.contains { key($0) == name } }
     }
 
-    // MARK: What is known
+    // MARK: Known items
 
     private mutating func decide(_ id: ItemID, _ known: KnownFile) {
         let path = renamed[id] ?? known.path
@@ -244,7 +248,7 @@ struct FolderDecision {
         } else if remote.content == known.content {
             actions.append(.upload(path, local, over: id))
         } else if local.digest == remote.content.digest || local.digest == known.content.digest {
-            // A copy would be taken for the file under another name: it has the content of before.
+            // A copy would be treated as a rename, because it has the earlier content.
             actions.append(.download(id, to: path, over: local))
         } else if remote.content.digest == known.content.digest {
             actions.append(.setExecutable(id, path, remote.content.isExecutable))
@@ -253,8 +257,8 @@ struct FolderDecision {
         }
     }
 
-    /// The item that has the file's name now and its content as it was known: the file here is that one's, with what a person
-    /// has changed in it.
+    /// Returns the item that has the file's name now and its last synced content. The local file then belongs to that
+    /// item, with the user's change.
     private func successor(of id: ItemID, _ known: KnownFile, at path: FolderPath) -> ItemID? {
         guard path == known.path, let holder = holders[key(path)], holder != id, !isSettled(holder),
             isAbsentHere(holder), let file = view.remote[holder], file.path == path, file.content == known.content
@@ -267,7 +271,7 @@ struct FolderDecision {
             if view.isWalkComplete { actions.append(.deleteHere(id, known.path, known.content)) }
         } else if local != nil || view.isWalkComplete {
             actions.append(.forget(id))
-            // It goes up again as a new file when this is done.
+            // The next pass sends it as a new file.
             if local != nil { movedAside.insert(known.path) }
         }
     }
@@ -283,7 +287,7 @@ struct FolderDecision {
 
     private mutating func moveHere(_ id: ItemID, _ from: FolderPath, _ to: FolderPath, _ content: FileContent) {
         if isFree(to, for: id) { return actions.append(.moveHere(id, from: from, to: to, content)) }
-        // Files that change their names in a circle: one of them makes the first step.
+        // Files that exchange their names in a cycle: one of them starts.
         var next = localByKey[key(to)].flatMap { owner[$0] }
         var isSmallest = true
         for _ in view.known.indices {
@@ -295,7 +299,7 @@ struct FolderDecision {
         actions.append(.moveHere(id, from: from, to: freePath(to, id), content))
     }
 
-    // MARK: What is not known
+    // MARK: Unknown items
 
     private mutating func decideUnknown() {
         for (path, content) in view.local.sorted(by: { $0.key < $1.key })

@@ -1,22 +1,21 @@
-/// Holds deletions of files back when there are suddenly many: a disk that is not there, or another device gone wrong.
+/// Holds deletions of files back when there are suddenly many, for example of a missing disk or a faulty device.
 ///
-/// Those of the last hour count together, however many rounds they come in. Where some wait, all of that direction do, until
-/// a person has agreed or none is left. A file that is emptied counts as one that is deleted. A file whose content the other
-/// side keeps under another name does not.
+/// Deletions of the last hour are counted together, over all rounds. While some wait, all of that direction wait, until
+/// the user has approved or none is left. Emptying a file counts as a deletion. A file whose content the other side has
+/// under another name does not count.
 struct FolderDeletionGuard {
     private static let limit = 25
 
-    /// One direction.
     struct Direction {
-        /// Whether a person has agreed to them all.
+        /// True when the user has approved all of them.
         var isAgreed = false
-        /// How many files fewer there are than before the deletions of the last hour.
+        /// The number of files that the deletions of the last hour have removed.
         var recent = 0
-        /// Whether some were held in the round before.
+        /// True when some were held in the previous round.
         var isHolding = false
     }
 
-    /// How many files both sides had when the round began.
+    /// The number of files that both sides had at the beginning of the round.
     let total: Int
     private var carriedOut: [DeletionDirection: Int] = [:]
     private let directions: [DeletionDirection: Direction]
@@ -27,7 +26,8 @@ struct FolderDeletionGuard {
     }
 
     /// Divides the actions of one pass.
-    /// - Returns: What may be done, what has to wait, and in which directions it has deletions to which a person has not agreed.
+    /// - Returns: The permitted actions, the held actions, and the directions with permitted deletions that the user
+    ///   has not approved.
     mutating func permit(
         _ actions: [FolderAction], _ view: FolderView = FolderView()
     ) -> (
@@ -79,7 +79,7 @@ private struct KeptContents {
 }
 
 extension FolderAction {
-    /// Which side loses content by it; nil for none.
+    /// Returns the side that loses content by the action; nil for none.
     fileprivate func deletion(in view: FolderView, _ kept: KeptContents) -> DeletionDirection? {
         switch self {
         case .deleteHere(_, _, let content):
@@ -97,11 +97,11 @@ extension FolderAction {
     }
 }
 
-/// Deletions that wait for somebody to agree, and files that would be emptied.
+/// The numbers of deletions that wait for approval, including files that would be emptied.
 public struct HeldDeletions: Hashable, Sendable {
-    /// Deleted elsewhere, still in the folder.
+    /// Files that other devices have deleted and that are still in the folder.
     public var here = 0
-    /// Missing in the folder, still in the vault.
+    /// Files that are missing in the folder and still in the vault.
     public var there = 0
 
     /// True when no deletion waits on either side.

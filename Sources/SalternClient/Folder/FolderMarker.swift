@@ -1,35 +1,37 @@
-/// By which a folder is known again, and how far it was when each store that it is in sync with had it last: a file in it,
-/// `.saltern/folder`.
+/// A file in a folder, `.saltern/folder`. It identifies the folder, and contains its progress at the last sync with
+/// each store.
 ///
-/// A folder whose line of a store is missing, or lower than what the store has, is an older copy, was made from another
-/// device's folder, or came out of a backup: what it misses was not deleted by a person, and what it has is not newer.
+/// A folder is an older copy if the line of a store is missing, or lower than the store's number. It was copied from
+/// another device's folder, or restored from a backup. Its missing files were not deleted by a user, and its content is
+/// not newer.
 struct FolderMarker: Equatable {
     let id: ItemID
-    /// The highest number that a version without lines has written, which is all that such a store can compare.
+    /// The highest number of versions without lines, which only compare this number.
     var generation: Int64 = 0
-    /// That of its files; nil where an earlier version has written the marker.
+    /// The collection of its files; nil for a marker of an earlier version.
     var collection: String?
-    /// The account that the folder is in sync with; nil where an earlier version has written the marker.
+    /// The account of the folder; nil for a marker of an earlier version.
     var account: ItemID?
-    /// How far the folder is for each store, by the store's name. Grows with every round that changes something.
+    /// The progress for each store, by the store's name. It grows with every round that changes something.
     private(set) var lines: [ItemID: Int64] = [:]
 
-    /// More than there are rounds.
+    /// The highest number; more than the number of rounds.
     static let generationLimit: Int64 = 1 << 53
-    /// More stores than one folder has. Beyond it the lowest lines go: a folder without a line is refused, and loses nothing.
+    /// The maximum number of lines; more than the stores of one folder in practice. Above it the lowest lines are
+    /// removed. A folder without a line is rejected, and loses nothing.
     static let lineLimit = 64
-    /// More than a marker has.
+    /// The longest marker, in bytes.
     static let byteLimit = 4 << 10
     private static let idByteCount = 36
     /// The number in the line of the account.
     private static let accountNumber: Int64 = 0
-    /// No collection has a longer name.
+    /// The longest name of a collection, in bytes.
     private static let collectionByteLimit = 32
 
     var text: String {
         let fits = collection.map { $0.utf8.count <= Self.collectionByteLimit } ?? false
         let name = fits ? "\(collection ?? "")\n" : lines.isEmpty && account == nil ? "" : "\n"
-        // A line of no store: earlier versions keep it. The number of a store's line is at least 1.
+        // The account's line is of no store, so earlier versions keep it. The number of a store's line is at least 1.
         let all = lines.merging(account.map { [$0: Self.accountNumber] } ?? [:]) { first, _ in first }
         let stores = all.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)\n" }.joined()
         return "\(id)\n\(generation)\n\(name)\(stores)"
@@ -56,8 +58,8 @@ struct FolderMarker: Equatable {
         }
     }
 
-    /// - Returns: nil for what names no folder. A marker without a number that can be read is the oldest, and so is one of
-    ///   which a line cannot be read.
+    /// Parses a marker.
+    /// - Returns: nil without a folder's id. A marker with a malformed number or line counts as the oldest.
     init?(_ bytes: some Collection<UInt8>) {
         guard let id = ItemID(String(decoding: bytes.prefix(Self.idByteCount), as: UTF8.self)) else { return nil }
         let rest = String(decoding: bytes.dropFirst(Self.idByteCount), as: UTF8.self)
@@ -92,6 +94,6 @@ struct FolderGeneration: Equatable {
     var number: Int64 = 0
     /// The names of the store whose lines in the marker count.
     var names: [ItemID] = []
-    /// Returns whether the number is that of such a line.
+    /// True when the number is that of such a line.
     var hasLine = false
 }

@@ -1,9 +1,9 @@
 internal import Foundation
 
-/// Where a file is, seen from the folder's root: names in NFC with slashes between them. Nothing that leads out of the
-/// root, or into a corner of the kit's own, is one.
+/// The path of a file from the folder's root: names in NFC with slashes between them. It never leaves the root, nor
+/// leads into the kit's own folder.
 public struct FolderPath: Hashable, Comparable, Sendable, CustomStringConvertible {
-    /// Why a text is no path. Titles come from other devices and are not trusted.
+    /// The reason for which a text is not a path. Titles come from other devices and are not trusted.
     public enum Refusal: Error, Hashable, Sendable {
         /// The text, or a name in it, is empty.
         case empty
@@ -19,7 +19,7 @@ public struct FolderPath: Hashable, Comparable, Sendable, CustomStringConvertibl
         case reserved
     }
 
-    /// Where the kit keeps marker, trash and what is not complete.
+    /// The kit's own folder, with marker, trash and incomplete files.
     static let corner = ".saltern"
     private static let nameLimit = 255
     private static let limit = 4_000
@@ -28,8 +28,8 @@ public struct FolderPath: Hashable, Comparable, Sendable, CustomStringConvertibl
     public let text: String
     let names: [String]
 
-    /// Reads a path. The text is normalised to NFC.
-    /// - Throws: ``Refusal`` for a text that is no path within the folder.
+    /// Parses a path. The text is normalised to NFC.
+    /// - Throws: ``Refusal`` for a text that is not a path within the folder.
     public init(_ text: some StringProtocol) throws(Refusal) {
         let text = String(text).precomposedStringWithCanonicalMapping
         if text.isEmpty { throw .empty }
@@ -44,13 +44,14 @@ public struct FolderPath: Hashable, Comparable, Sendable, CustomStringConvertibl
             if name.utf8.count > Self.nameLimit { throw .tooLong }
         }
         if text.utf8.count > Self.limit { throw .tooLong }
-        // Also where the file system does not tell "a" from "A", and of a folder in the folder, which may be in sync itself.
+        // In upper and lower case, because some file systems ignore case; and in inner folders, which may be synced
+        // themselves.
         if names.contains(where: { $0.lowercased() == Self.corner }) { throw .reserved }
         self.text = text
         self.names = names
     }
 
-    /// A path of names that another path has: each beginning of a path is a path, and a part of a text in NFC is in NFC.
+    /// Creates a path from the first names of another path. They are valid, and a part of a text in NFC is in NFC.
     private init(checked names: ArraySlice<String>) {
         text = names.joined(separator: "/")
         self.names = Array(names)
@@ -58,7 +59,7 @@ public struct FolderPath: Hashable, Comparable, Sendable, CustomStringConvertibl
 
     public var description: String { text }
 
-    /// Paths are one when their bytes are: texts that differ in bytes can be equal to Swift, and are two names on a disk.
+    /// Compares bytes: texts with different bytes can be equal in Swift, and are two names on a disk.
     public static func == (left: Self, right: Self) -> Bool {
         left.text.utf8.count == right.text.utf8.count && order(left, right) == 0
     }
@@ -71,7 +72,7 @@ public struct FolderPath: Hashable, Comparable, Sendable, CustomStringConvertibl
 
     public static func < (left: Self, right: Self) -> Bool { order(left, right) < 0 }
 
-    /// Compares the bytes in one call: a sync compares and sorts paths far more often than it does anything else with them.
+    /// Compares bytes in one call, because a sync compares and sorts many paths.
     /// - Returns: A negative number, zero or a positive one, as `memcmp` does.
     private static func order(_ left: Self, _ right: Self) -> Int {
         var (left, right) = (left.text, right.text)
@@ -87,12 +88,12 @@ public struct FolderPath: Hashable, Comparable, Sendable, CustomStringConvertibl
         }
     }
 
-    /// The paths of the folders that it is in, the outermost first.
+    /// The paths of the folders above it, the outermost first.
     var folders: [FolderPath] {
         (1..<max(names.count, 1)).map { FolderPath(checked: names.prefix($0)) }
     }
 
-    /// Of a text that anybody has chosen what can be part of a name, and leaves room for more.
+    /// Converts a text from outside into a valid and short part of a name.
     static func words(of text: String) -> String {
         let scalars = text.precomposedStringWithCanonicalMapping.unicodeScalars.map { scalar -> Unicode.Scalar in
             scalar == "/" || scalar == "\u{fffd}" || scalar.value < 32 ? " " : scalar
@@ -100,13 +101,13 @@ public struct FolderPath: Hashable, Comparable, Sendable, CustomStringConvertibl
         return String(String.UnicodeScalarView(scalars)).shortened(toBytes: 64)
     }
 
-    /// The same place with `suffix` after the name: `a/b (suffix).txt`. Where such a path would be too long, in the nearest
-    /// of its folders that has room for it.
-    /// - Parameter suffix: At most 200 bytes, of what ``words(of:)`` makes of others' words.
+    /// Returns the path with `suffix` after the name: `a/b (suffix).txt`. If it would be too long, it is moved to the
+    /// nearest folder above that has room.
+    /// - Parameter suffix: At most 200 bytes, with texts from outside converted by ``words(of:)``.
     func suffixed(_ suffix: String) -> FolderPath { named(stem, suffix) }
 
-    /// The same place as a conflict: `a/b (conflict, words).txt`, also when it is one already. A conflict of a conflict is one
-    /// of the file that both are of, and names that only grow would end as names that nobody can read.
+    /// Returns the path of a conflict copy: `a/b (conflict, words).txt`. The mark of an existing conflict is replaced.
+    /// Otherwise repeated conflicts would make names unreadable.
     func conflicting(_ words: String) -> FolderPath {
         var stem = stem
         while stem.last == ")", let mark = stem.range(of: Self.mark, options: .backwards),
@@ -119,8 +120,8 @@ public struct FolderPath: Hashable, Comparable, Sendable, CustomStringConvertibl
 
     private static let mark = " (conflict, "
 
-    /// Returns whether the words of a conflict are the kit's: an id or its beginning, a number, or a device with a day and
-    /// perhaps a number or an id. Others are part of the name that a person has chosen.
+    /// Returns true when the words of a conflict are the kit's. They are an id or its beginning, a number, or a device
+    /// with a day and possibly a number or an id. Other words belong to the name that a user has chosen.
     private static func isOwn(_ words: Substring) -> Bool {
         let parts = words.split(separator: ", ", omittingEmptySubsequences: false)
         if parts.count == 1 { return isID(parts[0]) || !words.isEmpty && words.utf8.allSatisfy(isDigit) }
@@ -140,13 +141,14 @@ public struct FolderPath: Hashable, Comparable, Sendable, CustomStringConvertibl
         ItemID(String(text)) != nil || text.utf8.count == 8 && UInt32(text, radix: 16) != nil
     }
 
-    /// Whether the name ends with the mark of a conflict that the kit has made.
+    /// Returns true when the name ends with the kit's mark of a conflict.
     private static func isMarked(_ name: String) -> Bool {
         guard name.last == ")", let mark = name.range(of: mark, options: .backwards) else { return false }
         return isOwn(name[mark.upperBound...].dropLast())
     }
 
-    /// From the last dot of the name on. A dot at the beginning hides a file, and one in a device's name is no end either.
+    /// The name's part from its last dot on. A dot at the beginning hides a file, and one in a device's name does not
+    /// count.
     private var ending: String {
         let name = names[names.count - 1]
         if Self.isMarked(name) { return "" }
@@ -170,7 +172,7 @@ public struct FolderPath: Hashable, Comparable, Sendable, CustomStringConvertibl
 }
 
 extension String {
-    /// The text without as many characters at its end as are too many.
+    /// Returns the text without the characters at its end that exceed the limit.
     func shortened(toBytes limit: Int) -> String {
         var text = self
         while text.utf8.count > limit { text.removeLast() }

@@ -1,8 +1,8 @@
 internal import Foundation
 
-/// Which folders may be kept in sync: not one that has to do with the store, and no copy of another one.
+/// Checks that a folder may be synced: it does not overlap with the store, and is not a copy of another one.
 enum FolderPlace {
-    /// What a folder is, however it is named.
+    /// The identity of a folder, independent of its path.
     private struct Identity: Hashable {
         var device: dev_t
         var inode: ino_t
@@ -13,21 +13,21 @@ enum FolderPlace {
         }
     }
 
-    /// Whether one folder is the other, or in it. One that is not there is in none.
+    /// Returns true when one folder is the other, or in it. Returns false for a missing folder.
     static func overlap(_ one: String, _ other: String) -> Bool {
         let (first, second) = (wayUp(from: one).map(\.identity), wayUp(from: other).map(\.identity))
         guard let one = first.first, let other = second.first else { return false }
         return first.contains(other) || second.contains(one)
     }
 
-    /// The folder and all that it is in: nothing of it has to be readable.
+    /// Returns the folder and all folders above it, which need not be readable.
     private static func wayUp(from path: String) -> [(place: String, identity: Identity)] {
         var found: [(place: String, identity: Identity)] = []
         var place = path
         var status = stat()
         while stat(place, &status) == 0 {
             let identity = Identity(status)
-            // The root is in itself.
+            // The root is its own parent.
             if identity == found.last?.identity { break }
             found.append((place, identity))
             place += "/.."
@@ -35,7 +35,7 @@ enum FolderPlace {
         return found
     }
 
-    /// The nearest folder with a marker that a folder is in.
+    /// Returns the nearest folder above that has a marker.
     static func outer(of path: String, _ system: any FolderSystem) -> String? {
         let outer = wayUp(from: path).dropFirst().first { place, _ in
             system.openRoot(place).flatMap { FolderTree.marker(in: $0, system) } != nil
@@ -43,8 +43,8 @@ enum FolderPlace {
         return outer.map { URL(filePath: $0.place).standardized.path }
     }
 
-    /// Whether two folders are there and have the same marker.
-    /// - Parameter marker: That of `one`.
+    /// Returns true when two different folders exist and have the same marker.
+    /// - Parameter marker: The marker of `one`.
     static func isCopy(_ one: String, of other: String, marker: FolderMarker, _ system: any FolderSystem) -> Bool {
         guard let here = system.openRoot(one).flatMap(system.status),
             let folder = system.openRoot(other), let there = system.status(folder),

@@ -1,27 +1,28 @@
-/// How a folder is kept in sync.
+/// The settings of a folder's sync.
 public struct FolderSettings: Sendable {
     /// The collection whose items are the files.
     public var collection: String
-    /// Whether other processes may use the vault's store between the rounds of ``FolderSync/watch(_:)``, and within a long
-    /// one. While the folder is watched, nothing else in this process may use the vault then, except for other folders with
-    /// this setting.
+    /// True to let other processes use the vault's store between the rounds of ``FolderSync/watch(_:)``, and during a
+    /// long one. While the folder is watched, only other folders with this setting may use the vault in this process.
     public var lendsStore = false
-    /// In which directions many deletions at once are meant, of who watches those that have happened when it begins. Those of
-    /// other devices are meant in this collection alone. With both directions a folder whose marker is missing or outdated is
-    /// filled as a new one, and deletes nothing all the same.
+    /// The directions in which many deletions at once are approved. With ``FolderSync/watch(_:)`` the approval is valid
+    /// for the deletions that exist at its beginning.
+    ///
+    /// Deletions of other devices are only approved in this collection. With both directions, a folder with a missing
+    /// or outdated marker is filled as a new one, and nothing is deleted.
     public var allowedDeletions: Set<DeletionDirection>
-    /// Whether they are meant in both directions.
+    /// True when they are approved in both directions.
     public var allowsDeletions: Bool {
         get { allowedDeletions == Set(DeletionDirection.allCases) }
         set { allowedDeletions = newValue ? Set(DeletionDirection.allCases) : [] }
     }
-    /// Whether a folder that is new to this device may be merged with a collection with which another folder of the device is
-    /// in sync. While a folder is watched, only the first round has this permission.
+    /// True to merge a folder that is new to this device with a collection that another folder of the device syncs.
+    /// While a folder is watched, only the first round has this permission.
     public var allowsSecondFolder = false
-    /// For the names of conflict copies.
+    /// The name of the device in names of conflict copies.
     public var deviceName: String
-    /// Whether executable files beneath names with a leading dot come from other devices. Programs such as git run them
-    /// (`.git/hooks`) without being asked for them. Otherwise each is a ``FolderWarning/Kind/hiddenExecutable``.
+    /// True to accept executable files below names with a leading dot from other devices. Programs such as git run them
+    /// automatically (`.git/hooks`). Otherwise each is a ``FolderWarning/Kind/hiddenExecutable``.
     public var allowsHiddenExecutables = false
 
     /// Creates settings.
@@ -32,49 +33,48 @@ public struct FolderSettings: Sendable {
     }
 }
 
-/// What a round has done.
+/// The results of a round.
 public struct FolderReport: Sendable {
     /// Files that were fetched, or that a dry run would fetch.
     public internal(set) var downloaded: [FolderPath] = []
     /// Files that were sent, or that a dry run would send.
     public internal(set) var uploaded: [FolderPath] = []
-    /// Files that got another name, here or there.
+    /// Files that were renamed, in the folder or in the vault.
     public internal(set) var renamed: [FolderPath] = []
-    /// Deleted elsewhere: they are in the folder's trash.
+    /// Files that other devices have deleted. They are in the folder's trash.
     public internal(set) var deletedHere: [FolderPath] = []
-    /// Deleted here: the vault's trash has them.
+    /// Files that were deleted in the folder. They are in the vault's trash.
     public internal(set) var deletedThere: [FolderPath] = []
-    /// Folders without files that were created elsewhere and are created here.
+    /// Folders without files that other devices have created, and that are created in this folder.
     public internal(set) var fetchedFolders: [FolderPath] = []
-    /// Folders without files that were created here.
+    /// Folders without files that were created in this folder.
     public internal(set) var sentFolders: [FolderPath] = []
-    /// Folders that were removed elsewhere and are removed here: nothing was in them.
+    /// Empty folders that other devices have removed, and that are removed in this folder.
     public internal(set) var removedFoldersHere: [FolderPath] = []
-    /// Folders that were removed here, with nothing in them.
+    /// Empty folders that were removed in this folder.
     public internal(set) var removedFoldersThere: [FolderPath] = []
-    /// Copies that hold what was changed here and elsewhere.
+    /// Copies of files that were changed on both sides.
     public internal(set) var conflicts: [FolderPath] = []
-    /// Entries that the ignore files leave out: their paths, those of folders with a slash at the end. What is in an ignored
-    /// folder is not listed. Complete after a round that has examined everything.
+    /// Entries that the ignore files exclude: their paths, those of folders with a slash at the end. The content of an
+    /// ignored folder is not listed. The list is complete after a round that has examined everything.
     public internal(set) var ignored: [String] = []
-    /// What was left out or needs a person's attention. A round with warnings has still done everything else.
+    /// Entries that were skipped or need a person's attention. A round with warnings has completed all other actions.
     public internal(set) var warnings: [FolderWarning] = []
-    /// What waits for somebody to agree; see ``FolderSettings/allowsDeletions``.
+    /// The deletions that wait for approval; see ``FolderSettings/allowsDeletions``.
     public internal(set) var held = HeldDeletions()
-    /// The files of ``held`` that were deleted or emptied elsewhere.
+    /// The files of ``held`` that other devices have deleted or emptied.
     public internal(set) var heldHere: [FolderPath] = []
-    /// The files of ``held`` that are missing or empty here.
+    /// The files of ``held`` that are missing or empty in the folder.
     public internal(set) var heldThere: [FolderPath] = []
-    /// The vault itself waits for somebody to agree to deletions, in this collection or another:
-    /// ``Vault/heldDeletions()``.
+    /// True when deletions of items wait for approval, in this collection or another: ``Vault/heldDeletions()``.
     public internal(set) var isVaultHeld = false
-    /// There was no server: what has changed here is sent in a later round.
+    /// True when the server was unreachable: a later round sends the changes.
     public internal(set) var isOffline = false
 
-    /// Items of the account, in this collection or another, that were deleted elsewhere: ``Vault/restore(_:)`` brings them
-    /// back.
+    /// The account's items, in this collection or another, that other devices have deleted: ``Vault/restore(_:)``
+    /// restores them.
     public internal(set) var removed: Set<ItemID> = []
-    /// How many changes of the account the server does not have: it is away, or has refused them.
+    /// The number of the account's changes that the server does not have: it is unreachable, or has rejected them.
     public internal(set) var unsent = 0
 
     mutating func warn(_ kind: FolderWarning.Kind, _ path: String, _ failure: SystemFailure? = nil) {
@@ -82,68 +82,69 @@ public struct FolderReport: Sendable {
         if !warnings.contains(warning) { warnings.append(warning) }
     }
 
-    /// An ignore file that cannot be applied.
+    /// Adds a warning for an ignore file that cannot be applied.
     mutating func warn(_ fault: IgnoreFault, _ path: String) {
         let warning = FolderWarning(fault, path)
         if !warnings.contains(warning) { warnings.append(warning) }
     }
 
-    /// A file for which the plan has no room.
+    /// Adds a warning for a file for which the plan has no room.
     mutating func warn(_ shortage: PlanShortage, _ path: FolderPath) {
         warnings.removeAll { $0.isNoRoom(for: path) }
         warnings.append(FolderWarning(shortage, path))
     }
 }
 
-/// Something that was left as it is.
+/// An entry that was skipped or needs attention.
 public struct FolderWarning: Hashable, Sendable {
-    /// Stable, for scripts.
+    /// The kinds of warnings. The raw values are stable, for scripts.
     public enum Kind: String, Sendable {
         /// A link, which is not followed.
         case link
         /// A pipe, a socket or a device.
         case specialFile = "special_file"
-        /// A name here that is no UTF-8, or that other devices could not have: nothing is deleted in this round, for what is
-        /// missing may have got this name.
+        /// A local name that is not UTF-8, or is invalid on other devices. Nothing is deleted in this round, because a
+        /// missing file may have got this name.
         case unusableName = "unusable_name"
-        /// An item whose title is no path beneath the folder.
+        /// An item whose title is not a path within the folder.
         case refusedTitle = "refused_title"
-        /// An item that does not open.
+        /// An item that cannot be opened.
         case unreadableItem = "unreadable_item"
         /// A file or folder that cannot be read, or is on another disk: nothing is deleted in this round.
         case unreadable
-        /// A folder that is in sync by itself: it is left alone, and nothing is deleted in this round.
+        /// A folder that is synced itself. It is skipped, and nothing is deleted in this round.
         case nestedFolder = "nested_folder"
-        /// The folder is not the one that it was, or its disk is not there: nothing is deleted in this round, and nothing
-        /// that was there before comes back.
+        /// The folder has been replaced, or its disk is missing: nothing is deleted in this round, and no earlier file
+        /// is fetched.
         case markerMissing = "marker_missing"
-        /// A file for which the plan has no room: ``FolderWarning/shortage`` says how much is wanted. All others go on, and
-        /// this one is sent when there is room, or when it is another one.
+        /// A file for which the plan has no room; ``FolderWarning/shortage`` has the amounts. Other files continue.
+        /// This one is sent when there is room, or when it has changed.
         case noRoom = "no_room"
-        /// Not every folder can be watched: the kernel has no room (`fs.inotify.max_user_watches`,
-        /// `fs.inotify.max_user_instances`), or one cannot be opened. All of them are looked through each minute. Said once.
+        /// Some folders cannot be watched: the kernel has no room (`fs.inotify.max_user_watches`,
+        /// `fs.inotify.max_user_instances`), or one cannot be opened. Everything is examined each minute. It is
+        /// reported once.
         case unwatched
-        /// An executable file of another device beneath a name with a leading dot. What is here stays as it is
+        /// An executable file of another device below a name with a leading dot. The local file is not changed
         /// (``FolderSettings/allowsHiddenExecutables``).
         case hiddenExecutable = "hidden_executable"
-        /// An ignore file that cannot be applied: nothing in its folder is sent, fetched or deleted until it is corrected, but
-        /// the file itself. ``FolderWarning/ignoreFault`` has the reason.
+        /// An ignore file that cannot be applied. Until it is corrected, nothing in its folder except the file itself
+        /// is sent, fetched or deleted. ``FolderWarning/ignoreFault`` has the reason.
         case ignoreFile = "ignore_file"
-        /// A file that could not be written, moved or sent now.
+        /// A file that cannot be written, moved or sent now.
         case failed
     }
 
     /// The reason for the warning.
     public let kind: Kind
-    /// The path that the warning is about, which need not be a valid ``FolderPath``.
+    /// The affected path, which need not be a valid ``FolderPath``.
     public let path: String
-    /// For ``Kind/noRoom``.
+    /// The exceeded limit, for ``Kind/noRoom``.
     public let shortage: PlanShortage?
-    /// For ``Kind/failed``: why the kernel has refused it; nil when it was something else.
+    /// The kernel's error, for ``Kind/failed``; nil for another cause.
     public let failure: SystemFailure?
-    /// For ``Kind/ignoreFile``.
+    /// The fault, for ``Kind/ignoreFile``.
     public let ignoreFault: IgnoreFault?
-    /// Whether an earlier round has reported the same link, special file, name, title or folder.
+    /// True when an earlier round has reported the same link, special file, name, title or folder.
     public internal(set) var isRepeated = false
 
     init(kind: Kind, path: String, failure: SystemFailure? = nil) {
@@ -173,32 +174,32 @@ public struct FolderWarning: Hashable, Sendable {
     func isNoRoom(for path: FolderPath) -> Bool { kind == .noRoom && self.path == path.text }
 }
 
-/// Why a folder was not brought in sync.
+/// The reason for which a folder was not synced.
 public enum FolderError: Error, Sendable {
-    /// The folder cannot be opened, or nothing can be written in it.
+    /// The folder cannot be opened or written.
     case unusable
-    /// The folder holds the vault's own store, is it, or is in it.
+    /// The folder contains the vault's own store, is it, or is in it.
     case holdsStore
-    /// The folder is a copy of the one at this path, which is there still: it has the same marker.
+    /// The folder is a copy of the one at this path, which still exists and has the same marker.
     case copy(of: String)
-    /// The folder is an older copy of one that was in sync since, or came out of a backup: what it misses would be deleted
-    /// elsewhere. ``FolderSettings/allowsDeletions`` makes a new folder of it, which deletes nothing.
+    /// The folder is an older copy of one that was synced since, or was restored from a backup. Its missing files would
+    /// be deleted on other devices. ``FolderSettings/allowsDeletions`` makes it a new folder, which deletes nothing.
     case outdated
-    /// The folder was in sync with this collection, and not with the one of ``FolderSettings/collection``.
+    /// The folder was synced with this collection, which is not ``FolderSettings/collection``.
     case otherCollection(String)
-    /// The folder is in sync with another account.
+    /// The folder is synced with another account.
     case otherAccount
-    /// Another folder of this device, which was at this path last, is in sync with the collection: both would have all files
-    /// of both. ``FolderSettings/allowsSecondFolder`` agrees to that.
+    /// Another folder of this device, last at this path, is synced with the collection. Both folders would get all
+    /// files of both. ``FolderSettings/allowsSecondFolder`` allows it.
     case secondFolder(beside: String)
-    /// The folder is in this one, which is in sync: each would send what is the other's.
+    /// The folder is in this one, which is synced. Each would send the other's files.
     case nested(in: String)
     /// A call of the vault failed.
     case vault(VaultError)
-    /// The task was cancelled. What was done by then is complete.
+    /// The task was cancelled. Actions up to then are complete.
     case cancelled
 
-    /// Stable, for scripts.
+    /// The code of the error. It is stable, for scripts.
     public var code: String {
         switch self {
         case .unusable: "unusable"

@@ -1,25 +1,25 @@
-/// When changes of a watched folder are examined. Pure: the caller gives the time.
+/// Schedules the examination of changes in a watched folder. It is pure: the caller passes the time.
 ///
-/// An entry is due once it has been quiet for a while, and at the latest some time after its first change. One that
-/// changes again soon after each time is due less and less often: otherwise a database or a log that is always written
-/// would be sent, and kept as a version, without end.
+/// An entry is due after a quiet period, and at the latest some time after its first change. An entry that soon changes
+/// again each time is delayed more and more. Otherwise a database or a log that is always written would be sent, and
+/// kept as a version, without end.
 struct FolderSchedule: Sendable {
     typealias Instant = ContinuousClock.Instant
 
-    /// How long an entry has to be quiet.
+    /// The quiet period of an entry.
     var quiet = Duration.seconds(1)
-    /// How long after the first change it waits for that at most.
+    /// The longest time after the first change.
     var longest = Duration.seconds(10)
-    /// A change sooner than this after an entry was examined continues a series.
+    /// The period after an examination in which another change continues a series.
     var soon = Duration.seconds(30)
-    /// How many entries of a series are not delayed.
+    /// The number of entries of a series that are not delayed.
     var undelayed = 3
-    /// The delay behind those; it doubles each time.
+    /// The delay after those; it doubles each time.
     var firstDelay = Duration.seconds(10)
     /// The longest delay.
     var lastDelay = Duration.seconds(320)
 
-    /// Stands for the whole folder: the path of its root.
+    /// The path of the root, which represents the whole folder.
     static let everything: [UInt8] = []
 
     private struct Waiting {
@@ -29,7 +29,7 @@ struct FolderSchedule: Sendable {
 
     private struct Examined {
         var at: Instant
-        /// How many times in a row it was examined soon after the time before.
+        /// The number of examinations in a row that came soon after the previous one.
         var series: Int
         var delay: Duration
     }
@@ -37,7 +37,7 @@ struct FolderSchedule: Sendable {
     private var waiting: [[UInt8]: Waiting] = [:]
     private var examined: [[UInt8]: Examined] = [:]
 
-    /// Notes a change of an entry.
+    /// Records a change of an entry.
     mutating func note(_ path: [UInt8], at now: Instant) {
         var path = path
         if waiting[Self.everything] != nil { path = Self.everything }
@@ -48,7 +48,7 @@ struct FolderSchedule: Sendable {
         waiting = [Self.everything: Waiting(first: first, last: now)]
     }
 
-    /// When the next entry is due; nil when none waits.
+    /// The time at which the next entry is due; nil when none waits.
     var nextDue: Instant? { waiting.map { due($0.key, $0.value) }.min() }
 
     private func due(_ path: [UInt8], _ entry: Waiting) -> Instant {
@@ -56,7 +56,7 @@ struct FolderSchedule: Sendable {
         return examined[path].map { max(due, $0.at + $0.delay) } ?? due
     }
 
-    /// Returns the entries that are due, which wait no longer.
+    /// Removes and returns the entries that are due.
     mutating func take(at now: Instant) -> Set<[UInt8]> {
         let due = Set(waiting.filter { self.due($0.key, $0.value) <= now }.keys)
         for path in due {
@@ -70,7 +70,7 @@ struct FolderSchedule: Sendable {
         return due
     }
 
-    /// Forgets what waits: everything is examined now.
+    /// Removes all waiting entries, because everything is examined now.
     mutating func takeAll() { waiting = [:] }
 
     private func delay(_ series: Int) -> Duration {

@@ -1,5 +1,6 @@
 extension FolderSync {
-    /// - Returns: false when it could not be done now: something has changed meanwhile, or is in the way.
+    /// Carries out an action.
+    /// - Returns: False when it is not possible now, because of another change or an obstacle.
     func carryOut(
         _ action: FolderAction, _ view: FolderView, _ round: inout Round, _ report: inout FolderReport
     ) async throws -> Bool {
@@ -42,7 +43,7 @@ extension FolderSync {
             if case .deleteThere = action { report.deletedThere.append(remote.path) }
         case .setExecutable(let id, let path, let isExecutable):
             guard let remote = view.remote[id], tree.setExecutable(path, isExecutable) else { return false }
-            // What was changed here is sent over this.
+            // The local change is sent over this version later.
             let known = KnownFile(path: path, content: remote.content, stamp: remote.stamp)
             try await vault.setKnownFile(id, known, in: folder)
             report.downloaded.append(path)

@@ -1,14 +1,14 @@
 internal import Cryptography
 internal import Foundation
 
-/// What is in the files goes to and fro.
+/// Sends and fetches the content of files.
 extension FolderSync {
-    /// A server that was restored may have lost chunks whose content is in a file here, and perhaps nowhere else. They go up
-    /// before anything comes over that file.
+    /// Sends chunks that a restored server has lost and whose content is in a local file, possibly the only copy. It
+    /// does so before that file is replaced.
     func supplyChunks(_ round: inout Round, _ report: inout FolderReport) async throws {
         let lacking = try await vault.attachmentsLackingChunks()
         if lacking.isEmpty || report.isOffline { return }
-        // The content may be in any file.
+        // Any file may have the content.
         if round.focus != nil { try await round.takeWhole(vault) }
         let before = round.tree.hashes
         let scan = try await walk(round.tree, into: &report)
@@ -19,7 +19,7 @@ extension FolderSync {
                 do throws(VaultError) {
                     try await vault.supply(attachment, from: source)
                 } catch {
-                    // The server lacks it until then: that is said in each round.
+                    // Each round repeats the warning until the server has the chunk.
                     if case .noRoom(let shortage) = error {
                         report.warn(shortage, path)
                     } else {
@@ -42,13 +42,13 @@ extension FolderSync {
         guard try await fetch(file.attachment, to: part, round) else { return false }
         let aside = path.conflicting("\(view.device), \(view.date), \(ItemID.random().description.prefix(8))")
         if view.known[id] == nil {
-            // Who is killed with the file in its place knows it again, also when it is renamed there meanwhile.
+            // If the process ends after this, the next one recognises the file, even when it is renamed in the vault.
             let known = KnownFile(path: path, content: remote.content, stamp: nil, isPending: true)
             try await vault.setKnownFile(id, known, in: round.folder)
         }
         let trashed = FolderTree.trashName(path)
         if let over {
-            // Before it is displaced: a program that has it open may write to it, however this process ends.
+            // Before it is displaced: a program that has it open may write to it, even after this process has ended.
             try await vault.noteTrashed(trashed, TrashedFile(path: path, digest: over.digest), in: round.folder)
         }
         guard round.tree.digest(of: part.file) == remote.content.digest,
@@ -64,8 +64,8 @@ extension FolderSync {
         return true
     }
 
-    /// Fetches content to a file that may have the beginning of it.
-    /// - Returns: false when it was not fetched as a whole.
+    /// Fetches content to a file that may already contain its beginning.
+    /// - Returns: False when it was not fetched completely.
     private func fetch(
         _ attachment: Attachment, to part: (name: String, file: Descriptor), _ round: Round
     ) async throws -> Bool {
@@ -101,7 +101,7 @@ extension FolderSync {
         }
     }
 
-    /// Returns for an error that concerns one file, so that the others go on. Throws every other error.
+    /// Returns for an error of one file, so that others continue. Throws every other error.
     func tolerate(_ error: VaultError) throws {
         if error.isCancellation { throw FolderError.cancelled }
         // Without a connection all files fail.

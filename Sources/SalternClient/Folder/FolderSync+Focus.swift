@@ -1,10 +1,10 @@
-/// A view of what a round with a focus examines.
+/// Builds the view of a round with a focus.
 extension FolderSync {
     private static let steps = 16
 
-    /// Examines the entries and items of a focus, and whatever else has one of their names, is in a folder of that name, or
-    /// is in the place of such a folder.
-    /// - Returns: nil when that is too much.
+    /// Examines the entries and items of a focus. It includes all entries and items of the same names, below them, or
+    /// in place of a folder above them.
+    /// - Returns: nil when there are too many.
     func view(
         of focus: FolderFocus, _ round: inout Round, _ report: inout FolderReport
     ) async throws -> FolderView? {
@@ -38,7 +38,7 @@ extension FolderSync {
         try await vault.setFileHashes(scan.hashes, after: before, in: round.folder)
         let wasBlocked = !round.memory.obstacles.isEmpty
         round.memory.take(scan, of: round.examined)
-        // What was deleted meanwhile is in no focus.
+        // A focus does not contain files that were deleted in the meantime.
         if wasBlocked && round.memory.obstacles.isEmpty { round.needsWhole = true }
         view.take(scan)
         view.isWalkComplete = scan.isComplete && round.memory.obstacles.isEmpty

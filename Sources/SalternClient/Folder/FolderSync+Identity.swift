@@ -1,17 +1,17 @@
 internal import Foundation
 
-/// Which folder it is: by its marker, and by the place where it was last.
+/// Identifies the folder by its marker and by its last path.
 extension FolderSync {
-    /// Before anything is written in the folder.
+    /// Rejects a folder that must not be synced, before anything is written in it.
     func refuseWrongPlace() async throws {
         guard CollectionName.isValid(settings.collection) else {
             throw FolderError.vault(.invalidCollection(settings.collection))
         }
-        // The store would be sent, and written over by that of another device.
+        // The store would be sent, and replaced by that of another device.
         if FolderPlace.overlap(root, vault.settings.folder.path) { throw FolderError.holdsStore }
         if let outer = FolderPlace.outer(of: root, system) { throw FolderError.nested(in: outer) }
         let known = system.openRoot(root).flatMap { FolderTree.marker(in: $0, system) }
-        // Before all that a marker is compared with: another account knows nothing of the folder.
+        // Before other comparisons of the marker, because another account has no data of the folder.
         if let other = known?.account, try await other != vault.folderAccount() { throw FolderError.otherAccount }
         if !settings.allowsSecondFolder,
             let other = try await vault.otherFolder(than: known?.id, at: root, settings.collection, system)
@@ -19,13 +19,13 @@ extension FolderSync {
             throw FolderError.secondFolder(beside: other)
         }
         guard let marker = known else { return }
-        // Of two folders that pass for one each would undo what the other has.
+        // Two folders with one identity would undo each other's changes.
         if let other = try await vault.place(ofFolder: marker.id), !other.utf8.elementsEqual(root.utf8),
             FolderPlace.isCopy(root, of: other, marker: marker, system)
         {
             throw FolderError.copy(of: other)
         }
-        // What is known of its files is about items of that collection: in another one all would begin anew.
+        // The stored states are of items of that collection, and useless for another one.
         var other = marker.collection
         if other == nil {
             other = try await vault.otherCollection(ofFolder: marker.id, than: settings.collection)
@@ -34,7 +34,7 @@ extension FolderSync {
         if try await isOutdated(marker), !allowsDeletions { throw FolderError.outdated }
     }
 
-    /// Whether the folder was here and has lost its marker, and a person has not agreed to begin again.
+    /// Returns true when the folder has lost its marker, and the user has not approved a new start.
     func isMarkerMissing() async throws -> Bool {
         guard !allowsDeletions, let folder = system.openRoot(root), FolderTree.marker(in: folder, system) == nil else {
             return false
@@ -42,17 +42,17 @@ extension FolderSync {
         return try await vault.hasFolder(at: root)
     }
 
-    /// Whether the folder is as it was before others of its rounds.
+    /// Returns true when the folder is in the state before some of its rounds.
     private func isOutdated(_ marker: FolderMarker) async throws -> Bool {
         let known = try await vault.generation(ofFolder: marker.id)
         if known.number == 0 { return false }
         let line = known.names.compactMap { marker.lines[$0] }.max()
-        // A store that an earlier version has used has no line yet.
+        // A store of an earlier version has no line yet.
         return (line ?? (known.hasLine ? -1 : marker.generation)) < known.number
     }
 
-    /// Finds out which folder it is, and changes nothing in it.
-    /// - Returns: Nil when a folder that was here has lost its marker, and nobody has agreed to begin anew.
+    /// Identifies the folder, without a change in it.
+    /// - Returns: nil when a known folder has lost its marker, and the user has not approved a new start.
     func recognize(
         _ tree: FolderTree, _ report: inout FolderReport
     ) async throws -> (id: ItemID, isAnew: Bool)? {
@@ -69,14 +69,14 @@ extension FolderSync {
                 report.warn(.markerMissing, root)
                 return nil
             }
-            // What is missing in a folder that is not the one that it was, nobody has deleted.
+            // Files that are missing in a replaced folder were not deleted.
             id = .random()
             isAnew = true
         }
         return (id, isAnew)
     }
 
-    /// The same, and marks a folder that is new.
+    /// Identifies the folder, and marks a new one.
     func identify(
         _ tree: FolderTree, _ report: inout FolderReport
     ) async throws -> (id: ItemID, isAnew: Bool)? {
@@ -87,7 +87,7 @@ extension FolderSync {
                 id: id, collection: settings.collection, account: try await vault.folderAccount())
             let isMade = before == nil && tree.claim(marker)
             if !isMade, let other = tree.marker(), before == nil {
-                // Another process was faster: it may be one of another account.
+                // Another process has marked it first, possibly with another account.
                 try await refuseWrongPlace()
                 try await vault.noteFolder(other.id, settings.collection, at: root)
                 return (other.id, false)
@@ -98,7 +98,8 @@ extension FolderSync {
         return (id, isAnew)
     }
 
-    /// Says in the folder, and then in the store, that it goes on: whoever is killed between the two has the later marker.
+    /// Records the progress in the folder, and then in the store. If the process ends in between, the marker is the
+    /// later one.
     func advance(_ round: Round, _ report: inout FolderReport) async throws {
         let known = try await vault.generation(ofFolder: round.folder).number
         let store = try await vault.storeID()
@@ -109,7 +110,7 @@ extension FolderSync {
         marker.collection = settings.collection
         marker.account = try await vault.folderAccount()
         marker.advance(store, to: next)
-        // What a full disk has no room for is no reason to send nothing.
+        // Files are sent even if a full disk prevents it.
         guard round.tree.setMarker(marker) else {
             return report.warn(.failed, FolderTree.markerPath, system.takeFailure())
         }

@@ -1,23 +1,24 @@
 public import Foundation
 
-/// A file that a sync has taken out of a folder: it was deleted elsewhere, or a later version has come over it.
+/// A file that a sync has removed from a folder: another device has deleted it, or a later version has replaced it.
 public struct TrashEntry: Hashable, Sendable {
-    /// The name of the file in `.saltern/trash`, by which ``FolderSync/restore(_:)`` takes it.
+    /// The name of the file in `.saltern/trash`, for ``FolderSync/restore(_:)``.
     public let name: String
-    /// Where the file was; for a file that another device of the disk has put there, its last name alone.
+    /// The earlier path of the file. If another device of the disk has put it there, only its last name.
     public let path: FolderPath
-    /// The length of the file.
+    /// The length of the file, in bytes.
     public let byteCount: Int64
-    /// The day on which the file came into the trash (UTC), by the clock of the device that put it there.
+    /// The day on which the file was put in the trash (UTC), by the clock of that device.
     public let day: Date
 }
 
 extension FolderSync {
-    /// The number of names beside a path that are tried.
+    /// The maximum number of names that are tried beside a path.
     private static let restoredNames = 1_000
 
-    /// Returns the files in the trash of the folder, by path and day. Empty for a folder that is not in sync with this vault.
-    /// - Throws: ``FolderError``, as ``run()`` does for a folder that is refused.
+    /// Returns the files in the trash of the folder, by path and day. The list is empty for a folder that is not synced
+    /// with this vault.
+    /// - Throws: ``FolderError``, as ``run()`` does for a folder that is rejected.
     public func trash() async throws -> [TrashEntry] {
         do {
             guard let (tree, folder) = try await openTrash() else { return [] }
@@ -30,10 +31,10 @@ extension FolderSync {
         }
     }
 
-    /// Moves a file from the trash back into the folder; the next round sends it. Nothing is replaced: where something has the
-    /// path of the file, or of a folder that it was in, the file or the folder gets a name beside it.
+    /// Moves a file from the trash back into the folder; the next round sends it. Nothing is replaced: if the path of
+    /// the file, or of a folder above it, is in use, it gets another name.
     /// - Parameter name: ``TrashEntry/name``.
-    /// - Returns: Where the file is.
+    /// - Returns: The path of the file.
     /// - Throws: ``FolderError/vault(_:)`` with ``VaultError/notFound`` for a name that is not in the trash,
     ///   ``FolderError/unusable`` when the file cannot be moved.
     @discardableResult
@@ -51,7 +52,7 @@ extension FolderSync {
         }
     }
 
-    /// Opens a folder that is in sync here; nil for one that is not.
+    /// Opens a synced folder; nil for one that is not synced.
     private func openTrash() async throws -> (FolderTree, ItemID)? {
         guard let folder = system.openRoot(root) else { throw FolderError.unusable }
         guard let marker = FolderTree.marker(in: folder, system) else { return nil }
@@ -68,18 +69,18 @@ extension FolderSync {
         return TrashEntry(name: name, path: path, byteCount: signature.byteCount, day: date)
     }
 
-    /// Moves a file out of the trash to the first path at which nothing is.
+    /// Moves a file out of the trash to the first free path.
     private static func bringBack(_ name: String, to path: FolderPath, in tree: FolderTree) -> FolderPath? {
         guard let path = reachable(path, in: tree) else { return nil }
         for target in names(beside: path) {
             if tree.bringBack(name, to: target) { return target }
-            // Anything else than a name that is taken stops every other name, too.
+            // Any error other than a used name would also prevent the other names.
             guard tree.isTaken(target), tree.trashSignature(name) != nil else { return nil }
         }
         return nil
     }
 
-    /// Returns the path with other names for those of its folders in whose place something else is by now, such as a file.
+    /// Returns the path with other names for those of its folders whose place is in use, for example by a file.
     private static func reachable(_ path: FolderPath, in tree: FolderTree) -> FolderPath? {
         var path = path
         for depth in 1..<max(path.names.count, 1) {
@@ -87,7 +88,7 @@ extension FolderSync {
             if tree.canBeFolder(folder) { continue }
             guard let other = names(beside: folder).first(where: tree.canBeFolder) else { return nil }
             let rest = path.names.dropFirst(depth)
-            // A name that has grown too long, or was put into an outer folder, has the file alone in it.
+            // A folder whose name was shortened, or moved to an outer folder, contains only this file.
             let place = other.names.count == depth ? rest : rest.suffix(1)
             guard let next = try? FolderPath((other.names + place).joined(separator: "/")) else { return nil }
             path = next

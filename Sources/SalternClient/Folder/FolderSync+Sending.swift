@@ -5,7 +5,7 @@ struct UnfittingFile {
     var shortage: PlanShortage
 }
 
-/// Files go to the vault.
+/// Sends files to the vault.
 extension FolderSync {
     func upload(
         _ path: FolderPath, _ content: FileContent, _ id: ItemID?, _ view: FolderView, _ round: inout Round,
@@ -24,7 +24,7 @@ extension FolderSync {
         let made: Attachment
         do throws(VaultError) {
             var draft = try await draft(path, content, id, seen, round.folder)
-            // The file has it.
+            // The file itself keeps the content.
             draft.keepsContent = false
             made = try await vault.attach(
                 source, draft,
@@ -32,7 +32,7 @@ extension FolderSync {
         } catch {
             if case .noRoom(let shortage) = error {
                 report.warn(shortage, path)
-                // As it is without it: what was sent is taken back.
+                // The room without this file, because its chunks were taken back.
                 round.room = try? await vault.room()
                 if let room = round.room {
                     unfitting[path] = UnfittingFile(content: content, room: room, shortage: shortage)
@@ -42,15 +42,15 @@ extension FolderSync {
             return false
         }
         unfitting[path] = nil
-        // Somebody has written while it was read.
+        // The file was written while it was read.
         guard made.digest == content.digest else { return false }
         let known = KnownFile(path: path, content: content, stamp: ItemStamp())
         return try await vault.putFile(
             item, path, made.body(), over: seen, settings.collection, known: known, in: round.folder)
     }
 
-    /// Why a file does not fit, when it did not before, and neither it nor what is left of the plan has changed for the
-    /// better since: then nothing of it has to be read.
+    /// Returns the earlier shortage of a file, if neither it nor the room of the plan has improved. Then nothing is
+    /// read.
     private func knownShortage(
         _ path: FolderPath, _ content: FileContent, _ round: inout Round
     ) async throws -> PlanShortage? {
@@ -60,12 +60,12 @@ extension FolderSync {
         return file.shortage
     }
 
-    /// Under which id the content is sent. Of what has not changed nothing is sent again, be it of the version before, or of
-    /// what was sent before somebody has interrupted it.
+    /// Returns the draft under which the content is sent. Unchanged chunks of the previous version, or of an
+    /// interrupted upload, are not sent again.
     private func draft(
         _ path: FolderPath, _ content: FileContent, _ id: ItemID?, _ seen: ItemStamp?, _ folder: ItemID
     ) async throws(VaultError) -> AttachmentDraft {
-        // What is shorter is sent at once, or nearly so.
+        // Shorter content is sent in one request, or nearly so.
         let isLong = Self.isLong(content)
         if let id, let seen, let draft = try await vault.draft(over: id, seen) {
             if isLong { try await vault.beginUpload(path, of: draft.id, in: folder) }
@@ -76,12 +76,12 @@ extension FolderSync {
             try await vault.beginUpload(path, in: folder), before: AttachmentDraft.Before())
     }
 
-    /// Returns true when the server gets the content in chunks beside its item.
+    /// Returns true when the content is sent in chunks beside its item.
     private static func isLong(_ content: FileContent) -> Bool {
         content.byteCount > Int64(Attachment.chunkByteCount)
     }
 
-    /// Takes back what was sent of files that are not there any more, or are what both sides were before.
+    /// Takes back uploads of files that no longer exist, or that have the last synced content.
     func abandonUploads(_ round: Round) async throws {
         guard let local = round.local else { return }
         unfitting = unfitting.filter { local[$0.key] != nil || !round.examines($0.key) }

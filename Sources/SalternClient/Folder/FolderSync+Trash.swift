@@ -1,8 +1,9 @@
-/// What is in the folder's trash is compared again: a program that has a displaced file open goes on writing to it there.
+/// Compares the files in the folder's trash again, because a program that has a displaced file open continues to write
+/// to it there.
 extension FolderSync {
-    /// Compares every file in the trash with what it held when it was put there. One that was written to since then returns
-    /// to the folder as a conflict copy, and the program that has it open writes there from then on.
-    /// - Returns: Whether a file has returned.
+    /// Compares every file in the trash with its content when it was put there. One that was written since returns to
+    /// the folder as a conflict copy, and the program that has it open then writes there.
+    /// - Returns: True when a file has returned.
     func reviewTrash(_ round: Round, _ report: inout FolderReport) async throws -> Bool {
         guard let names = round.tree.trashNames() else { return false }
         let known = try await vault.trashedFiles(in: round.folder)
@@ -17,7 +18,7 @@ extension FolderSync {
         return hasReturned
     }
 
-    /// Removes what has been in the trash for long enough. Each file is read once more before.
+    /// Removes expired files from the trash. Each file is read once more before.
     func emptyTrash(_ round: Round, _ report: inout FolderReport) async throws {
         guard let age = try await vault.confirmedAge() else { return }
         let known = try await vault.trashedFiles(in: round.folder)
@@ -39,7 +40,7 @@ extension FolderSync {
     }
 
     /// Compares one file.
-    /// - Returns: Whether it has returned to the folder.
+    /// - Returns: True when it has returned to the folder.
     private func review(
         _ name: String, _ files: inout [String: TrashedFile], _ round: Round, _ report: inout FolderReport
     ) throws -> Bool {
@@ -49,7 +50,7 @@ extension FolderSync {
         else { return false }
         var file = files[name] ?? TrashedFile(path: FolderTree.path(ofTrashName: name), digest: digest)
         if file.digest != digest, !round.has(digest) {
-            // A program that writes a file anew empties it first.
+            // A program that rewrites a file empties it first.
             guard signature.byteCount > 0, returnToFolder(name, file.path, round, &report) else { return false }
             files[name] = nil
             return true

@@ -1,19 +1,19 @@
 internal import Synchronization
 
 extension FolderSync {
-    /// Keeps both sides the same until the task is cancelled: a round at once, and one whenever something changes in the
-    /// folder, in the vault or on the server. Many deletions are held back, those from elsewhere with what comes after them,
-    /// and everything else goes on. ``FolderSettings/allowsDeletions`` is about the first round, with or without the server.
+    /// Keeps both sides equal until the task is cancelled. It runs a round at once, and after each change in the
+    /// folder, in the vault or on the server. Many deletions are held back, and other changes continue.
+    /// ``FolderSettings/allowsDeletions`` applies to the first round, even without the server.
     ///
-    /// A change in the folder is examined when it has been quiet for one second, and after ten seconds at the latest. A file
-    /// that changes again and again is sent less often: at least every six minutes. Such a round examines what has
-    /// changed; once in an hour everything is examined, for the kernel reports neither what is written through a memory map
-    /// nor what others change in a network's file system.
+    /// A change in the folder is examined after one quiet second, and after ten seconds at the latest. A file that
+    /// changes continuously is sent less often: at least every six minutes. Such a round examines only changes.
+    /// Everything is examined once in an hour. The kernel does not report writes through a memory map, or by others in
+    /// a network file system.
     ///
-    /// Where the kernel has no room to watch every folder, everything is examined each minute, and the first report of that
-    /// says so (``FolderWarning/Kind/unwatched``).
+    /// If the kernel has no room to watch every folder, everything is examined each minute, and the first such report
+    /// has a warning (``FolderWarning/Kind/unwatched``).
     /// - Parameter report: Is called after each round.
-    /// - Throws: ``FolderError``, and what `report` throws.
+    /// - Throws: ``FolderError``, and the errors of `report`.
     public func watch(_ report: @Sendable (FolderReport) async throws -> Void) async throws {
         try await watch(.kernel, every: .seconds(60), report)
     }
@@ -76,10 +76,10 @@ extension FolderSync {
                 let isWhole =
                     nextWhole <= now || due.contains(FolderSchedule.everything) || mustExamineAll || wasWritten
                     || FolderFocus(entries: due).isAboutRules
-                // Before the round: what changes while it goes on is another event.
+                // Before the round, so that changes during it are new events.
                 if isWhole, watcher.watchAll() { hasWarned = false }
                 var done = try await run(within: isWhole ? nil : FolderFocus(entries: due, items: items))
-                // Nobody has seen what comes later.
+                // Later deletions were not approved.
                 allowed = []
                 let isWatched = watcher.isWatchingAll
                 if !isWatched, !hasWarned {
@@ -111,11 +111,11 @@ extension FolderSync {
     }
 }
 
-/// A store that other processes use between the rounds, and within long ones. Without ``FolderSettings/lendsStore`` it is this
-/// process's all the time.
+/// A store that other processes use between the rounds, and during long ones. Without ``FolderSettings/lendsStore``
+/// only this process uses it.
 extension FolderSync {
-    /// Calls `body`, which needs the store, and lets other processes have it afterwards, also after an error.
-    /// - Parameter body: Gets whether another process has written to the store since the last call.
+    /// Calls `body`, which needs the store, and then releases the store to other processes, even after an error.
+    /// - Parameter body: Receives true when another process has written to the store since the last call.
     private func usingStore(_ body: (_ wasWritten: Bool) async throws -> Void) async throws {
         guard settings.lendsStore else { return try await body(false) }
         do {
@@ -143,19 +143,19 @@ extension FolderSync {
         await vault.endStoreUse()
     }
 
-    /// Lets the processes that wait for the store have it.
-    /// - Returns: Whether another process has written to it since this was asked last.
+    /// Lets the waiting processes use the store.
+    /// - Returns: True when another process has written to it since the last call.
     func giveWay() async throws(VaultError) -> Bool {
         hasStore ? noteOutsideWrites(try await vault.giveWay()) : false
     }
 
-    /// The same within a file that is fetched; ``giveWay()`` reports afterwards whether they have written.
+    /// Lets waiting processes use the store during a fetch; ``giveWay()`` later reports if they have written.
     func restBeforePiece() async throws(VaultError) {
         if hasStore { _ = try await vault.giveWay() }
     }
 
-    /// Examines the folder. Other processes use the store while its files are read. When one of them has written to it, that
-    /// may have been another sync of the folder: it is examined once more.
+    /// Examines the folder. Other processes use the store while its files are read. If one of them has written to it,
+    /// possibly by another sync of the folder, it is examined once more.
     func walk(_ tree: FolderTree, into report: inout FolderReport) async throws -> FolderTree.Scan {
         guard hasStore else { return tree.walk(into: &report) }
         await leaveStore()
@@ -172,11 +172,12 @@ extension FolderSync {
     }
 }
 
-/// What has changed in the vault or on the server, and waits for a round.
+/// The changes in the vault or on the server that wait for a round.
 private final class WatchedChanges: Sendable {
     private let news = Mutex<(items: Set<ItemID>, hasChanged: Bool)>(([], false))
 
-    /// Notes a change of the vault. One without items is a notice: deletions may have begun to wait, which a round reports.
+    /// Records a change of the vault. One without items is a notice, for example of waiting deletions, which a round
+    /// reports.
     func add(_ ids: Set<ItemID>) {
         news.withLock { news in
             news.items.formUnion(ids)

@@ -1,34 +1,35 @@
 public import Foundation
 
-/// Keeps a folder of files and a collection of a vault the same.
+/// Syncs a folder of files with a collection of a vault.
 ///
-/// What is changed on one side goes to the other; what is changed on both is kept twice. Nothing is deleted that somebody
-/// has changed, and what is deleted or replaced is in a trash: of the folder (`.saltern/trash`, for 30 days) or of the vault.
+/// Changes of one side are applied to the other. Files that were changed on both are kept twice. A deletion never
+/// removes changed files. Deleted or replaced files are in a trash: of the folder (`.saltern/trash`, for 30 days) or of
+/// the vault.
 public actor FolderSync {
     let vault: Vault
     let root: String
     let settings: FolderSettings
     let system: any FolderSystem
-    /// To which deletions a person has agreed in the round that comes.
+    /// The deletions that the user has approved for the next round.
     var allowed: Set<DeletionDirection>
     var allowsDeletions: Bool { allowed == Set(DeletionDirection.allCases) }
-    /// Files for which the plan had no room when they were looked at last.
+    /// Files for which the plan had no room at the last attempt.
     var unfitting: [FolderPath: UnfittingFile] = [:]
-    /// True after the server could not be reached for a file. The rest of the round tries no other long file.
+    /// True after the server was unreachable for a file. The rest of the round skips other long files.
     var isCutOff = false
-    /// Whether this folder uses a store that other processes use meanwhile.
+    /// True while this folder uses a store that it shares with other processes.
     var hasStore = false
-    /// How often other processes had written to the store when that was asked last.
+    /// The number of other processes' writes to the store at the last check.
     var outsideWrites = 0
-    /// What the last round has left to later ones; nil when the next one has to examine everything.
+    /// The results that later rounds reuse; nil when the next one has to examine everything.
     private var memory: FolderMemory?
 
-    /// - Parameter root: A folder that is there. It gets a folder `.saltern`, by which it is known again.
+    /// - Parameter root: An existing folder. It gets a folder `.saltern`, which identifies it.
     public init(vault: Vault, root: URL, settings: FolderSettings = FolderSettings()) {
         self.init(vault, root.standardizedFileURL.resolvingSymlinksInPath().path, settings, DiskFolders())
     }
 
-    /// Returns the collection with which a folder is in sync; nil for one that has no marker.
+    /// Returns the collection that a folder syncs; nil for one without a marker.
     public static func collection(of root: URL) -> String? {
         let system = DiskFolders()
         return system.openRoot(root.path).flatMap { FolderTree.marker(in: $0, system) }?.collection
@@ -42,18 +43,18 @@ public actor FolderSync {
         allowed = settings.allowedDeletions
     }
 
-    /// Whether the next round examines everything, whatever it is asked for.
+    /// True when the next round examines everything, regardless of its focus.
     var mustExamineAll: Bool { memory == nil }
 
     private static let rounds = 4
     private static let passes = 16
 
-    /// One round: brings vault and server together, then folder and vault, until nothing is left to do.
-    /// - Throws: ``FolderError``. What was done by then is done; the next round goes on.
+    /// Runs one round: syncs the vault with the server, then the folder with the vault, until they are equal.
+    /// - Throws: ``FolderError``. Completed actions stay; the next round continues.
     @discardableResult
     public func run() async throws -> FolderReport { try await run(within: nil) }
 
-    /// One round that examines a part of the folder and the collection, where the rounds before it allow that.
+    /// Runs one round that examines a part of the folder and the collection, if the previous rounds allow it.
     /// - Parameter focus: Everything that may have changed since the last round; nil for everything.
     func run(within focus: FolderFocus?) async throws -> FolderReport {
         let before = memory.take()
@@ -61,7 +62,7 @@ public actor FolderSync {
         do {
             try await refuseWrongPlace()
             if try await isMarkerMissing() {
-                // Nothing is made in a folder that is not the one that is known.
+                // Nothing is created in a folder that was replaced.
                 var report = FolderReport()
                 report.warn(.markerMissing, root)
                 _ = try await syncVault(allowed, &report)
@@ -72,16 +73,16 @@ public actor FolderSync {
             tree.onRead = { [observers = vault.progressObservers] in observers.notify(.read($0)) }
             var report = FolderReport()
             guard let (id, isAnew) = try await identify(tree, &report) else {
-                // What is not the folder that is known says nothing about it, and gets nothing that belongs in it.
+                // A replaced folder gives no information about the known one, and gets none of its files.
                 _ = try await syncVault(allowed, &report)
                 report.unsent = try await vault.unsentCount()
                 return report
             }
-            // Who has agreed that a folder begins anew has been told that nothing is deleted.
+            // The user has approved a new start on the condition that nothing is deleted.
             var round = Round(
                 tree: tree, folder: id, allowed: isAnew ? [] : allowed, foldsCase: tree.folds,
                 date: Self.today())
-            // Where names or bits are not what the file system shows, the whole folder decides what they are.
+            // If names or bits differ from those of the file system, only the whole folder can determine them.
             if let before, let focus, !isAnew, allowed.isEmpty, !tree.folds, tree.keepsExecutableBit {
                 round.memory = before
                 round.focus = focus
@@ -91,7 +92,7 @@ public actor FolderSync {
             do {
                 try await goThrough(&round, &report)
             } catch {
-                // A copy that was made meanwhile has not all of it.
+                // A copy that was made during the round is incomplete.
                 if round.hasAdvanced { try? await advance(round, &report) }
                 throw error
             }
@@ -126,7 +127,7 @@ public actor FolderSync {
         }
     }
 
-    /// What one call of ``run()`` goes on with.
+    /// The state of one call of ``run()``.
     struct Round {
         let tree: FolderTree
         let folder: ItemID
@@ -134,37 +135,37 @@ public actor FolderSync {
         let foldsCase: Bool
         let date: String
         var deletions: FolderDeletionGuard?
-        /// What was in the folder when it was looked at last; nil when not all of it was seen.
+        /// The content of the folder at the last examination; nil when it was incomplete.
         var local: [FolderPath: FileContent]?
-        /// What both sides were, as was known then.
+        /// The last synced content of both sides, at that time.
         var known: [FolderPath: FileContent] = [:]
-        /// What the vault had then.
+        /// The content of the vault at that time.
         var remote: [ItemID: RemoteFile] = [:]
-        /// What is left of the plan, once somebody has asked in this round.
+        /// The unused part of the plan, once it was fetched in this round.
         var room: PlanRoom?
-        /// Whether the folder's generation says that something was changed.
+        /// True when the folder's generation was increased in this round.
         var hasAdvanced = false
         /// The part that is examined; nil for everything.
         var focus: FolderFocus?
         /// The entries that a round with a focus has examined.
         var examined: Set<[UInt8]> = []
         var memory = FolderMemory()
-        /// Whether the next round has to examine everything.
+        /// True when the next round has to examine everything.
         var needsWhole = false
 
-        /// From now on everything is examined.
+        /// Switches the round to examine everything.
         mutating func takeWhole(_ vault: Vault) async throws {
             focus = nil
             memory = FolderMemory()
             tree.hashes = try await vault.fileHashes(in: folder)
         }
 
-        /// Returns whether the round examines a path.
+        /// Returns true when the round examines a path.
         func examines(_ path: FolderPath) -> Bool {
             focus == nil || FolderFocus.covers(examined, Array(path.text.utf8))
         }
 
-        /// Returns whether the folder or the vault has the content somewhere.
+        /// Returns true when the folder or the vault has the content.
         func has(_ digest: [UInt8]) -> Bool {
             local?.values.contains { $0.digest == digest } ?? false
                 || remote.values.contains { $0.content.digest == digest }
@@ -173,7 +174,7 @@ public actor FolderSync {
 
     static func today() -> String { String(Date().ISO8601Format().prefix(10)) }
 
-    /// - Returns: The items that are other than before.
+    /// - Returns: The items that have changed.
     private func syncVault(
         _ allowed: Set<DeletionDirection>, _ report: inout FolderReport
     ) async throws -> Set<ItemID> {
@@ -186,7 +187,7 @@ public actor FolderSync {
             return result.changed
         } catch {
             guard case .unavailable(let cause) = error else { throw error }
-            // Another key, another certificate or nonsense does not pass.
+            // Permanent errors, such as another key or certificate, end the round.
             guard cause.isPassing else { throw error }
             report.isOffline = true
             return []
@@ -195,7 +196,7 @@ public actor FolderSync {
 
     // MARK: Steps
 
-    /// Does what is decided, looks again, until nothing is left.
+    /// Carries out the decided actions, and repeats the examination until there are none.
     private func settle(_ round: inout Round, _ report: inout FolderReport) async throws -> Bool {
         var hasDone = false
         var failed: [FolderAction: SystemFailure?] = [:]
@@ -215,7 +216,7 @@ public actor FolderSync {
             round.deletions = deletions
             report.note(held, view)
             waiting = held.values.flatMap(\.self)
-            // Before they are carried out, however this process ends.
+            // Before they are carried out, in case the process ends.
             try await vault.noteDeletions(noted, from: view.knownCount, inFolder: round.folder)
             if permitted.isEmpty { break }
             if !round.hasAdvanced {
@@ -226,7 +227,7 @@ public actor FolderSync {
             for (number, action) in permitted.enumerated() {
                 try Task.checkCancellation()
                 if try await giveWay() {
-                    // What was decided may be out of date.
+                    // The decisions may be outdated.
                     try await round.takeWhole(vault)
                     hasDone = true
                     break
@@ -245,7 +246,7 @@ public actor FolderSync {
             report.warn(.failed, action.path?.text ?? "", failure)
         }
         var unfinished = FolderFocus(failed.keys)
-        // A name that is taken outside of what was examined is a reason that only the whole folder shows.
+        // A name may be in use outside of the examined part, which only the whole folder shows.
         if round.focus != nil, !unfinished.entries.isSubset(of: round.memory.unfinished.entries) {
             round.needsWhole = true
         }
@@ -288,7 +289,7 @@ public actor FolderSync {
         return view
     }
 
-    /// What was about to be so is known where it has come to be so.
+    /// Converts pending states into known ones if the file exists.
     func settlePending(_ view: inout FolderView) {
         for (id, known) in view.known where known.isPending {
             view.known[id] = view.local[known.path] == known.content ? known.done : nil
@@ -299,7 +300,7 @@ public actor FolderSync {
         view.foldsCase = round.foldsCase
         view.device = FolderPath.words(of: settings.deviceName)
         view.date = round.date
-        // Where something else is than a file, nobody has deleted what was there.
+        // If another entry is at a file's path, the file was not deleted.
         let memory = round.memory
         for (id, known) in view.known where memory.hides(known.path) { view.ignored.insert(id) }
         for (id, file) in view.remote where memory.hides(file.path) { view.ignored.insert(id) }
@@ -324,14 +325,14 @@ extension FolderView {
 }
 
 extension FolderMemory {
-    /// Whether what is no file of ours is at this place, or where one of its folders would be.
+    /// Returns true when the path, or a folder above it, is an entry that is not a file of the folder.
     fileprivate func hides(_ path: FolderPath) -> Bool {
         !skipped.isEmpty && (skipped.contains(path) || path.folders.contains { skipped.contains($0) })
     }
 }
 
 extension FolderReport {
-    /// Notes the deletions that wait, as the last look has found them.
+    /// Records the waiting deletions of the last examination.
     mutating func note(_ held: [DeletionDirection: [FolderAction]], _ view: FolderView) {
         func paths(_ direction: DeletionDirection) -> [FolderPath] {
             (held[direction] ?? []).compactMap { action in
@@ -342,14 +343,14 @@ extension FolderReport {
         self.held = HeldDeletions(here: heldHere.count, there: heldThere.count)
     }
 
-    /// Whether it is said why a file was not sent.
+    /// Returns true when the report already explains why a file was not sent.
     fileprivate func hasRoomWarning(_ path: FolderPath?) -> Bool {
         path.map { path in warnings.contains { $0.isNoRoom(for: path) } } ?? false
     }
 }
 
 extension FolderFocus {
-    /// What actions are about.
+    /// Creates the focus of the entries and items of actions.
     fileprivate init(_ actions: some Sequence<FolderAction>) {
         for action in actions {
             if let path = action.path { entries.insert(Array(path.text.utf8)) }
@@ -363,7 +364,7 @@ extension FolderFocus {
 }
 
 extension FolderAction {
-    /// Whether it changes neither side.
+    /// True for an action that changes neither side.
     fileprivate var isNote: Bool {
         switch self {
         case .note, .forget, .noteFolder, .forgetFolder: true
@@ -371,7 +372,7 @@ extension FolderAction {
         }
     }
 
-    /// The item that it is about; nil for a file that has none.
+    /// The affected item; nil for a file without one.
     var item: ItemID? {
         switch self {
         case .note(let id, _, _), .forget(let id), .download(let id, _, _), .moveHere(let id, _, _, _),
@@ -386,7 +387,7 @@ extension FolderAction {
         }
     }
 
-    /// The file that it is about; nil when only its item is known.
+    /// The affected file; nil when only its item is known.
     fileprivate var path: FolderPath? {
         switch self {
         case .note(_, let path, _), .upload(let path, _, _), .download(_, let path, _), .moveThere(_, let path, _),

@@ -1,7 +1,7 @@
 internal import CPlatform
 internal import Foundation
 
-/// What the kernel knows of a file: who has changed it has changed this, but for the youngest files.
+/// The kernel's data of a file. Every change of a file also changes it, except for very recent files.
 struct FileSignature: Hashable, Sendable {
     var inode: UInt64
     var byteCount: Int64
@@ -9,72 +9,74 @@ struct FileSignature: Hashable, Sendable {
     var changed: Int64
 }
 
-/// What is at a name.
+/// The entry at a name.
 enum FolderEntry {
     case nothing
     case something(stat)
 }
 
-/// What a folder's files are reached by: names beneath a descriptor. Nothing in it follows a link.
+/// Access to a folder's files, by names below a descriptor. No function follows a link.
 protocol FolderSystem: Sendable {
     func openRoot(_ path: String) -> Descriptor?
     func openFolder(_ name: String, in folder: Descriptor) -> Descriptor?
     func openFile(_ name: String, in folder: Descriptor) -> Descriptor?
-    /// Makes a file that was not there.
+    /// Creates a new file.
     func createFile(_ name: String, in folder: Descriptor) -> Descriptor?
     /// Opens a file for reading and for writing at its end.
     func openForAppending(_ name: String, in folder: Descriptor) -> Descriptor?
     /// Locks a file until it is closed.
     /// - Returns: False while another process has locked it.
     func lock(_ file: Descriptor) -> Bool
-    /// Removes what a file has behind `count` bytes.
+    /// Removes all bytes after the first `count`.
     func truncate(_ file: Descriptor, to count: Int64) -> Bool
-    /// - Returns: Whether something of this name is there now.
+    /// Creates a folder.
+    /// - Returns: True when the name exists now.
     func makeFolder(_ name: String, in folder: Descriptor) -> Bool
-    /// Removes a folder that is empty.
+    /// Removes an empty folder.
     func removeFolder(_ name: String, in folder: Descriptor) -> Bool
     func removeFile(_ name: String, in folder: Descriptor)
-    /// Renames, and never over something.
+    /// Renames without replacing an existing entry.
     func rename(_ name: String, in from: Descriptor, to newName: String, in to: Descriptor) -> Bool
-    /// Renames a file whose name is no NFC text as it is on the disk.
+    /// Renames a file whose name on the disk is not a text in NFC.
     func rename(bytes: [UInt8], in folder: Descriptor, to name: String) -> Bool
-    /// Each gets the name of the other, at once.
+    /// Exchanges the names of two files.
     func exchange(_ name: String, in one: Descriptor, with other: String, in two: Descriptor) -> Bool
-    /// - Returns: nil when nobody can tell: a disk that fails or has gone.
+    /// Returns the entry at a name; nil when it cannot be determined, for example on a failed or missing disk.
     func entry(_ name: String, in folder: Descriptor) -> FolderEntry?
     func status(_ descriptor: Descriptor) -> stat?
     func sync(_ descriptor: Descriptor) -> Bool
     func write(_ bytes: UnsafeRawBufferPointer, to file: Descriptor) -> Bool
-    /// - Returns: How many bytes there were; nil when it failed.
+    /// Reads bytes at an offset.
+    /// - Returns: The number of bytes; nil after an error.
     func read(_ file: Descriptor, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int?
     func set(_ file: Descriptor, modified: timespec?, mode: mode_t) -> Bool
-    /// The names in a folder, as bytes; nil when it cannot be read to its end.
+    /// Returns the names in a folder, as bytes; nil when it cannot be read completely.
     func names(in folder: Descriptor) -> [[UInt8]]?
-    /// Returns why the last change failed, and forgets it; nil when none has failed since.
+    /// Removes and returns the error of the last failed change; nil when none has failed since.
     func takeFailure() -> SystemFailure?
 }
 
-/// Why the kernel has refused a change.
+/// The kernel's error of a change.
 public struct SystemFailure: Hashable, Sendable {
     /// The number (errno), which depends on the platform.
     public let number: Int32
 
-    /// The kernel's words, in English or the language of the process.
+    /// The kernel's text, in English or the language of the process.
     public var reason: String { String(cString: strerror(number)) }
 }
 
 extension FolderSystem {
     func takeFailure() -> SystemFailure? { nil }
 
-    /// A system that opens no file a second time begins each download again.
+    /// A system that cannot reopen files starts each download again.
     func openForAppending(_ name: String, in folder: Descriptor) -> Descriptor? { nil }
 
     func truncate(_ file: Descriptor, to count: Int64) -> Bool { false }
 
-    /// Nobody else opens the files of a system in memory.
+    /// Files of a system in memory are not shared.
     func lock(_ file: Descriptor) -> Bool { true }
 
-    /// For who does the same where nothing is and where nobody can tell.
+    /// Returns the status of an entry; nil when there is none or it cannot be determined.
     func status(_ name: String, in folder: Descriptor) -> stat? {
         if case .something(let status) = entry(name, in: folder) { status } else { nil }
     }
@@ -82,11 +84,11 @@ extension FolderSystem {
 
 /// The files of the kernel.
 struct DiskFolders: FolderSystem {
-    /// `renameat2`, so that tests can have a file system without its flags.
+    /// The system call `renameat2`, replaceable in tests of file systems without its flags.
     var renaming: RenameCall = .kernel
     private let failure = FailureNote()
 
-    /// Notes why a change has failed.
+    /// Records the error of a failed change.
     private func noting(_ isDone: Bool) -> Bool {
         if !isDone { failure.note(errno) }
         return isDone
@@ -101,7 +103,7 @@ struct DiskFolders: FolderSystem {
     }
 
     func openFile(_ name: String, in folder: Descriptor) -> Descriptor? {
-        // A pipe in the place of a file would wait for somebody to write.
+        // Opening a pipe in place of a file would wait for a writer.
         Descriptor(openat(folder.number, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK))
     }
 
@@ -116,7 +118,7 @@ struct DiskFolders: FolderSystem {
     }
 
     func lock(_ file: Descriptor) -> Bool {
-        // File systems without locks, such as some of networks, have one program at a time in a folder.
+        // A file system without locks, such as some network file systems, allows only one program in a folder.
         flock(file.number, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK
     }
 

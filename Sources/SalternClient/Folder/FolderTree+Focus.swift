@@ -1,7 +1,7 @@
 internal import Foundation
 
 extension FolderTree {
-    /// Examines some entries and nothing else. One that is not there any more is in no set of the result.
+    /// Examines only some entries. One that no longer exists is in no set of the result.
     /// - Parameter entries: The bytes of their paths on the disk.
     func examine(_ entries: Set<[UInt8]>, into report: inout FolderReport) -> Scan {
         var scan = Scan()
@@ -12,7 +12,7 @@ extension FolderTree {
                 scan.isComplete = false
                 break
             }
-            // What is in a folder that is examined is seen with it.
+            // The content of an examined folder is examined with it.
             if Self.isInside(entry, entries) { continue }
             examine(entry, now, &scan, &report)
         }
@@ -29,7 +29,7 @@ extension FolderTree {
         var folder = root
         var prefix = ""
         for bytes in names.dropLast() {
-            // The whole folder is examined where it cannot be passed through as it is.
+            // If a folder on the path cannot be passed, the whole folder is examined.
             guard let name = String(validating: bytes, as: UTF8.self), let path = try? FolderPath(prefix + name),
                 Array(path.text.utf8) == Array(prefix.utf8) + bytes,
                 let inner = system.openFolder(name, in: folder), system.status(inner)?.st_dev == device,
@@ -45,13 +45,13 @@ extension FolderTree {
         visit(named: last, folder, prefix, now, &scan, &report)
     }
 
-    /// Examines an entry that may be gone.
+    /// Examines an entry that may not exist.
     private func visit(
         named bytes: [UInt8], _ folder: Descriptor, _ prefix: String, _ now: Int64, _ scan: inout Scan,
         _ report: inout FolderReport
     ) {
         let path = String(validating: bytes, as: UTF8.self).flatMap { try? FolderPath(prefix + $0) }
-        // A name in another form would be given its usual one, which says nothing where there is no such entry.
+        // A name in another form would be renamed to NFC, which gives no information when the entry does not exist.
         let isUsual = path.map { Array($0.text.utf8) == Array(prefix.utf8) + bytes } ?? false
         if !isUsual, let names = system.names(in: folder), !names.contains(bytes) {
             return noteIfEmpty(folder, prefix, &scan)
@@ -61,7 +61,8 @@ extension FolderTree {
         noteIfEmpty(folder, prefix, &scan)
     }
 
-    /// Notes the folder of an entry that may be gone when nothing is in it: it is in no other entry. Lists it once.
+    /// Records the folder of a possibly missing entry if it is empty, because it is in no other entry. It lists each
+    /// folder once.
     private func noteIfEmpty(_ folder: Descriptor, _ prefix: String, _ scan: inout Scan) {
         guard let path = FolderPath(folderTitle: prefix), scan.listedFolders.insert(path).inserted,
             system.names(in: folder)?.isEmpty == true

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// What is tidied up: empty folders, the trash, and what a process that was killed has left.
+/// Cleans up: empty folders, the trash, and the remains of a process that was ended.
 extension FolderTree {
     func removeEmptyFolders(above path: FolderPath) {
         for folder in path.folders.reversed() {
@@ -9,7 +9,7 @@ extension FolderTree {
         }
     }
 
-    /// Removes folders in which there are only folders.
+    /// Removes folders that contain only folders.
     func removeEmptyFolders(in path: FolderPath) {
         guard let (outer, name) = place(path), let folder = system.openFolder(name, in: outer) else { return }
         for inner in system.names(in: folder) ?? [] {
@@ -21,8 +21,8 @@ extension FolderTree {
         _ = system.removeFolder(name, in: outer)
     }
 
-    /// What a process that was killed has left: a file that was on its way arrives, half a file is nothing, what was
-    /// displaced is kept in the trash.
+    /// Cleans up the remains of a process that was ended. A file that was being moved gets its new place, an incomplete
+    /// file is removed, and a displaced file is kept in the trash.
     func tidy() {
         for name in (system.names(in: parts) ?? []).map({ String(decoding: $0, as: UTF8.self) })
         where name.hasPrefix(Self.movePrefix) {
@@ -32,7 +32,7 @@ extension FolderTree {
         for name in (system.names(in: parts) ?? []).map({ String(decoding: $0, as: UTF8.self) }) {
             if name.hasPrefix(Self.swapPrefix), let path = try? FolderPath(name) {
                 let trashed = String(name.dropFirst(Self.swapPrefix.count))
-                // Where a copy of it is in the trash already, both are kept.
+                // If the trash already has a copy of it, both are kept.
                 let isThere =
                     Self.isTrashName(trashed) && system.rename(name, in: parts, to: trashed, in: trash)
                 if !isThere { _ = system.rename(name, in: parts, to: Self.trashName(path), in: trash) }

@@ -1,22 +1,22 @@
 internal import Foundation
 
-/// The folder's trash: files that were displaced, or deleted elsewhere.
+/// The folder's trash: files that were displaced, or that other devices have deleted.
 extension FolderTree {
-    /// The name of a file in `parts` that is on its way to the trash, before its name there.
+    /// The prefix of a file in `parts` that is about to be moved to the trash, before its name there.
     static let swapPrefix = "swap-"
 
-    /// A new name in the trash: the day, an id and the name. The day is for the person, and nothing is decided by it.
+    /// Returns a new name in the trash: the day, an id and the name. The day is only for users.
     static func trashName(_ path: FolderPath) -> String {
         let day = Int(Date().timeIntervalSince1970) / 86_400
         return "\(day)-\(ItemID.random())-\(path.names[path.names.count - 1].shortened(toBytes: 128))"
     }
 
-    /// Returns whether the kit has given the name. What a person has put into the trash is left alone.
+    /// Returns true for a name of the kit. Files that a user has put into the trash are not changed.
     static func isTrashName(_ name: String) -> Bool {
         parts(ofTrashName: name) != nil && !name.utf8.contains { $0 == 0 || $0 == UInt8(ascii: "/") }
     }
 
-    /// Returns the path that a name in the trash hints at, for a file of which no more is known.
+    /// Returns the path from a name in the trash, for a file without further data.
     static func path(ofTrashName name: String) -> FolderPath? {
         parts(ofTrashName: name).flatMap { try? FolderPath($0) } ?? (try? FolderPath("file"))
     }
@@ -27,10 +27,10 @@ extension FolderTree {
         return dayRange.contains(day) ? day : 0
     }
 
-    /// To the end of the year 9999.
+    /// The valid days, up to the end of the year 9999.
     private static let dayRange = 0..<2_932_897
 
-    /// Returns the name that the file had.
+    /// Returns the earlier name of the file.
     private static func parts(ofTrashName name: String) -> String? {
         guard let dash = name.firstIndex(of: "-"), Int(name[..<dash]) != nil else { return nil }
         let rest = name[name.index(after: dash)...]
@@ -40,12 +40,12 @@ extension FolderTree {
         return String(decoding: rest.utf8.dropFirst(idLength + 1), as: UTF8.self)
     }
 
-    /// Returns the names of the files in the trash that the kit has put there; nil when the trash cannot be read.
+    /// Returns the names of the kit's files in the trash; nil when the trash cannot be read.
     func trashNames() -> [String]? {
         system.names(in: trash)?.compactMap { String(validating: $0, as: UTF8.self) }.filter(Self.isTrashName).sorted()
     }
 
-    /// Puts a file of `parts` in the trash. A file with further names is copied: what is written under one of those later
+    /// Puts a file of `parts` in the trash. A file with further hard links is copied, because later writes through them
     /// would change the trash, too.
     func moveToTrash(_ swap: String, as name: String, _ expected: FileContent) {
         let links = system.status(swap, in: parts)?.st_nlink ?? 1
@@ -81,7 +81,7 @@ extension FolderTree {
         return true
     }
 
-    /// Puts a file in the trash, unless it is not what is expected.
+    /// Puts a file in the trash, unless it differs from the expected one.
     /// - Parameter name: Its name there; nil for a new one.
     func discard(_ path: FolderPath, _ expected: FileContent, as name: String? = nil) -> Bool {
         guard let (folder, oldName) = place(path) else { return false }
@@ -97,15 +97,15 @@ extension FolderTree {
         return true
     }
 
-    /// Returns what the kernel reports of a file in the trash; nil for what is no file.
+    /// Returns the kernel's data of a file in the trash; nil for other entries.
     func trashSignature(_ name: String) -> FileSignature? {
         system.status(name, in: trash).flatMap { $0.isFile ? $0.signature : nil }
     }
 
-    /// Reads a file in the trash.
+    /// Returns the digest of a file in the trash.
     func trashDigest(_ name: String) -> [UInt8]? { system.openFile(name, in: trash).flatMap { digest(of: $0) } }
 
-    /// Moves a file out of the trash to a path at which nothing is.
+    /// Moves a file out of the trash to a free path.
     func bringBack(_ name: String, to path: FolderPath) -> Bool {
         guard let (folder, newName) = place(path, isMade: true),
             system.rename(name, in: trash, to: newName, in: folder)
@@ -113,14 +113,14 @@ extension FolderTree {
         return system.sync(folder)
     }
 
-    /// Returns true when something is at a path, or when that cannot be found out.
+    /// Returns true when a path is in use, or when it cannot be determined.
     func isTaken(_ path: FolderPath) -> Bool {
         guard let (folder, name) = place(path) else { return false }
         if case .nothing? = system.entry(name, in: folder) { return false }
         return true
     }
 
-    /// Returns whether a folder is at a path, or can be made there. The folders that it is in are such.
+    /// Returns true when a path is a folder, or can become one. The folders above it exist or can be created.
     func canBeFolder(_ path: FolderPath) -> Bool {
         guard let (outer, name) = place(path) else { return true }
         switch system.entry(name, in: outer) {

@@ -1,19 +1,19 @@
 internal import Foundation
 
 extension FolderTree {
-    /// A file that is being fetched.
+    /// Creates a file that is being fetched.
     func newPart() throws(FolderError) -> (name: String, file: Descriptor) {
         let name = "part-\(ItemID.random())"
         guard let file = system.createFile(name, in: parts) else { throw .unusable }
         return (name, file)
     }
 
-    /// The name of a download in `parts` begins with this. A later round goes on with one that was cut off.
+    /// The prefix of a download in `parts`. A later round continues an interrupted one.
     static let fetchPrefix = "fetch-"
 
-    /// Opens the file that an earlier download of an item has left, or creates it. It is locked: another process may sync the
-    /// folder between two pieces of it.
-    /// - Returns: Nil while another process fetches the item.
+    /// Opens the remaining file of an earlier download of an item, or creates it. The file is locked, because another
+    /// process may sync the folder between two pieces.
+    /// - Returns: nil while another process fetches the item.
     func fetchPart(_ item: ItemID) throws(FolderError) -> (name: String, file: Descriptor)? {
         let name = Self.fetchPrefix + item.description
         if let file = system.openForAppending(name, in: parts), let status = system.status(file), status.isFile,
@@ -26,13 +26,13 @@ extension FolderTree {
         return system.lock(file) && isPart(name, file) ? (name, file) : nil
     }
 
-    /// Returns whether a name in `parts` is that of a file which is open.
+    /// Returns true when a name in `parts` belongs to an open file.
     private func isPart(_ name: String, _ file: Descriptor) -> Bool {
         guard let named = system.status(name, in: parts), let own = system.status(file) else { return false }
         return (named.st_dev, named.st_ino) == (own.st_dev, own.st_ino)
     }
 
-    /// Removes what downloads have left that no later round goes on with.
+    /// Removes the remains of downloads that no later round continues.
     func removeFetches() {
         for name in (system.names(in: parts) ?? []).map({ String(decoding: $0, as: UTF8.self) })
         where name.hasPrefix(Self.fetchPrefix) && !unfinishedFetches.contains(name) {
@@ -44,11 +44,12 @@ extension FolderTree {
 
     func removePart(_ name: String) { system.removeFile(name, in: parts) }
 
-    /// Puts a whole file in its place. What it displaces goes to the trash: nobody knows whether the server has that still.
+    /// Moves a complete file to its path. The displaced file goes to the trash, because the server may no longer have
+    /// it.
     /// - Parameters:
-    ///   - over: What is expected there; when it is something else that becomes a conflict copy at `aside`.
+    ///   - over: The expected file at the path. Another one becomes a conflict copy at `aside`.
     ///   - trashed: The name that it gets in the trash; nil for a new one.
-    /// - Returns: false when nothing was changed.
+    /// - Returns: False when nothing was changed.
     func place(
         _ part: (name: String, file: Descriptor), at path: FolderPath, over: FileContent?, _ new: FileContent,
         modified: Int64?, aside: FolderPath, trashed: String? = nil
@@ -56,16 +57,16 @@ extension FolderTree {
         guard let (folder, name) = place(path, isMade: true) else { return false }
         let old = system.status(name, in: folder)
         let mode = Self.mode(old.map { $0.st_mode } ?? 0o600, isExecutable: new.isExecutable)
-        // A file system without modes or times has the content all the same.
+        // On a file system without modes or times only the content is written.
         _ = system.set(part.file, modified: modified.map(timespec.init(nanoseconds:)), mode: mode)
         guard system.sync(part.file) else { return false }
         guard let over else {
-            // An empty folder is nobody's.
+            // An empty folder can be removed.
             if old?.isFolder == true { removeEmptyFolders(in: path) }
             let isPlaced = system.rename(part.name, in: parts, to: name, in: folder)
             return isPlaced && system.sync(folder)
         }
-        // From here on the name may be that of what was displaced: who tidies up keeps it.
+        // From here on the name may be that of the displaced file, which a clean-up keeps.
         let trashed = trashed ?? Self.trashName(path)
         let swap = Self.swapPrefix + trashed
         guard system.rename(part.name, in: parts, to: swap, in: parts),
@@ -86,14 +87,14 @@ extension FolderTree {
         return true
     }
 
-    /// Returns a mode with or without the executable bits: for those who may read the file.
+    /// Returns a mode with or without the executable bits, for the users with read access to the file.
     private static func mode(_ mode: mode_t, isExecutable: Bool) -> mode_t {
         let readers = mode & 0o666
         return readers | (isExecutable ? 0o100 | ((readers & 0o044) >> 2) : 0)
     }
 
-    /// Gives a file the executable bit, or takes it away. A file of another user stays as it is, and so does one on a file system
-    /// that does not keep the bit.
+    /// Sets or removes the executable bit of a file. A file of another user is not changed, and neither is one on a
+    /// file system that does not store the bit.
     /// - Returns: False when there is no such file.
     func setExecutable(_ path: FolderPath, _ isExecutable: Bool) -> Bool {
         guard let (folder, name) = place(path), let file = system.openFile(name, in: folder),
@@ -112,7 +113,7 @@ extension FolderTree {
         return FileContent(digest: digest, byteCount: Int64(status.st_size), isExecutable: status.isExecutable)
     }
 
-    /// What was displaced and is not what was expected becomes a file of its own.
+    /// Keeps a displaced file that differs from the expected one as a separate file.
     private func keep(_ name: String, _ aside: FolderPath) {
         guard let (folder, newName) = place(aside, isMade: true),
             system.rename(name, in: parts, to: newName, in: folder)
@@ -137,7 +138,7 @@ extension FolderTree {
         return true
     }
 
-    /// Moves a file to where one of its own folders is, beneath its own name, or to another spelling of its name.
+    /// Moves a file to the path of one of its folders, below its own name, or to another spelling of its name.
     private func moveThroughParts(_ from: FolderPath, _ to: FolderPath) -> Bool {
         let id = ItemID.random().description
         defer { system.removeFile(Self.placesPrefix + id, in: parts) }
@@ -151,7 +152,7 @@ extension FolderTree {
     static let movePrefix = "move-"
     private static let placesPrefix = "places-"
 
-    /// Where a file goes that has no place for a moment: for who is killed then, and starts again.
+    /// Records the destinations of a file that temporarily has no path, for the next process.
     private func notePlaces(_ places: [FolderPath], _ id: String) -> Bool {
         guard let file = system.createFile(Self.placesPrefix + id, in: parts) else { return false }
         let text = places.map(\.text).joined(separator: "\0")
@@ -167,7 +168,7 @@ extension FolderTree {
         }
     }
 
-    /// Puts it where there is room, the first place first, else in the trash.
+    /// Moves the file to the first possible path, otherwise to the trash.
     func endMove(_ id: String, _ places: [FolderPath]) -> FolderPath? {
         let name = Self.movePrefix + id
         for path in places {

@@ -1,25 +1,25 @@
 internal import Cryptography
 internal import Foundation
 
-/// A folder on the disk: everything is reached from its root, without following links.
+/// A folder on the disk. All entries are reached from its root, without following links.
 final class FolderTree {
-    /// What a walk has found.
+    /// The result of an examination.
     struct Scan {
         var files: [FolderPath: FileContent] = [:]
-        /// Names that are there and are no files of ours.
+        /// Names of entries that are not files of the folder.
         var skipped: Set<FolderPath> = []
         var isComplete = true
-        /// The entries because of which it is not complete: their paths on the disk.
+        /// The entries that make it incomplete: their paths on the disk.
         var obstacles: Set<[UInt8]> = []
-        /// Files whose content was read recently enough to be known, with what was read.
+        /// Files whose content need not be read again, with their data and digest.
         var hashes: [FolderPath: KnownHash] = [:]
-        /// Entries that are ignored: the bytes of their paths, those of folders with a slash at the end. What is in those is not
-        /// listed.
+        /// Entries that are ignored: the bytes of their paths, those of folders with a slash at the end. The content of
+        /// ignored folders is not listed.
         var ignored: Set<[UInt8]> = []
-        /// Folders that are there, and those of them in which nothing is.
+        /// The existing folders, and those of them that are empty.
         var folders: Set<FolderPath> = []
         var emptyFolders: Set<FolderPath> = []
-        /// Folders that a round with a focus has listed only to find out whether they are empty.
+        /// Folders that a round with a focus has listed only to check that they are empty.
         var listedFolders: Set<FolderPath> = []
 
         mutating func block(_ path: [UInt8]) {
@@ -34,18 +34,18 @@ final class FolderTree {
     let corner: Descriptor
     let parts: Descriptor
     let trash: Descriptor
-    /// Folders that items stand for, by their names as the file system compares them: they stay when they become empty.
+    /// Folders that have items, by their names in the form that the file system compares. They stay when they become
+    /// empty.
     private var kept: Set<[UInt8]> = []
     /// True when nothing may be changed.
     private(set) var isReading = false
-    /// The rules of the ignore files.
     let rules: FolderRules
-    /// What was read of a file when it was this one.
+    /// The stored digest of each file, for unchanged files.
     var hashes: [FolderPath: KnownHash] = [:]
-    /// Is told how many bytes walks have read, after each piece.
+    /// Receives the number of bytes that examinations have read, after each piece.
     var onRead: (Int) -> Void = { _ in }
     private var readCount = 0
-    /// The names in `parts` of downloads that were cut off since this tree was opened.
+    /// The names in `parts` of downloads that were interrupted since this tree was opened.
     var unfinishedFetches: Set<String> = []
 
     struct KnownHash: Hashable {
@@ -57,16 +57,16 @@ final class FolderTree {
     private static let partsFolder = "parts"
     private static let markerName = "folder"
     static let markerPath = FolderPath.corner + "/" + markerName
-    /// The disk's clock may be as coarse as this.
+    /// The lowest precision of a disk's clock, in nanoseconds.
     private static let youth: Int64 = 2_000_000_000
-    /// The clock of a network's disk may be ahead by this.
+    /// The longest time by which the clock of a network disk may be ahead, in nanoseconds.
     private static let clockDifference: Int64 = 3_600_000_000_000
 
-    /// Returns whether a file may be written again without a trace in what the kernel reports of it. Any program can set the
-    /// time of the last write, also to a future one; every write also sets the other time to the present.
+    /// Returns true when a file could be written again without a visible change of the kernel's data. Any program can
+    /// set the time of the last write, even to a future one. Every write also sets the other time to the present.
     ///
-    /// A last change in the far future was made by a wrong clock, which any later change replaces. A server's clock may be
-    /// ahead by less than that.
+    /// A last change in the far future was made by a wrong clock, which any later change replaces. A server's clock may
+    /// be ahead by less than that.
     func isYoung(_ signature: FileSignature, at now: Int64) -> Bool {
         let changed = signature.changed <= now + Self.clockDifference ? signature.changed : .min
         return max(signature.modified <= now ? signature.modified : .min, changed) >= now - Self.youth
@@ -88,13 +88,13 @@ final class FolderTree {
         tidy()
     }
 
-    /// For a plan: nothing is made in the folder. Only what reads may be called.
+    /// Opens a folder for a plan: nothing is created in it. Only functions that read may be called.
     init(reading path: String, _ system: any FolderSystem) throws(FolderError) {
         guard let root = system.openRoot(path), let status = system.status(root) else { throw .unusable }
         self.system = system
         self.root = root
         device = status.st_dev
-        // A folder that was never in sync has none of these; nothing is looked up in the root in their place.
+        // A folder that was never synced has none of these. The root in their place is not used.
         corner = system.openFolder(FolderPath.corner, in: root) ?? root
         parts = system.openFolder(Self.partsFolder, in: corner) ?? root
         trash = system.openFolder(Self.trashFolder, in: corner) ?? root
@@ -109,10 +109,10 @@ final class FolderTree {
 
     // MARK: Marker
 
-    /// By which the folder is known again.
+    /// Returns the marker that identifies the folder.
     func marker() -> FolderMarker? { Self.readMarker(in: corner, system) }
 
-    /// That of a folder in which nothing is made.
+    /// Returns the marker of a folder in which nothing is created.
     static func marker(in root: Descriptor, _ system: any FolderSystem) -> FolderMarker? {
         system.openFolder(FolderPath.corner, in: root).flatMap { readMarker(in: $0, system) }
     }
@@ -124,9 +124,8 @@ final class FolderTree {
         return count.flatMap { FolderMarker(bytes.prefix($0)) }
     }
 
-    /// Puts a marker in the place of the one that is there: at no moment there is none, but on file systems that can neither
-    /// exchange nor replace.
-    /// - Returns: Whether it is on the disk.
+    /// Replaces the marker. At any time there is one, except on file systems that can neither exchange nor replace.
+    /// - Returns: True when it is on the disk.
     func setMarker(_ marker: FolderMarker) -> Bool {
         let part = "marker-\(ItemID.random())"
         guard let file = system.createFile(part, in: parts) else { return false }
@@ -138,10 +137,10 @@ final class FolderTree {
         return isThere && system.sync(corner)
     }
 
-    /// Writes the first marker of a folder. Of several processes that do so at once one succeeds.
+    /// Writes the first marker of a folder. If several processes do so at the same time, one succeeds.
     /// - Returns: False when there is a marker, or none can be written.
     func claim(_ marker: FolderMarker) -> Bool {
-        // Not in `parts`, which another process tidies up when it begins.
+        // Outside of `parts`, which another process cleans up at its start.
         let name = "claim-\(ItemID.random())"
         guard let file = system.createFile(name, in: corner) else { return false }
         guard write(marker, to: file), system.rename(name, in: corner, to: Self.markerName, in: corner) else {
@@ -151,7 +150,7 @@ final class FolderTree {
         return system.sync(corner)
     }
 
-    /// Whoever is killed within it has a folder without a marker, in which nothing is done until somebody looks.
+    /// If the process ends within it, the folder has no marker. Nothing is then done in it until a user corrects it.
     private func makeMarker(_ marker: FolderMarker) -> Bool {
         system.removeFile(Self.markerName, in: corner)
         return system.createFile(Self.markerName, in: corner).map { write(marker, to: $0) } ?? false
@@ -161,20 +160,20 @@ final class FolderTree {
         Array(marker.text.utf8).withUnsafeBytes { system.write($0, to: file) } && system.sync(file)
     }
 
-    /// Whether the file system takes "a" and "A" for one name.
+    /// True when the file system treats "a" and "A" as one name.
     private(set) lazy var folds: Bool = {
         if corner === root { return false }
-        // A folder of that name may be there all the same: another one.
+        // A separate folder of that name may exist.
         guard let other = system.status(FolderPath.corner.uppercased(), in: root),
             let own = system.status(corner)
         else { return false }
         return (other.st_dev, other.st_ino) == (own.st_dev, own.st_ino)
     }()
 
-    /// Whether the file system keeps the executable bit. On some mounts every file has it, on others none.
+    /// True when the file system stores the executable bit. On some mounts every file has it, on others none.
     private(set) lazy var keepsExecutableBit: Bool = {
         if isReading {
-            // The marker is made without it.
+            // The marker is created without it.
             return system.status(Self.markerName, in: corner)?.isExecutable != true
         }
         guard let probe = try? newPart() else { return true }
@@ -185,21 +184,21 @@ final class FolderTree {
         return system.status(probe.file)?.isExecutable ?? true
     }()
 
-    /// The name of a path as the file system compares it.
+    /// Returns the path's name in the form that the file system compares.
     func key(_ path: FolderPath) -> [UInt8] { Array(folds ? path.text.lowercased().utf8 : path.text.utf8) }
 
     func keep(_ folders: some Sequence<FolderPath>) { kept = Set(folders.map(key)) }
 
     func isKept(_ folder: FolderPath) -> Bool { kept.contains(key(folder)) }
 
-    // MARK: Walking
+    // MARK: Examining
 
-    /// Examines everything; a task that is cancelled sees only the beginning, which is not complete.
+    /// Examines everything. A cancelled task examines only the beginning, and the result is incomplete.
     func walk(into report: inout FolderReport) -> Scan {
         var scan = Scan()
         rules.reset()
         walk(root, "", timespecNow(), &scan, &report)
-        // Who was interrupted goes on with what was read.
+        // After an interruption the next round reuses these results.
         hashes = Task.isCancelled ? hashes.merging(scan.hashes) { $1 } : scan.hashes
         return scan
     }
@@ -231,7 +230,7 @@ final class FolderTree {
         }
     }
 
-    /// Examines one entry of a folder, and all that is in it.
+    /// Examines one entry of a folder, and its content.
     func visit(
         _ bytes: [UInt8], _ folder: Descriptor, _ prefix: String, _ now: Int64, _ scan: inout Scan,
         _ report: inout FolderReport
@@ -239,7 +238,7 @@ final class FolderTree {
         let place = Array(prefix.utf8) + bytes
         if isIgnored(bytes, folder, prefix, &scan) { return }
         guard let (name, path) = usable(bytes, folder, prefix, &report) else {
-            // What is missing may be there under this name.
+            // A missing file may have this name now.
             return scan.block(place)
         }
         guard let entry = system.entry(name, in: folder) else {
@@ -275,7 +274,7 @@ final class FolderTree {
         }
     }
 
-    /// The name as everybody can have it. A file whose name is in another form gets this one.
+    /// Returns the name in the form that is valid on all devices. A file whose name has another form is renamed.
     private func usable(
         _ bytes: [UInt8], _ folder: Descriptor, _ prefix: String, _ report: inout FolderReport
     ) -> (String, FolderPath)? {
@@ -284,7 +283,7 @@ final class FolderTree {
             return nil
         }
         if Array(path.names[path.names.count - 1].utf8) == bytes { return (path.names[path.names.count - 1], path) }
-        // A plan reads the file under the name that it has.
+        // A plan reads the file under its present name.
         if isReading { return (text, path) }
         for number in 1..<100 {
             if number > 1 { path = path.suffixed(String(number)) }
@@ -310,12 +309,13 @@ final class FolderTree {
             return !Task.isCancelled
         }
         guard let digest = read else { return nil }
-        // What is as young as this look at it may be written again without a trace.
+        // A very recent file could be written again without a visible change.
         if !isYoung(signature, at: now) { kept[path] = KnownHash(signature: signature, digest: digest) }
         return digest
     }
 
-    /// - Parameter goesOn: Is told the length of each piece; nil is returned when it says no.
+    /// Returns the digest of a file.
+    /// - Parameter goesOn: Receives the length of each piece. With false, nil is returned.
     func digest(of file: Descriptor, while goesOn: (Int) -> Bool = { _ in true }) -> [UInt8]? {
         var hash = SHA256.Incremental()
         var buffer = [UInt8](repeating: 0, count: 1 << 18)
@@ -333,7 +333,7 @@ final class FolderTree {
 
     // MARK: Reading
 
-    /// A file for sending, with when it was changed.
+    /// Returns the source of a file, and the time of its last change.
     func source(_ path: FolderPath) -> (source: AttachmentSource, modified: Int64)? {
         guard let (folder, name) = place(path), let file = system.openFile(name, in: folder),
             let status = system.status(file), status.isFile
@@ -346,8 +346,8 @@ final class FolderTree {
         return (source, status.signature.modified)
     }
 
-    /// The folder that a path is in, and its name there.
-    /// - Parameter isMade: Whether folders that are missing are made.
+    /// Returns the folder of a path, and its name there.
+    /// - Parameter isMade: True to create missing folders.
     func place(_ path: FolderPath, isMade: Bool = false) -> (Descriptor, String)? {
         var folder = root
         for name in path.names.dropLast() {

@@ -1,4 +1,4 @@
-/// What is in a file, as far as it is compared.
+/// The compared content of a file.
 struct FileContent: Hashable, Sendable {
     /// SHA-256.
     var digest: [UInt8]
@@ -6,26 +6,26 @@ struct FileContent: Hashable, Sendable {
     var isExecutable: Bool
 }
 
-/// Which version of an item was seen: cheaper than its content.
+/// The version of an item, which is cheaper to read than its content.
 struct ItemStamp: Hashable, Sendable {
-    /// What the server was last seen to have.
+    /// The last received revision of the server.
     var revision: Int64?
-    /// What was changed here and not confirmed.
+    /// The sequence of the unconfirmed change.
     var sequence: Int64?
 }
 
-/// What both sides were when they were last the same.
+/// The state of a file when both sides were last equal.
 struct KnownFile: Hashable, Sendable {
     var path: FolderPath
     var content: FileContent
-    /// The version of the item that is this; nil when none was seen since.
+    /// The version of the item in this state; nil when none was received since.
     var stamp: ItemStamp?
-    /// Whether it was only about to be so: it counts when the file is there.
+    /// True for an announced state, which is valid if the file exists.
     var isPending = false
-    /// Whether the file was ignored when it was examined last; see ``FolderSync/leaveOut(_:_:_:)``.
+    /// True when the file was ignored at its last examination; see ``FolderSync/leaveOut(_:_:_:)``.
     var isIgnored = false
 
-    /// It has come to be so.
+    /// The state without the announcement.
     var done: KnownFile { KnownFile(path: path, content: content, stamp: stamp) }
 }
 
@@ -34,43 +34,42 @@ struct RemoteFile: Hashable, Sendable {
     var path: FolderPath
     var content: FileContent
     var stamp = ItemStamp()
-    /// When its content was changed, as the device says where that was; looked at where two files have one name.
+    /// The time of the last change, by the device of the change. It is read only for files with equal names.
     var modified: Int64?
 }
 
-/// Everything that is decided from.
+/// All input of a decision.
 struct FolderView: Sendable {
     var known: [ItemID: KnownFile] = [:]
     var local: [FolderPath: FileContent] = [:]
     var remote: [ItemID: RemoteFile] = [:]
-    /// Folders that are here, and those of them in which nothing is.
+    /// The existing folders, and those of them that are empty.
     var folders: Set<FolderPath> = []
     var emptyFolders: Set<FolderPath> = []
-    /// Folders that items stand for, as they were when both sides had them last, and as they are in the vault.
+    /// Folders that have items: their last synced state, and their state in the vault.
     var knownFolders: [ItemID: KnownFolder] = [:]
     var remoteFolders: [ItemID: RemoteFolder] = [:]
-    /// Folders that items outside of the view stand for, of those that its files are in.
+    /// Folders of the view's files that have items outside of the view.
     var outerFolders: Set<FolderPath> = []
-    /// Items of which there is a tombstone. What is only absent was not deleted by anybody.
+    /// Items that have a tombstone. An item that is only missing was not deleted.
     var buried: Set<ItemID> = []
-    /// Items that are not touched, because their titles are no paths or they do not open.
+    /// Items that are skipped, because their titles are invalid or they cannot be opened.
     var ignored: Set<ItemID> = []
-    /// Whether all that is in the folder was seen.
+    /// True when the whole folder was examined.
     var isWalkComplete = true
-    /// Whether the file system takes "a" and "A" for one name.
+    /// True when the file system treats "a" and "A" as one name.
     var foldsCase = false
-    /// How many files are known, where the view has only some of them.
+    /// The number of known files, for a view with only some of them.
     var total: Int?
     /// Contents of known files that files outside of the view have, too.
     var keptOutside: Set<[UInt8]> = []
-    /// How many files are known.
     var knownCount: Int { total ?? known.count }
-    /// For names of conflict copies.
+    /// The device and the date in names of conflict copies.
     var device = "device"
     var date = "date"
 
-    /// Returns what a file is after the content of its item has come over it. Where only the executable bit was changed here,
-    /// that stays, and is sent afterwards. Nil where there is no item.
+    /// Returns a file's state after its item's content was written over it. If only the executable bit was changed
+    /// locally, the bit stays, and is sent afterwards. Nil when there is no item.
     func fetched(_ id: ItemID, over local: FileContent?) -> FileContent? {
         guard var content = remote[id]?.content else { return nil }
         if let local, let known = known[id]?.content, local.digest == known.digest, local != known {
@@ -79,7 +78,7 @@ struct FolderView: Sendable {
         return content
     }
 
-    /// Where the file system does not keep the executable bit, a file has the one that is known of it.
+    /// Gives files the known executable bit, if the file system does not store it.
     mutating func takeKnownExecutableBits() {
         let byPath = Dictionary(known.values.map { ($0.path, $0.content) }) { first, _ in first }
         let byDigest = Dictionary(known.values.map { ($0.content.digest, $0.content) }) { first, _ in first }
@@ -90,8 +89,8 @@ struct FolderView: Sendable {
         }
     }
 
-    /// Where "a" and "A" are one folder, a file in it is at the path at which it is known, however the folder is spelt
-    /// here: of two disks each could otherwise insist on its own spelling.
+    /// Gives local files the known spelling of their folders, if the file system treats "a" and "A" as one name.
+    /// Otherwise two disks could each insist on their own spelling.
     mutating func takeKnownSpellings() {
         func key(_ path: FolderPath) -> [[UInt8]] {
             (path.names.dropLast().map { $0.lowercased() } + path.names.suffix(1)).map { Array($0.utf8) }
@@ -104,40 +103,40 @@ struct FolderView: Sendable {
     }
 }
 
-/// One step towards two sides that are the same. Each is right on its own: who is stopped between two begins anew.
+/// One step towards equal sides. Each step is consistent, so an interrupted sync can restart after any of them.
 enum FolderAction: Hashable, Sendable {
-    /// Both sides are this.
+    /// Records the state of both sides.
     case note(ItemID, FolderPath, FileContent)
-    /// It is gone on both sides, or nobody knows what has become of it there.
+    /// Removes the record: the file does not exist on both sides, or its state in the vault is unknown.
     case forget(ItemID)
-    /// What is here goes there: over the item, or as a new one.
+    /// Sends the local file: over the item, or as a new one.
     case upload(FolderPath, FileContent, over: ItemID?)
-    /// What is there comes here, in the place of `over`.
+    /// Writes the item's file, in place of `over`.
     case download(ItemID, to: FolderPath, over: FileContent?)
-    /// It was renamed there.
+    /// Renames the local file, as in the vault.
     case moveHere(ItemID, from: FolderPath, to: FolderPath, FileContent)
-    /// It was renamed here, or cannot have the name that it has there.
+    /// Renames the item: it was renamed locally, or cannot have its name in the vault.
     case moveThere(ItemID, to: FolderPath, isHere: Bool)
-    /// It was deleted there, and nobody has changed it here.
+    /// Deletes the local file: it was deleted in the vault, and not changed locally.
     case deleteHere(ItemID, FolderPath, FileContent)
-    /// It was deleted here, and nobody has changed it there.
+    /// Deletes the item: it was deleted locally, and not changed in the vault.
     case deleteThere(ItemID)
-    /// Another item has the same name and content.
+    /// Deletes the item, because another one has the same name and content.
     case mergeThere(ItemID)
-    /// Only the executable bit was changed there: the file gets it, and keeps the content that was changed here.
+    /// Sets the executable bit, which is the only change in the vault. The file keeps its local content.
     case setExecutable(ItemID, FolderPath, Bool)
-    /// What is here makes room under this name, and is a file of its own from now on.
+    /// Renames the local file to make room. It is a separate file from then on.
     case moveAside(FolderPath, to: FolderPath, FileContent)
-    /// A folder is here, and an item stands for it.
+    /// Records that a folder exists and has an item.
     case noteFolder(ItemID, FolderPath)
-    /// No item stands for a folder any more, or the folder is gone on both sides.
+    /// Removes the record: the folder has no item, or does not exist on both sides.
     case forgetFolder(ItemID)
-    /// An empty folder comes here.
+    /// Creates an empty folder locally.
     case makeFolderHere(ItemID, FolderPath)
-    /// A folder was removed there, and nothing is in it here.
+    /// Removes an empty local folder, as in the vault.
     case removeFolderHere(ItemID, FolderPath)
-    /// An empty folder goes there.
+    /// Creates the item of an empty folder.
     case makeFolderThere(FolderPath)
-    /// A folder was removed here, or its item says nothing that other items do not say.
+    /// Deletes the item of a folder: it was removed locally, or other items have the same path.
     case removeFolderThere(ItemID)
 }

@@ -2,27 +2,27 @@ internal import CPlatform
 internal import Dispatch
 internal import Foundation
 
-/// Receives the changes beneath a folder from the kernel (inotify), and schedules when they are examined.
+/// Receives the changes below a folder from the kernel (inotify), and schedules their examination.
 ///
-/// `@unchecked Sendable` is safe: all that changes is changed on its queue.
+/// `@unchecked Sendable` is safe: all mutable state is changed on its queue.
 final class FolderWatcher: @unchecked Sendable {
     private let queue: DispatchQueue
     private let root: String
     private let system = DiskFolders()
     private let calls: FolderWatchCalls
     private let onChange: @Sendable () -> Void
-    /// Nil when the kernel has no room for another watcher of this person.
+    /// Nil when the kernel has no room for another watcher of this user.
     private var hearing: Hearing?
     private var schedule: FolderSchedule
     /// The paths of watched folders by the kernel's numbers.
     private var folders: [Int32: [UInt8]] = [:]
     private var trash: Int32?
-    /// What the ignore files said when everything was watched last: ignored folders are not watched.
+    /// The ignore files at the last complete set-up: ignored folders are not watched.
     private var rules: FolderRules?
     private var isWhole = false
-    /// Whether the kernel has lost events of which `onChange` was not told.
+    /// True when the kernel has lost events that `onChange` was not called for.
     private var hasLost = false
-    /// The next due time of which `onChange` was told.
+    /// The next due time for which `onChange` was called.
     private var announced: ContinuousClock.Instant?
 
     private struct Hearing {
@@ -32,7 +32,7 @@ final class FolderWatcher: @unchecked Sendable {
 
     private static let slash = UInt8(ascii: "/")
 
-    /// - Parameter onChange: Is called when an entry is due earlier than was known before.
+    /// - Parameter onChange: Is called when an entry is due earlier than before.
     init(
         _ root: String, _ calls: FolderWatchCalls = .kernel, _ schedule: FolderSchedule = FolderSchedule(),
         _ onChange: @escaping @Sendable () -> Void
@@ -53,8 +53,8 @@ final class FolderWatcher: @unchecked Sendable {
 
     deinit { hearing?.source.cancel() }
 
-    /// Watches every folder that is there now, and forgets what waits: the caller examines everything.
-    /// - Returns: Whether all of them are watched: of a change in another one the kernel reports nothing.
+    /// Watches every existing folder, and removes waiting entries, because the caller examines everything.
+    /// - Returns: True when all of them are watched. The kernel does not report changes in other ones.
     func watchAll() -> Bool {
         guard let hearing, let top = system.openRoot(root) else { return false }
         return queue.sync {
@@ -68,10 +68,10 @@ final class FolderWatcher: @unchecked Sendable {
         }
     }
 
-    /// Returns the entries that are due, which wait no longer.
+    /// Removes and returns the entries that are due.
     func take(at now: ContinuousClock.Instant) -> Set<[UInt8]> { queue.sync { schedule.take(at: now) } }
 
-    /// When the next entries are due; nil when none wait.
+    /// The time at which the next entries are due; nil when none wait.
     var nextDue: ContinuousClock.Instant? {
         queue.sync {
             announced = schedule.nextDue
@@ -79,14 +79,13 @@ final class FolderWatcher: @unchecked Sendable {
         }
     }
 
-    /// Whether every folder is watched.
     var isWatchingAll: Bool { queue.sync { isWhole } }
 
     // MARK: Events
 
     private func receive(_ descriptor: Descriptor) {
         let now = ContinuousClock.now
-        // The kernel gives no part of an event. The longest has a name of 255 bytes.
+        // The kernel returns only whole events. The longest has a name of 255 bytes.
         var buffer = [UInt8](repeating: 0, count: 1 << 14)
         while true {
             let count = buffer.withUnsafeMutableBytes { read(descriptor.number, $0.baseAddress, $0.count) }
@@ -122,7 +121,7 @@ final class FolderWatcher: @unchecked Sendable {
             folders[event.wd] = nil
             return
         }
-        // The folder was moved or removed: what has become of it is an event of the one that it was in.
+        // The folder was moved or removed, which is also an event of its parent.
         guard let folder = folders[event.wd] else { return }
         if name.isEmpty {
             if folder.isEmpty { schedule.note(FolderSchedule.everything, at: now) }
@@ -146,7 +145,8 @@ final class FolderWatcher: @unchecked Sendable {
 
     // MARK: Folders
 
-    /// A program that has a displaced file open writes to it in the trash. Without a watch there, later rounds find it.
+    /// Watches the trash, where programs write to displaced files that they have open. Without a watch, later rounds
+    /// find the change.
     private func watchTrash(_ top: Descriptor, _ descriptor: Descriptor) {
         guard let corner = system.openFolder(FolderPath.corner, in: top),
             let folder = system.openFolder(FolderTree.trashFolder, in: corner)
@@ -155,11 +155,11 @@ final class FolderWatcher: @unchecked Sendable {
             descriptor, "/proc/self/fd/\(folder.number)", UInt32(IN_CLOSE_WRITE | IN_MODIFY | IN_ONLYDIR))
     }
 
-    /// Watches a folder that has come, and what is in it.
+    /// Watches a new folder and its content.
     private func watch(_ path: [UInt8], _ descriptor: Descriptor) {
         guard var folder = system.openRoot(root) else { return isWhole = false }
         for name in path.split(separator: Self.slash) {
-            // It may have gone again, or have got another name: then there is an event of that.
+            // It may have been removed or renamed, which is another event.
             guard let name = String(validating: name, as: UTF8.self),
                 let inner = system.openFolder(name, in: folder)
             else { return }
@@ -177,7 +177,7 @@ final class FolderWatcher: @unchecked Sendable {
         if let number = calls.add(descriptor, "/proc/self/fd/\(folder.number)", UInt32(events)) {
             folders[number] = path
         } else if system.status(folder)?.st_nlink != 0 {
-            // It was not removed since it was opened.
+            // It still exists.
             isWhole = false
         }
         guard let names = system.names(in: folder) else { return isWhole = false }
@@ -188,18 +188,19 @@ final class FolderWatcher: @unchecked Sendable {
             if let inner = system.openFolder(name, in: folder) {
                 watch(inner, path.isEmpty ? bytes : path + [Self.slash] + bytes, descriptor)
             } else if system.status(name, in: folder)?.isFolder == true {
-                // It is there, and cannot be opened now.
+                // It exists, and cannot be opened now.
                 isWhole = false
             }
         }
     }
 }
 
-/// The kernel's calls by which a folder is watched, so that tests can have a kernel without room.
+/// The kernel's calls that watch a folder, replaceable in tests of a kernel without room.
 struct FolderWatchCalls: Sendable {
-    /// - Returns: nil when there is no room for it.
+    /// Opens a watcher; nil when there is no room for it.
     var open: @Sendable () -> Descriptor?
-    /// - Returns: The number by which events name the folder; nil when it is not watched.
+    /// Watches a folder.
+    /// - Returns: The number of the folder in events; nil when it is not watched.
     var add: @Sendable (Descriptor, _ path: String, _ events: UInt32) -> Int32?
     var remove: @Sendable (Descriptor, _ number: Int32) -> Void
 

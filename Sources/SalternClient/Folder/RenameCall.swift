@@ -2,8 +2,9 @@ internal import CPlatform
 internal import Foundation
 internal import Synchronization
 
-/// Renaming that writes over nothing, and exchanging, on every file system. Where the kernel or the file system has no flags
-/// for it (NFS, 9p, FUSE, exFAT, older ones), the same is done in several steps, of which none loses a file.
+/// Renames without replacement, and exchanges names, on every file system. Some kernels and file systems (NFS, 9p,
+/// FUSE, exFAT, older ones) do not support flags for that. There, the same is done in several steps, and none loses a
+/// file.
 struct RenameCall: Sendable {
     /// `renameat2`: 0, or -1 with the reason in errno.
     let call: @Sendable (Int32, UnsafePointer<CChar>, Int32, UnsafePointer<CChar>, UInt32) -> Int32
@@ -13,7 +14,7 @@ struct RenameCall: Sendable {
     private static let noReplace: UInt32 = 1
     private static let exchange: UInt32 = 2
 
-    /// Returns whether the error says that there are no such flags. A sandbox that does not have the call answers EPERM.
+    /// True when the error means that the flags are not supported. A sandbox without the call returns EPERM.
     private static var isMissing: Bool { [ENOSYS, EINVAL, EOPNOTSUPP, EPERM].contains(errno) }
 
     func rename(_ name: String, in from: Descriptor, to newName: String, in to: Descriptor) -> Bool {
@@ -27,7 +28,7 @@ struct RenameCall: Sendable {
             var status = stat()
             guard fstatat(from.number, name, &status, AT_SYMLINK_NOFOLLOW) == 0 else { return false }
             if status.isFolder { return renameFolder(name, from, newName, to) }
-            // A second name, and then only that one: the kernel refuses a name that is there.
+            // Adds a second name, and removes the first: the kernel rejects an existing name.
             if linkat(from.number, name, to.number, newName, 0) == 0 {
                 return unlinkat(from.number, name, 0) == 0 || undoLink(newName, to)
             }
@@ -43,7 +44,8 @@ struct RenameCall: Sendable {
         return false
     }
 
-    /// For file systems without hard links: the name is taken by an empty file, which is replaced as long as it is that.
+    /// Renames on a file system without hard links. An empty file reserves the name, and is replaced if it is still
+    /// empty.
     private func renameOverPlaceholder(
         _ name: UnsafePointer<CChar>, _ from: Descriptor, _ newName: UnsafePointer<CChar>, _ to: Descriptor
     ) -> Bool {
@@ -62,7 +64,7 @@ struct RenameCall: Sendable {
         return undoLink(newName, to)
     }
 
-    /// A folder cannot have two names. The kernel refuses a folder that has something in it, and a file.
+    /// Renames a folder, which cannot have two names. The kernel does not replace a folder with content, nor a file.
     private func renameFolder(
         _ name: UnsafePointer<CChar>, _ from: Descriptor, _ newName: UnsafePointer<CChar>, _ to: Descriptor
     ) -> Bool {
@@ -74,15 +76,15 @@ struct RenameCall: Sendable {
         return errno == ENOENT && renameat(from.number, name, to.number, newName) == 0
     }
 
-    /// Exchanges two files. In several steps the other name is free for a moment; the file that had it is never without one.
-    /// - Parameter name: A name in the folder for files that are on their way.
+    /// Exchanges two files. With several steps the other name is free for a moment; its file always has a name.
+    /// - Parameter name: A name in the folder for files that are being moved.
     func exchange(_ name: String, in one: Descriptor, with other: String, in two: Descriptor) -> Bool {
         let isDone = Self.withNames(Array(name.utf8), Array(other.utf8)) {
             call(one.number, $0, two.number, $1, Self.exchange) == 0
         }
         if isDone { return true }
         guard Self.isMissing else { return false }
-        // Found by a process that tidies up after this one has ended: it goes to the trash.
+        // If this process ends, the clean-up of the next one moves it to the trash.
         let aside = "\(FolderTree.swapPrefix)\(ItemID.random())"
         guard rename(other, in: two, to: aside, in: one) else { return false }
         guard rename(name, in: one, to: other, in: two) else {
@@ -106,7 +108,7 @@ struct RenameCall: Sendable {
     }
 }
 
-/// Keeps the reason of the last change that failed.
+/// Stores the error of the last failed change.
 final class FailureNote: Sendable {
     private let last = Mutex<Int32?>(nil)
 

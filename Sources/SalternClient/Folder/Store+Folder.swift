@@ -1,17 +1,17 @@
 extension Store {
     // MARK: Folders
 
-    /// The folder that was at this place last.
+    /// Returns the last folder at this path.
     func folder(at root: String) throws -> ItemID? {
         try database.rows("SELECT id FROM folders WHERE root = ?", .text(root)) { try Self.id($0, 0) }.first
     }
 
-    /// Where a folder was last.
+    /// Returns the last path of a folder.
     func root(ofFolder id: ItemID) throws -> String? {
         try database.rows("SELECT root FROM folders WHERE id = ?", .blob(id.bytes)) { $0.text(0) }.first ?? nil
     }
 
-    /// Returns whether a folder was at this place last.
+    /// Returns true when this was the last path of a folder.
     func isRoot(_ root: String, ofFolder id: ItemID) throws -> Bool {
         try self.root(ofFolder: id)?.utf8.elementsEqual(root.utf8) ?? false
     }
@@ -25,12 +25,12 @@ extension Store {
             .blob(id.bytes), .text(root))
     }
 
-    /// All folders, and where they were last.
+    /// Returns all folders and their last paths.
     func folders() throws -> [(id: ItemID, root: String)] {
         try database.rows("SELECT id, root FROM folders ORDER BY root") { (try Self.id($0, 0), $0.text(1) ?? "") }
     }
 
-    /// The collection that a folder is in sync with; nil where an earlier version has noted none.
+    /// Returns the collection of a folder; nil when an earlier version has recorded none.
     func collection(ofFolder id: ItemID) throws -> String? {
         try database.rows("SELECT collection FROM folders WHERE id = ?", .blob(id.bytes)) { $0.text(0) }.first ?? nil
     }
@@ -41,7 +41,7 @@ extension Store {
             "UPDATE folders SET collection = ? WHERE id = ?", .text(collection), .blob(id.bytes))
     }
 
-    /// Notes how many deletions wait in a folder for somebody to agree.
+    /// Records the number of a folder's deletions that wait for approval.
     func setHeld(_ held: HeldDeletions, inFolder id: ItemID) throws {
         if try self.held(inFolder: id) == held { return }
         try database.execute(
@@ -51,21 +51,21 @@ extension Store {
             .blob(id.bytes))
     }
 
-    /// Returns how many deletions wait in a folder.
+    /// Returns the number of a folder's waiting deletions.
     func held(inFolder id: ItemID) throws -> HeldDeletions {
         try database.rows("SELECT held_here, held_there FROM folders WHERE id = ?", .blob(id.bytes)) {
             HeldDeletions(here: Int($0.integer(0) ?? 0), there: Int($0.integer(1) ?? 0))
         }.first ?? HeldDeletions()
     }
 
-    /// Returns how far a folder was when it was last here, and the names of this store whose lines in the marker may say that:
-    /// see ``FolderMarker``. Without a line it is the number of a version of the kit that wrote none.
+    /// Returns the last progress of a folder, and the names of this store whose lines in the marker can have it: see
+    /// ``FolderMarker``. Without a line it is the number of a version of the kit that wrote none.
     func generation(ofFolder id: ItemID) throws -> FolderGeneration {
         let known = try database.rows(
             "SELECT generation, has_line FROM folder_generations WHERE folder = ?", .blob(id.bytes)
         ) { ($0.integer(0) ?? 0, $0.integer(1) ?? 0) }.first
         guard let (number, line) = known else { return FolderGeneration() }
-        // See Store.renewIdentity.
+        // See `Store.renewIdentity`.
         let names = line == 2 ? try formerStoreIDs() : [try storeID()]
         return FolderGeneration(number: number, names: names, hasLine: line != 0)
     }
@@ -84,7 +84,7 @@ extension Store {
         return id
     }
 
-    // MARK: What both sides were
+    // MARK: Synced states
 
     static let knownColumns = "id, path, digest, byte_count, executable, revision, sequence, pending, ignored"
 
@@ -111,7 +111,8 @@ extension Store {
         )
     }
 
-    /// The path of a row; nil for one in a corner of the kit's own, which was in sync before each of those was left alone.
+    /// Decodes the path of a row. Returns nil for a path in a folder `.saltern` of the kit, which earlier versions
+    /// synced if it was in an inner folder.
     private static func path(_ text: String?) throws -> FolderPath? {
         guard let text else { throw StoreError.damaged }
         do throws(FolderPath.Refusal) {
@@ -122,7 +123,7 @@ extension Store {
         }
     }
 
-    /// Notes what both sides are, or with nil that they are nothing any more.
+    /// Stores the state of both sides, or removes it with nil.
     func setKnownFile(_ id: ItemID, _ file: KnownFile?, in folder: ItemID) throws {
         try database.execute(
             "DELETE FROM folder_files WHERE folder = ? AND id = ?", .blob(folder.bytes), .blob(id.bytes))
@@ -141,7 +142,7 @@ extension Store {
 
     // MARK: Files that are being sent
 
-    /// Under which attachments files are sent.
+    /// Returns the attachments under which files are sent.
     func uploads(in folder: ItemID) throws -> [FolderPath: ItemID] {
         let uploads = try database.rows(
             "SELECT path, attachment FROM folder_uploads WHERE folder = ?", .blob(folder.bytes)
@@ -152,7 +153,7 @@ extension Store {
         return Dictionary(uploads.compactMap(\.self)) { _, last in last }
     }
 
-    /// Under which attachment a file is sent.
+    /// Returns the attachment under which a file is sent.
     func upload(_ path: FolderPath, in folder: ItemID) throws -> ItemID? {
         try database.rows(
             "SELECT attachment FROM folder_uploads WHERE folder = ? AND path = ?", .blob(folder.bytes),
@@ -210,7 +211,7 @@ extension Store {
 
     // MARK: Items
 
-    /// Which versions of a collection's items there are, without reading them.
+    /// Returns the versions of a collection's items, without reading their content.
     func stamps(_ collection: String) throws -> [ItemID: ItemStamp] {
         let stamps = try database.rows(
             """
@@ -231,7 +232,7 @@ extension Store {
         return try item(id).map { ItemStamp(revision: $0.revision.number) }
     }
 
-    /// Whether somebody has deleted it: what is only absent was not.
+    /// Returns true when an item was deleted. An item that is only missing was not.
     func isBuried(_ id: ItemID) throws -> Bool {
         if let change = try change(id) { return change.content == nil }
         return try item(id) == nil && tombstone(id) != nil

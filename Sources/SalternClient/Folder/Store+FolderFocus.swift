@@ -1,6 +1,6 @@
-/// Reads what a round needs of a few files, by their paths and ids.
+/// Reads the data of a few files, by their paths and ids.
 extension Store {
-    /// The files at a path, in a folder of that path, and at the paths of the folders that it is in.
+    /// Returns the files at a path, below it, and at the paths of the folders above it.
     func knownFiles(around path: FolderPath, in folder: ItemID) throws -> [ItemID] {
         var ids = try database.rows(
             "SELECT id FROM folder_files WHERE folder = ? AND path > ? AND path < ?", .blob(folder.bytes),
@@ -28,14 +28,14 @@ extension Store {
             }.first ?? 0)
     }
 
-    /// Returns whether a file other than these has the content.
+    /// Returns true when a file other than these has the content.
     func isKnown(_ digest: [UInt8], except ids: Set<ItemID>, in folder: ItemID) throws -> Bool {
         try database.rows(
             "SELECT id FROM folder_files WHERE folder = ? AND digest = ?", .blob(folder.bytes), .blob(digest)
         ) { try Self.id($0, 0) }.contains { !ids.contains($0) }
     }
 
-    /// Which version of an item a collection has; nil when it has none.
+    /// Returns the version of an item in a collection; nil when it has none.
     func stamp(_ id: ItemID, in collection: String) throws -> ItemStamp? {
         try database.rows(
             """
@@ -48,7 +48,7 @@ extension Store {
         ) { ItemStamp(revision: $0.integer(0), sequence: $0.integer(1)) }.first
     }
 
-    /// What was read of the files at a path, and in a folder of that path.
+    /// Returns the stored digests of the files at a path, and below it.
     func fileHashes(at path: FolderPath, in folder: ItemID) throws -> [FolderPath: FolderTree.KnownHash] {
         let columns = Self.hashColumns
         let hashes =

@@ -28,7 +28,7 @@ extension Store {
         return (name, file)
     }
 
-    /// Notes a file, or with nil that it is not there any more.
+    /// Stores a file, or removes it with nil.
     func setTrashed(_ name: String, _ file: TrashedFile?, in folder: ItemID) throws {
         guard let file else {
             try database.execute(
@@ -64,7 +64,7 @@ extension Vault {
         try stored { try store.transaction { try store.setTrashed(name, file, in: folder) } }
     }
 
-    /// Notes what is in a folder's trash, as far as it is not what was known.
+    /// Stores the differences of a folder's trash.
     func setTrashed(
         _ files: [String: TrashedFile], after known: [String: TrashedFile], in folder: ItemID
     ) throws(VaultError) {

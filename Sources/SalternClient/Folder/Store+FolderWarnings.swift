@@ -1,6 +1,6 @@
-/// What rounds of a folder have reported and will report again.
+/// Warnings that rounds of a folder have reported and will repeat.
 extension Store {
-    /// More are reported each time.
+    /// The maximum number of stored warnings. Further ones are reported as new each time.
     private static let warningLimit = 10_000
 
     private static func factName(_ folder: ItemID) -> String { "warned-\(folder)" }
@@ -24,8 +24,9 @@ extension Store {
 }
 
 extension Vault {
-    /// Marks the warnings that an earlier round has reported, and notes the others.
-    /// - Parameter isWhole: Whether the round has examined everything: then what it does not report is over.
+    /// Marks the warnings that an earlier round has reported, and stores the others.
+    /// - Parameter isWhole: True when the round has examined everything: then warnings that it does not report are
+    ///   removed.
     func note(
         _ warnings: [FolderWarning], inFolder id: ItemID, isWhole: Bool
     ) throws(VaultError) -> [FolderWarning] {
@@ -44,7 +45,7 @@ extension Vault {
 }
 
 extension FolderWarning {
-    /// Whether later rounds report it again, until a person changes something.
+    /// True when later rounds repeat it until a person corrects the cause.
     fileprivate var isLasting: Bool {
         switch kind {
         case .link, .specialFile, .unusableName, .nestedFolder, .refusedTitle: true
@@ -52,6 +53,6 @@ extension FolderWarning {
         }
     }
 
-    /// In bytes: texts that are equal to Swift can be two names on a disk.
+    /// In bytes: texts that are equal in Swift can be two names on a disk.
     fileprivate var name: [UInt8] { Array("\(kind.rawValue) \(path)".utf8) }
 }

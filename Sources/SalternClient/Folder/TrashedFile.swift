@@ -1,11 +1,11 @@
 /// A file in the trash of a folder.
 struct TrashedFile: Hashable, Sendable {
-    /// Its path before.
+    /// Its earlier path.
     var path: FolderPath?
-    /// SHA-256 of what it held when it was put there.
+    /// SHA-256 of its content when it was put there.
     var digest: [UInt8]
-    /// What the kernel reported of it when it was last compared; nil when it has to be read again.
+    /// The kernel's data of the file at the last comparison; nil when it has to be read again.
     var signature: FileSignature?
-    /// The age of the store when it was first found there; nil when that was not noted yet.
+    /// The age of the store when it was first found there; nil when that was not recorded yet.
     var since: Int64?
 }

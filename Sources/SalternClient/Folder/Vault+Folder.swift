@@ -1,7 +1,7 @@
 internal import Cryptography
 internal import Foundation
 
-/// A file of the vault, as it is written.
+/// A version of the vault's file, for writing.
 struct FileVersion: Sendable {
     var attachment: Attachment
     var content: FileContent
@@ -14,7 +14,8 @@ struct FileVersion: Sendable {
         [modifiedName: String(modified), executableName: isExecutable ? "1" : "0"]
     }
 
-    /// Any item of the collection is a file; one that is no attachment has its body as content.
+    /// Creates a version from an item's body. Any item of the collection is a file. A body that is not an attachment is
+    /// the content.
     init(_ body: SecureBytes) {
         attachment =
             Attachment(body)
@@ -28,10 +29,10 @@ struct FileVersion: Sendable {
     }
 }
 
-/// The vault's half of a folder. Each function that writes does so in one transaction with what is known of the folder.
+/// The vault's part of a folder. Each function that writes does so in one transaction with the state of the folder.
 extension Vault {
-    /// Finds the folder again that a place or its marker names.
-    /// - Returns: Which it is, and whether its marker is missing.
+    /// Finds the folder of a path or a marker.
+    /// - Returns: Its id, and true when its marker is missing.
     func openFolder(at root: String, marker: ItemID?) throws(VaultError) -> (id: ItemID, isMarkerMissing: Bool) {
         _ = try open
         return try stored {
@@ -44,18 +45,18 @@ extension Vault {
         }
     }
 
-    /// Whether a folder was in sync at this place last.
+    /// Returns true when this was the last path of a synced folder.
     func hasFolder(at root: String) throws(VaultError) -> Bool {
         try stored { try store.folder(at: root) } != nil
     }
 
-    /// Where a folder was last; nil for one that was never here.
+    /// Returns the last path of a folder; nil for one that was never synced.
     func place(ofFolder id: ItemID) throws(VaultError) -> String? {
         _ = try open
         return try stored { try store.root(ofFolder: id) }
     }
 
-    /// Stores the place and the collection of a folder. Writes nothing when the store has them.
+    /// Stores the path and the collection of a folder. Writes nothing when the store has them.
     func noteFolder(_ id: ItemID, _ collection: String, at root: String) throws(VaultError) {
         try stored {
             if try store.isRoot(root, ofFolder: id), try store.collection(ofFolder: id) == collection { return }
@@ -66,14 +67,14 @@ extension Vault {
         }
     }
 
-    /// The name of the account in markers, which says nothing about the account: the first half of a SHA-256.
+    /// Returns the name of the account in markers: the first half of a SHA-256, which does not reveal the account.
     func folderAccount() throws(VaultError) -> ItemID {
         let digest = SHA256.hash(Array("saltern-folder-account".utf8) + (try open).account.bytes).bytes
         return ItemID(bytes: digest.prefix(16)) ?? .random()
     }
 
-    /// Returns where another folder is that is in sync with a collection; nil when the folder is known here, or there is no
-    /// other. One in whose place something else is by now does not count; one that is not there may be on a disk that is away.
+    /// Returns the path of another folder that syncs a collection; nil when the folder is known, or there is no other.
+    /// A path that another entry uses now does not count. A missing folder counts, because its disk may be removed.
     func otherFolder(
         than id: ItemID?, at root: String, _ collection: String, _ system: any FolderSystem
     ) throws(VaultError) -> String? {
@@ -89,7 +90,7 @@ extension Vault {
         return nil
     }
 
-    /// For folders of which an earlier version has noted no collection.
+    /// Returns true when the folder has files of a collection, for folders without a recorded collection.
     private func hasFiles(ofFolder id: ItemID, in collection: String) throws(VaultError) -> Bool {
         try stored {
             let own = try store.stamps(collection)
@@ -101,8 +102,8 @@ extension Vault {
         try stored { try store.setHeld(held, inFolder: id) }
     }
 
-    /// Returns what the guard against many deletions begins a round with. For a direction to which a person has agreed those
-    /// of the last hour are forgotten.
+    /// Returns the initial state of the deletion guard for a round. In an approved direction, the deletions of the last
+    /// hour are removed.
     func deletions(
         inFolder id: ItemID, of total: Int, agreeing: Set<DeletionDirection>
     ) throws(VaultError) -> [DeletionDirection: FolderDeletionGuard.Direction] {
@@ -124,8 +125,8 @@ extension Vault {
         }
     }
 
-    /// Notes that deletions of files are about to be carried out.
-    /// - Parameter total: How many files there are before.
+    /// Records deletions of files that are about to be carried out.
+    /// - Parameter total: The number of files before them.
     func noteDeletions(
         _ directions: Set<DeletionDirection>, from total: Int, inFolder id: ItemID
     ) throws(VaultError) {
@@ -140,7 +141,7 @@ extension Vault {
         }
     }
 
-    /// The collection of a folder's files, as far as their items say so; nil when there are none, or some are in this one.
+    /// Returns the collection of a folder's items; nil when there are none, or some are in this collection.
     func otherCollection(ofFolder id: ItemID, than collection: String) throws(VaultError) -> String? {
         try stored {
             let known = try store.knownFiles(in: id).keys
@@ -174,7 +175,7 @@ extension Vault {
         try stored { try store.transaction { try store.setFileHashes(hashes, after: known, in: folder) } }
     }
 
-    /// What is known and what is in the vault.
+    /// Returns a view with the known states and the content of the vault.
     func folderView(
         _ folder: ItemID, _ collection: String
     ) throws(VaultError) -> (view: FolderView, warnings: [FolderWarning]) {
@@ -191,7 +192,7 @@ extension Vault {
         return (view, warnings)
     }
 
-    /// Notes which of the known items were deleted.
+    /// Records the known items that were deleted.
     func noteBuried(_ view: inout FolderView) throws(VaultError) {
         for id in view.known.keys where view.remote[id] == nil && !view.ignored.contains(id) {
             if try stored({ try store.isBuried(id) }) { view.buried.insert(id) }
@@ -201,8 +202,8 @@ extension Vault {
         }
     }
 
-    /// Adds an item to a view that has what is known of it.
-    /// - Returns: Why it is ignored; nil when it is not.
+    /// Adds an item to a view that has its known state.
+    /// - Returns: The reason for which it is ignored; nil otherwise.
     func addRemote(
         _ id: ItemID, _ stamp: ItemStamp, to view: inout FolderView
     ) throws(VaultError) -> FolderWarning? {
@@ -235,7 +236,7 @@ extension Vault {
         return nil
     }
 
-    /// Of files that have one name the newest keeps it. The times of others decide nothing, and are not read.
+    /// Reads the times of files with equal names, of which the newest keeps its name. Other times are not needed.
     func noteTimes(_ view: inout FolderView) {
         let sameNames = Dictionary(grouping: view.remote.keys) { view.remote[$0]?.path.text.lowercased() }
         for id in sameNames.values.lazy.filter({ $0.count > 1 }).joined() {
@@ -244,13 +245,13 @@ extension Vault {
         }
     }
 
-    /// What is to be downloaded, if it is still this version.
+    /// Returns the file to download, if it still has this version.
     func file(_ id: ItemID, _ seen: ItemStamp) throws(VaultError) -> FileVersion? {
         guard try stored({ try store.stamp(id) }) == seen, let item = try item(id) else { return nil }
         return FileVersion(item.body)
     }
 
-    /// For what takes the place of this version of an item; nil when that is no attachment.
+    /// Returns the draft for the replacement of this version of an item; nil when it is not an attachment.
     func draft(over id: ItemID, _ seen: ItemStamp) throws(VaultError) -> AttachmentDraft? {
         guard try stored({ try store.stamp(id) }) == seen, let known = (try item(id)).flatMap({ Attachment($0.body) })
         else { return nil }
@@ -261,7 +262,7 @@ extension Vault {
 
     // MARK: Files that are being sent
 
-    /// Under which attachment a new file is sent: the same until its item is there.
+    /// Returns the attachment under which a new file is sent. It is the same until its item exists.
     func beginUpload(_ path: FolderPath, in folder: ItemID) throws(VaultError) -> ItemID {
         try stored {
             try store.transaction {
@@ -273,7 +274,7 @@ extension Vault {
         }
     }
 
-    /// A file's new content is sent under the attachment that it has.
+    /// Records that a file's new content is sent under its attachment.
     func beginUpload(_ path: FolderPath, of attachment: ItemID, in folder: ItemID) throws(VaultError) {
         try stored {
             try store.transaction {
@@ -289,7 +290,7 @@ extension Vault {
         try stored { try store.uploads(in: folder) }
     }
 
-    /// Nobody goes on with a file that was being sent. Without a server what was sent is taken back later.
+    /// Abandons an upload. Without a server the sent chunks are taken back later.
     func abandonUpload(_ path: FolderPath, _ attachment: ItemID, in folder: ItemID) async throws(VaultError) {
         try stored {
             try store.transaction {
@@ -306,7 +307,7 @@ extension Vault {
         try stored { try store.transaction { try store.setKnownFile(id, file, in: folder) } }
     }
 
-    /// Notes what is known of several files, with nil that it is forgotten.
+    /// Stores the states of several files, or removes them with nil.
     func setKnownFiles(_ files: [ItemID: KnownFile?], in folder: ItemID) throws(VaultError) {
         if files.isEmpty { return }
         try stored {
@@ -316,12 +317,12 @@ extension Vault {
         }
     }
 
-    /// Writes a file's item, with what is known from then on.
+    /// Writes a file's item and its new state.
     /// - Parameters:
-    ///   - body: Nil for the one that it has.
-    ///   - seen: The version that it goes over; nil when there was none.
-    ///   - known: Nil when nothing about the folder has changed.
-    /// - Returns: Whether it was written: not when there is another version than the one that was seen.
+    ///   - body: Nil for the present one.
+    ///   - seen: The version that it replaces; nil when there was none.
+    ///   - known: Nil when nothing in the folder has changed.
+    /// - Returns: True when it was written. False when its version is not `seen`.
     func putFile(
         _ id: ItemID, _ path: FolderPath, _ body: SecureBytes?, over seen: ItemStamp?, _ collection: String,
         known: KnownFile?, in folder: ItemID
@@ -342,7 +343,7 @@ extension Vault {
         }
     }
 
-    /// Deletes a file's item, with what is known of it.
+    /// Deletes a file's item and its state.
     func deleteFile(_ id: ItemID, _ seen: ItemStamp, in folder: ItemID) throws(VaultError) -> Bool {
         try transaction {
             guard try store.stamp(id) == seen else { return false }

@@ -1,7 +1,7 @@
-/// The vault's half of a view that has only some of the files.
+/// The vault's part of a view with only some of the files.
 extension Vault {
-    /// Returns a view with what is known and what is in the vault of some paths and items.
-    /// - Returns: Also the paths that belong to it: those of the items, there and when they were last seen.
+    /// Returns a view with the states and items of some paths and items.
+    /// - Returns: Also the related paths: the present and last paths of the items.
     func extended(
         _ view: FolderView, by paths: some Sequence<FolderPath>, _ items: some Sequence<ItemID>,
         _ folder: ItemID, _ collection: String
@@ -32,7 +32,7 @@ extension Vault {
         return (view, found, warnings)
     }
 
-    /// Returns a view with what it needs of the files outside of it.
+    /// Returns a view with the required data of files outside of it.
     func finished(_ view: FolderView, _ folder: ItemID) throws(VaultError) -> FolderView {
         var view = view
         try noteBuried(&view)
@@ -41,7 +41,7 @@ extension Vault {
         let outer = view.known.values.flatMap(\.path.folders) + view.knownFolders.values.flatMap(\.path.folders)
         view.outerFolders = try standing(Set(outer), in: folder)
         let ids = Set(view.known.keys)
-        // Only what may be deleted.
+        // Only for files that may be deleted.
         for (id, known) in view.known where view.local[known.path] == nil || view.remote[id] == nil {
             let digest = known.content.digest
             if view.keptOutside.contains(digest) { continue }
@@ -50,7 +50,7 @@ extension Vault {
         return view
     }
 
-    /// What was read of the files at some paths, and in folders of these paths.
+    /// Returns the stored digests of the files at some paths, and below them.
     func fileHashes(
         at paths: some Sequence<FolderPath>, in folder: ItemID
     ) throws(VaultError) -> [FolderPath: FolderTree.KnownHash] {
@@ -63,7 +63,6 @@ extension Vault {
 }
 
 extension FolderView {
-    /// Returns whether the view has an item.
     fileprivate func has(_ id: ItemID) -> Bool {
         known[id] != nil || remote[id] != nil || knownFolders[id] != nil || remoteFolders[id] != nil
             || ignored.contains(id)

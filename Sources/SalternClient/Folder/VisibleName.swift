@@ -1,4 +1,4 @@
-/// Names of files as text, also those that are not UTF-8.
+/// Converts names of files to text, including those that are not UTF-8.
 enum VisibleName {
     /// Returns the name with each byte that is not UTF-8 written as `\xNN`.
     static func text(_ bytes: [UInt8]) -> String {

@@ -6,30 +6,30 @@ internal import Cryptography
 /// It is sealed as a ``SealedBox`` of the part `keyring`, in a version of its own:
 ///
 ///     version (1) ‖ counter (8) ‖ vault key (32) ‖ number of data keys (2) ‖ data keys, the current one last
-///     ‖ 0, or 1 ‖ recovery public key (65) ‖ recovery authentication key (32) ‖ length (2) ‖ what the code opens
+///     ‖ 0, or 1 ‖ recovery public key (65) ‖ recovery authentication key (32) ‖ length (2) ‖ sealed recovery keys
 public struct Keyring: Sendable {
-    /// Grows with every change: a server that gives an older keyring back is noticed.
+    /// Grows with every change, so that an older keyring from the server is detected.
     public internal(set) var counter: UInt64
-    /// From which ids of chunks are made.
+    /// The key from which ids of chunks are derived.
     let vaultKey: SecureBytes
     /// The data keys by generation, the oldest first; the last one seals.
     public internal(set) var dataKeys: [DataKey]
     /// Set when there is a printed code.
     var recovery: RecoveryKeys?
 
-    /// Why bytes are no keyring.
+    /// The reason for which bytes are not a keyring.
     public enum Failure: Error, Hashable, Sendable {
-        /// Another password, or changed bytes.
+        /// The password is wrong, or the bytes were changed.
         case notAuthentic
-        /// Of a later version of this kit, or damaged.
+        /// The keyring is of a later version of this kit, or damaged.
         case malformed
     }
 
     private static let version: UInt8 = 1
-    /// 64 KiB of keyring hold more; so many are never in use at once.
+    /// The maximum number of data keys; 64 KiB of keyring have room for more.
     private static let dataKeyLimit = 256
 
-    /// A new keyring with one data key.
+    /// Creates a keyring with one data key.
     public static func new() -> Keyring {
         Keyring(counter: 1, vaultKey: SecureRandom.secureBytes(32), dataKeys: [.random()], recovery: nil)
     }
@@ -40,42 +40,41 @@ public struct Keyring: Sendable {
         return key
     }
 
-    /// The key of that name.
     func key(_ id: DataKey.ID) throws(SealedBox.Failure) -> DataKey {
         guard let key = dataKeys.last(where: { $0.id == id }) else { throw .unknownKey }
         return key
     }
 
-    /// The highest counter: the store and the comparisons have it as a signed number.
+    /// The highest counter. Store and comparisons use signed numbers.
     static let counterLimit = UInt64(Int64.max)
 
-    /// The keyring after a change.
+    /// Returns the keyring after a change.
     func changed(_ change: (inout Keyring) -> Void) -> Keyring {
         var keyring = self
-        // A counter that came from elsewhere may be the highest that there is.
+        // A counter from outside may be the highest possible.
         keyring.counter = min(keyring.counter, Self.counterLimit - 1) + 1
         change(&keyring)
         return keyring
     }
 
-    /// This keyring, which opens also what an earlier one does. What seals stays the same.
+    /// Returns this keyring with the data keys of an earlier one added. The sealing key stays the same.
     func opening(also earlier: Keyring) -> Keyring {
         var keyring = self
         keyring.dataKeys = earlier.dataKeys.filter { key in !dataKeys.contains { $0.id == key.id } } + dataKeys
         return keyring
     }
 
-    /// Recognises the content. It reveals nothing, because the content has random keys.
+    /// A digest that recognises the content. It reveals nothing, because the content has random keys.
     var digest: [UInt8] {
         HKDF.deriveKey(from: encoded(), info: SealingLabels.keyringDigest.utf8).withUnsafeBytes { [UInt8]($0) }
     }
 
     // MARK: Sealing
 
-    /// No account and no item: see ``SealedBox/Place/account``.
+    /// Has neither account nor item: see ``SealedBox/Place/account``.
     private static let place = SealedBox.Place(.keyring, account: .none, item: .none, collection: "")
 
-    /// Seals it under a password's unlock key.
+    /// Seals the keyring with a password's unlock key.
     public func sealed(under password: StretchedPassword) throws(SealedBox.Failure) -> [UInt8] {
         try sealed(under: password.known)
     }
@@ -86,7 +85,7 @@ public struct Keyring: Sendable {
             with: Self.key(password))
     }
 
-    /// Opens what ``sealed(under:)`` returned.
+    /// Opens the result of ``sealed(under:)``.
     public init(sealed: [UInt8], openedBy password: StretchedPassword) throws(Failure) {
         try self.init(sealed: sealed, openedBy: password.known)
     }
@@ -167,7 +166,7 @@ public struct Keyring: Sendable {
 }
 
 extension Identifier {
-    /// All zeros: where there is none.
+    /// The id of zeros, for a place without item or account.
     static var none: Self {
         guard let none = Self(bytes: [UInt8](repeating: 0, count: 16)) else { preconditionFailure("sixteen bytes") }
         return none

@@ -1,7 +1,7 @@
-/// How a keyring relates to the one that this device has confirmed last.
+/// The relation of a keyring to the last confirmed one of this device.
 enum KeyringOrder {
-    /// An older one, or one that contradicts the known one: the same counter with other content, or a data key that a rotation
-    /// has retired.
+    /// The keyring is older, or contradicts the confirmed one: the same counter with other content, or a data key that
+    /// a rotation has retired.
     case rolledBack
     case same
     case later

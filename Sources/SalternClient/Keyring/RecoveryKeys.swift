@@ -1,16 +1,16 @@
 internal import Cryptography
 
-/// What a printed code opens, and what is needed to seal data keys to it without the code.
+/// The keys that a printed code opens, and those that seal data keys to it without the code.
 ///
-/// The public key and the authentication key are in the account's keyring only and are never taken from the server: one
-/// that put its own public key there would be given the data keys.
+/// The public key and the authentication key are only taken from the account's keyring, never from the server. A
+/// hostile server could otherwise substitute its own public key and receive the data keys.
 struct RecoveryKeys: Sendable {
     let publicKey: P256.PublicKey
     let authenticationKey: SecureBytes
     /// Private key and authentication key, sealed under the code.
     let sealedPrivateKey: [UInt8]
 
-    /// Draws new keys and seals them under a code.
+    /// Generates keys and seals them with a code.
     static func new(for code: StretchedPassword, account: AccountID) throws(SealedBox.Failure) -> RecoveryKeys {
         guard let privateKey = try? P256.PrivateKey.generate() else { throw .malformed }
         let authenticationKey = SecureRandom.secureBytes(32)
@@ -36,12 +36,12 @@ struct RecoveryKeys: Sendable {
 
     private static let version: UInt8 = 1
 
-    /// The keyring as the code opens it:
+    /// Seals the keyring for the code:
     ///
-    ///     version (1) ‖ length (2) ‖ what the code opens ‖ ephemeral public key (65) ‖ counter (8)
+    ///     version (1) ‖ length (2) ‖ sealed recovery keys ‖ ephemeral public key (65) ‖ counter (8)
     ///     ‖ nonce (12) ‖ ciphertext ‖ tag (16)
     ///
-    /// under `HKDF(ECDH, salt: authentication key, info: label ‖ account id ‖ both public keys ‖ counter)`.
+    /// The key is `HKDF(ECDH, salt: authentication key, info: label ‖ account id ‖ both public keys ‖ counter)`.
     func sealedKeyring(_ keyring: Keyring, account: AccountID) throws(SealedBox.Failure) -> [UInt8] {
         let ephemeral: P256.PrivateKey
         let secret: SecureBytes

@@ -1,6 +1,6 @@
 internal import Cryptography
 
-/// Puts secrets behind one another; zeroes what it outgrows.
+/// Concatenates secrets, and zeroes the buffers that it outgrows.
 struct SecretWriter {
     private(set) var bytes = SecureBytes(copying: [UInt8]())
 
@@ -15,7 +15,7 @@ struct SecretWriter {
     }
 }
 
-/// Takes secrets from behind one another.
+/// Reads concatenated secrets.
 struct SecretReader {
     private let source: SecureBytes
     private var position = 0
@@ -36,6 +36,6 @@ struct SecretReader {
 
     mutating func byte() -> UInt8? { bytes(1)?.first }
 
-    /// A big-endian number of `count` bytes, at most eight.
+    /// Reads a big-endian number of `count` bytes, at most eight.
     mutating func number(_ count: Int) -> UInt64? { bytes(count)?.reduce(0) { $0 << 8 | UInt64($1) } }
 }

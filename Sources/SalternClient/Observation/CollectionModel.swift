@@ -1,6 +1,6 @@
 public import Observation
 
-/// The contents of a collection as a SwiftUI list shows them. The model follows the vault until it is signed out or the model is
+/// The contents of a collection for a SwiftUI list. The model follows the vault until it is signed out or the model is
 /// released. While the vault is locked the model is empty.
 ///
 /// ```swift
@@ -16,11 +16,12 @@ public import Observation
 @MainActor @Observable public final class CollectionModel<Value: Codable> {
     /// The collection that the model shows.
     @ObservationIgnored public let collection: VaultCollection<Value>
-    /// The contents, with what cannot be read.
+    /// The contents, including the items that cannot be read.
     public private(set) var contents = CollectionContents<Value>()
-    /// True when the contents were read. False at the beginning and while the vault is locked: show no empty list then.
+    /// True when the contents were read. False at the beginning and while the vault is locked: do not show an empty
+    /// list then.
     public private(set) var isLoaded = false
-    /// The error of the last action that has failed; nil removes it from the screen.
+    /// The error of the last failed action. Set it to nil to remove it from the screen.
     public var error: (any Error)?
     @ObservationIgnored private let order: CollectionOrder<Value>
     @ObservationIgnored private var following: Task<Void, Never>?
@@ -64,13 +65,13 @@ public import Observation
         isLoaded = false
     }
 
-    /// Writes an item as ``VaultCollection/put(_:_:over:)`` does. An error is in ``error``.
+    /// Writes an item with the rules of ``VaultCollection/put(_:_:over:)``. An error is in ``error``.
     ///
     /// ```swift
     /// Button("Save") { Task { await notes.put(Note(text: typed), entry.id, over: entry.version) } }
     /// ```
-    /// - Parameter seen: The version that the person has changed (``CollectionEntry/version``). When another one has come
-    ///   meanwhile, both are kept.
+    /// - Parameter seen: The version that the user has changed (``CollectionEntry/version``). If another version has
+    ///   arrived since, both are kept.
     /// - Returns: The id under which the item was written; nil after an error.
     @discardableResult
     public func put(_ value: Value, _ id: ItemID = .random(), over seen: ItemVersion? = nil) async -> ItemID? {
@@ -82,7 +83,7 @@ public import Observation
         }
     }
 
-    /// Changes an item as ``VaultCollection/edit(_:_:)`` does. An error is in ``error``.
+    /// Changes an item with the rules of ``VaultCollection/edit(_:_:)``. An error is in ``error``.
     ///
     /// ```swift
     /// Button("Pin") { Task { await notes.edit(entry.id) { $0.isPinned = true } } }
@@ -98,7 +99,7 @@ public import Observation
         }
     }
 
-    /// Deletes an item as ``VaultCollection/delete(_:)`` does. An error is in ``error``.
+    /// Deletes an item with the rules of ``VaultCollection/delete(_:)``. An error is in ``error``.
     ///
     /// ```swift
     /// .onDelete { rows in Task { for row in rows { await notes.delete(notes.entries[row].id) } } }

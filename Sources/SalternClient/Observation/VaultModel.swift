@@ -1,6 +1,6 @@
 public import Observation
 
-/// The state of a vault as a SwiftUI view shows it. The model follows the vault until the vault is signed out or the model is
+/// The state of a vault for a SwiftUI view. The model follows the vault until the vault is signed out or the model is
 /// released.
 ///
 /// ```swift
@@ -25,19 +25,19 @@ public import Observation
 @MainActor @Observable public final class VaultModel {
     /// The vault that the model shows.
     @ObservationIgnored public let vault: Vault
-    /// The state of the vault: locked, signed out, or how its last sync has ended.
+    /// The state of the vault: locked, signed out, or the result of its last sync.
     public private(set) var state: SyncState
     /// The number of changes that the server has not confirmed.
     public private(set) var unsentCount: Int
-    /// The notices for the person. ``Vault/forget(_:)`` removes one.
+    /// The notices for the user. ``Vault/forget(_:)`` removes one.
     public private(set) var notices: [Notice]
-    /// The error of the last action that has failed; nil removes it from the screen.
+    /// The error of the last failed action. Set it to nil to remove it from the screen.
     public var error: (any Error)?
     @ObservationIgnored private var following: Task<Void, Never>?
 
     /// True while the password is needed.
     public var isLocked: Bool { if case .locked = state { true } else { false } }
-    /// True after a sign-out. The vault is of no use any more then.
+    /// True after a sign-out. The vault cannot be used again.
     public var isSignedOut: Bool { if case .signedOut = state { true } else { false } }
     /// True while a sync is under way.
     public var isSyncing: Bool { if case .syncing = state { true } else { false } }
@@ -50,7 +50,7 @@ public import Observation
     /// ```
     public init(_ vault: Vault) async {
         self.vault = vault
-        // It begins before the state is read, so that no change after that is missed.
+        // The subscription begins before the state is read, so that no later change is missed.
         let nudges = await vault.nudges()
         (state, unsentCount, notices) = await vault.overview()
         following = Task { [weak self] in
@@ -71,7 +71,7 @@ public import Observation
     /// ```swift
     /// Button("Sync") { Task { await model.perform { try await model.vault.sync() } } }
     /// ```
-    /// - Returns: Whether the function has succeeded.
+    /// - Returns: True when the function has succeeded.
     @discardableResult
     public func perform(_ action: () async throws -> Void) async -> Bool {
         do {
@@ -83,11 +83,12 @@ public import Observation
         }
     }
 
-    /// Keeps the vault in sync (``Vault/keepInSync()``) until the task is cancelled or the vault is signed out. While the
-    /// vault is locked the call waits for ``Vault/unlock(_:)``. When the session has ended it waits for
-    /// ``Vault/logInAgain(password:code:userid:restoringKeyring:)``: the ``state`` is ``SyncState/failed(_:next:)`` with
-    /// ``VaultError/sessionEnded`` meanwhile. Another error that needs the user, such as an untrusted key, ends the call, and is
-    /// in ``error``.
+    /// Keeps the vault in sync (``Vault/keepInSync()``) until the task is cancelled or the vault is signed out.
+    ///
+    /// - While the vault is locked the call waits for ``Vault/unlock(_:)``.
+    /// - When the session has ended it waits for ``Vault/logInAgain(password:code:userid:restoringKeyring:)``. Then the
+    ///   ``state`` is ``SyncState/failed(_:next:)`` with ``VaultError/sessionEnded``.
+    /// - Another error that needs the user, such as an untrusted key, ends the call, and is in ``error``.
     ///
     /// ```swift
     /// .task { await model.keepInSync() }
@@ -119,7 +120,7 @@ extension Vault {
 }
 
 extension Error {
-    /// True for an error by which a cancelled task ends.
+    /// True for the error of a cancelled task.
     fileprivate var isCancelledTask: Bool {
         switch self {
         case let error as VaultError: error.isCancellation

@@ -1,11 +1,11 @@
 internal import Foundation
 
 extension String {
-    /// Reads UTF-8.
+    /// Decodes UTF-8.
     ///
-    /// `String(validating:as:)` does the same and needs iOS 18 or macOS 15. Where bytes are repaired, they become other bytes, so
-    /// text with the same bytes was UTF-8.
-    /// - Returns: nil for bytes that are no UTF-8.
+    /// `String(validating:as:)` does the same and needs iOS 18 or macOS 15. A repair of invalid bytes changes them, so
+    /// equal bytes were valid.
+    /// - Returns: nil for bytes that are not UTF-8.
     init?(strictUTF8 bytes: some Collection<UInt8>) {
         var text = String(decoding: bytes, as: UTF8.self)
         let isSame = text.withUTF8 { text in

@@ -1,9 +1,9 @@
 public import Cryptography
 
-/// A random key of 32 bytes under which items are sealed; none of them is ever sealed with it directly.
+/// A random key of 32 bytes from which the keys of items are derived. It never seals an item directly.
 public struct DataKey: Sendable {
-    /// The name by which a sealed box says which data key it needs. It is derived from the key, so two keys that two
-    /// devices made at once have two names.
+    /// The id of the data key that a sealed box contains. It is derived from the key, so keys that two devices create
+    /// at the same time have different ids.
     public struct ID: Hashable, Sendable {
         let bytes: [UInt8]
 
@@ -23,13 +23,14 @@ public struct DataKey: Sendable {
     public static let byteCount = 32
 
     let bytes: SecureBytes
-    /// The key's name.
+    /// The key's id.
     public let id: ID
 
-    /// Draws a new key.
+    /// Generates a key.
     public static func random() -> DataKey { DataKey(unchecked: SecureRandom.secureBytes(byteCount)) }
 
-    /// - Returns: nil unless there are 32 bytes.
+    /// Creates a key from 32 bytes.
+    /// - Returns: nil for another number of bytes.
     public init?(_ bytes: SecureBytes) {
         guard bytes.count == Self.byteCount else { return nil }
         self.init(unchecked: bytes)
@@ -40,7 +41,7 @@ public struct DataKey: Sendable {
         id = ID(of: bytes)
     }
 
-    /// The key of one part of one item.
+    /// Returns the key of one part of one item.
     func itemKey(_ place: SealedBox.Place) -> SecureBytes {
         HKDF.deriveKey(
             from: bytes, info: Array(SealingLabels.itemKey.utf8) + [place.part.rawValue] + place.item.bytes)

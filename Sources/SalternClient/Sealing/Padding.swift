@@ -1,11 +1,12 @@
-/// How much the length of sealed bytes tells: multiples of 64 up to 1 KiB, then PADMÉ (Nikitin et al., "Reducing Metadata
-/// Leakage from Encrypted Files and Communication with PURBs", 2019, section 4): at most 12 % more, and only
-/// O(log log n) bits about the length.
+/// Rounds the length of sealed bytes to reveal less of it. Lengths up to 1 KiB become multiples of 64.
+///
+/// Longer ones follow PADMÉ (Nikitin et al., "Reducing Metadata Leakage from Encrypted Files and Communication with
+/// PURBs", 2019, section 4). It adds at most 12 %, and reveals only O(log log n) bits about the length.
 enum Padding {
     static let block = 64
     private static let small = 1_024
 
-    /// The length that `count` bytes get.
+    /// Returns the padded length of `count` bytes.
     static func paddedCount(_ count: Int) -> Int {
         if count <= small { return max(block, (count + block - 1) / block * block) }
         let exponent = Int.bitWidth - 1 - count.leadingZeroBitCount
@@ -14,6 +15,6 @@ enum Padding {
         return (count + mask) & ~mask
     }
 
-    /// Whether some content gets this length.
+    /// Returns true for a possible padded length.
     static func isPadded(_ count: Int) -> Bool { count >= block && paddedCount(count) == count }
 }

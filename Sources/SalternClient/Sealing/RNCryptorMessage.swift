@@ -1,18 +1,18 @@
 public import Cryptography
 
-/// RNCryptor's data format, version 3 (RNCryptor-Spec-v3): for reading what older apps have sealed.
+/// RNCryptor's data format, version 3 (RNCryptor-Spec-v3), to read content that older apps have sealed.
 public enum RNCryptorMessage {
-    /// Why a message was not opened.
+    /// The reason for which a message was not opened.
     public enum Failure: Error, Hashable, Sendable {
-        /// Not of this format, or sealed in the other of its two modes.
+        /// The message is not of this format, or was sealed in the other of its two modes.
         case malformed
-        /// Another key or password, or changed bytes.
+        /// The key or password is wrong, or the bytes were changed.
         case notAuthentic
     }
 
     private static let saltCount = 8
     private static let codeCount = 32
-    /// The specification's own; too few for anything new.
+    /// The specification's number of iterations, which is too low for new content.
     private static let iterations = 10_000
 
     /// Opens a message of the key mode.

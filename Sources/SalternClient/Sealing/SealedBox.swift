@@ -4,12 +4,12 @@ public import Cryptography
 ///
 ///     version (1) ‖ key id (4) ‖ nonce (12) ‖ ciphertext ‖ tag (16)
 ///
-/// AES-256-GCM under a key of its own for each part of each item, `HKDF(data key, label ‖ part ‖ item id)`. What is
-/// authenticated along says what the bytes are and where they belong, so that a server cannot pass one thing for another:
+/// AES-256-GCM under a separate key for each part of each item, `HKDF(data key, label ‖ part ‖ item id)`. The
+/// additional data authenticates the kind and the place of the bytes, so that a server cannot exchange them:
 ///
 ///     "saltern-1" ‖ version ‖ part ‖ account id (16) ‖ item id (16) ‖ length of collection (2) ‖ collection
 ///
-/// The plaintext says how long it really is and which edit it is of; zeros hide its length (``Padding``):
+/// The plaintext contains its real length and its edit; zeros hide its length (``Padding``):
 ///
 ///     real length (4) ‖ edit number (8) ‖ SHA-256 of the edit before (32) ‖ content ‖ zeros
 ///
@@ -29,14 +29,14 @@ public enum SealedBox {
         case recovery = 5
     }
 
-    /// The place that sealed bytes belong to. They open at no other place.
+    /// The place of sealed bytes. They cannot be opened at another place.
     public struct Place: Hashable, Sendable {
-        /// The part of the item that the box holds.
+        /// The part of the item that the box contains.
         public var part: Part
-        /// All zeros for a keyring: it is sealed before the server gives the account its id, under a key that no other
-        /// account has.
+        /// The account. Zeros for a keyring: it is sealed before the server assigns the account's id, under a key that
+        /// no other account has.
         public var account: AccountID
-        /// All zeros for what is no item.
+        /// The item. Zeros for a box that is not an item.
         public var item: ItemID
         /// The collection of the item; empty for a keyring.
         public var collection: String
@@ -52,10 +52,10 @@ public enum SealedBox {
 
     /// The position of a version in the history of its item.
     public struct Edit: Hashable, Sendable {
-        /// 1 for the first, one more for each that follows; see ``creating(after:deletedAt:)`` for what comes after a
+        /// The number, from 1, which each edit increases by one. ``creating(after:deletedAt:)`` continues it after a
         /// deletion.
         public var number: UInt64
-        /// SHA-256 of the sealed bytes of the edit before; zeros for the first.
+        /// SHA-256 of the sealed bytes of the previous edit; zeros for the first.
         public var previous: [UInt8]
 
         /// Creates an edit.
@@ -70,39 +70,39 @@ public enum SealedBox {
         /// The first edit.
         public static let first = Edit(number: 1, previous: [UInt8](repeating: 0, count: 32))
 
-        /// The highest number. It is beyond what any number of honest edits and deletions comes to (``floor(of:)``).
+        /// The highest number. Honest edits and deletions never reach it (``floor(of:)``).
         static let limit = UInt64(3) << 62
 
-        /// Returns the number after another one, at most ``limit``. Content that came from elsewhere may have any number.
+        /// Returns the number after another one, at most ``limit``. Received content may have any number.
         static func number(after number: UInt64) -> UInt64 { number < limit ? number + 1 : limit }
 
-        /// The edit after the one that is sealed in these bytes.
+        /// Returns the edit after the one that is sealed in these bytes.
         public func next(after sealed: [UInt8]) -> Edit {
             Edit(number: Self.number(after: number), previous: SHA256.hash(sealed).bytes)
         }
 
-        /// The first edit of an item that begins as a copy of the version that is sealed in these bytes.
+        /// Returns the first edit of an item that begins as a copy of the version that is sealed in these bytes.
         static func copy(of sealed: [UInt8]) -> Edit { Edit(number: 1, previous: SHA256.hash(sealed).bytes) }
 
-        /// Whether an item begins with it as a copy of a version.
+        /// True for the first edit of an item that began as a copy of a version.
         var isCopy: Bool { number == 1 && previous != Self.first.previous }
 
-        /// Whether it was made from the edit that is sealed in these bytes.
+        /// Returns true when this edit was made from the edit that is sealed in these bytes.
         func follows(_ sealed: [UInt8]) -> Bool { previous == SHA256.hash(sealed).bytes }
 
-        /// The edit after this one, which creates the item again after its deletion.
+        /// Returns the edit after this one, which creates the item again after its deletion.
         ///
-        /// Whoever deleted it may have known later edits than this device. Every edit that was sent has a revision of its
-        /// own, so all of them have numbers below ``floor(of:)``.
+        /// The device that deleted the item may have had later edits than this one. Every edit that was sent has a
+        /// separate revision, so all of them have numbers below ``floor(of:)``.
         func creating(after sealed: [UInt8], deletedAt deletion: Revision?) -> Edit {
             var edit = next(after: sealed)
             if let deletion { edit.number = max(edit.number, Self.number(after: Self.floor(of: deletion))) }
             return edit
         }
 
-        /// A number that no edit from before a deletion has: its revision times 1,024.
+        /// Returns a number that no edit before a deletion has: its revision times 1,024.
         static func floor(of deletion: Revision) -> UInt64 {
-            // Beyond 2^53 no server counts honestly, and a number has to have room for those that follow.
+            // Honest servers do not reach 2^53, and a number must leave room for later ones.
             UInt64(min(max(deletion.number, 0), 1 << 53)) << 10
         }
     }
@@ -115,15 +115,15 @@ public enum SealedBox {
         public let content: SecureBytes
     }
 
-    /// Why a box was not opened.
+    /// The reason for which a box was not opened.
     public enum Failure: Error, Hashable, Sendable {
-        /// Not of this format.
+        /// The bytes are not of this format.
         case malformed
-        /// Sealed under a data key that the keyring does not have.
+        /// The keyring does not contain the data key.
         case unknownKey
-        /// Another key, another place, or changed bytes.
+        /// The key or the place is wrong, or the bytes were changed.
         case notAuthentic
-        /// More bytes than one box can have.
+        /// The content is too long for one box.
         case tooLong
     }
 
@@ -150,7 +150,7 @@ public enum SealedBox {
         try seal(content, edit, at: place, with: key, nonce: SecureRandom.bytes(nonceCount))
     }
 
-    /// Seals under a nonce of the caller: for vectors only, because one that is used twice gives the key away.
+    /// Seals with the caller's nonce. Only for test vectors: a nonce that is used twice reveals the key.
     static func seal(
         _ content: some ByteSource, _ edit: Edit, at place: Place, with key: DataKey, nonce: [UInt8]
     ) throws(Failure) -> [UInt8] {
@@ -165,8 +165,8 @@ public enum SealedBox {
         return [version] + key.id.bytes + sealed
     }
 
-    /// The id of the data key that sealed bytes name.
-    /// - Throws: ``Failure/malformed`` for anything but this format.
+    /// Returns the id of the data key in sealed bytes.
+    /// - Throws: ``Failure/malformed`` for another format.
     public static func keyID(of sealed: [UInt8]) throws(Failure) -> DataKey.ID {
         guard sealed.count >= overhead + Padding.block, sealed[0] == version,
             Padding.isPadded(sealed.count - overhead), let id = DataKey.ID(bytes: sealed[1..<headerCount])
@@ -174,7 +174,7 @@ public enum SealedBox {
         return id
     }
 
-    /// Opens what ``seal(_:_:at:with:)`` returned.
+    /// Opens the result of ``seal(_:_:at:with:)``.
     public static func open(_ sealed: [UInt8], at place: Place, with key: DataKey) throws(Failure) -> Content {
         guard try keyID(of: sealed) == key.id else { throw .unknownKey }
         let plaintext: SecureBytes

@@ -1,6 +1,6 @@
 public import Cryptography
 
-/// An item as a person reads it.
+/// The plaintext of an item.
 public struct PlainItem: Sendable, Equatable {
     /// The title; nil for an item without one.
     public var title: String?
@@ -15,12 +15,12 @@ public struct PlainItem: Sendable, Equatable {
 }
 
 extension PlainItem {
-    /// Compares titles byte by byte. `String` takes canonically equivalent texts for equal.
+    /// Compares titles byte by byte. `String` considers canonically equivalent texts equal.
     public static func == (left: PlainItem, right: PlainItem) -> Bool {
         left.hasTitle(right.title) && left.body == right.body
     }
 
-    /// Returns whether the title is this one, byte by byte.
+    /// Returns true when the title is this one, byte by byte.
     func hasTitle(_ title: String?) -> Bool { self.title.map { Array($0.utf8) } == title.map { Array($0.utf8) } }
 }
 
@@ -43,7 +43,7 @@ struct Sealer: Sendable {
             body: try SealedBox.seal(item.body, edit, at: place(.body, id, collection), with: key))
     }
 
-    /// Opens, and checks that title and body are of one edit.
+    /// Opens an item, and checks that title and body are of one edit.
     func open(_ content: ItemContent, _ id: ItemID) throws(SealedBox.Failure) -> (item: PlainItem, edit: SealedBox.Edit)
     {
         guard content.format == SealedBox.format else { throw .malformed }
@@ -51,7 +51,7 @@ struct Sealer: Sendable {
         var title: String?
         if let sealed = content.title {
             let opened = try open(sealed.bytes, place(.title, id, content.collection))
-            // A title of another edit than the body is a server that mixes versions.
+            // A title of another edit means that the server has mixed versions.
             guard opened.edit == body.edit else { throw .notAuthentic }
             title = opened.content.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
         }

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// A file descriptor and its end.
+/// A file descriptor that is closed on release.
 final class Descriptor: Sendable {
     let number: Int32
     private let end: @Sendable (Int32) -> Void
@@ -15,7 +15,7 @@ final class Descriptor: Sendable {
 }
 
 extension timespec {
-    /// What is further from 1970 than 292 years is that far.
+    /// The time in nanoseconds since 1970, limited to 292 years before and after.
     var nanoseconds: Int64 {
         let (product, isTooFar) = Int64(tv_sec).multipliedReportingOverflow(by: 1_000_000_000)
         let (sum, isFurther) = product.addingReportingOverflow(Int64(tv_nsec))

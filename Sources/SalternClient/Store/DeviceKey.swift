@@ -1,21 +1,21 @@
 public import Cryptography
 internal import Foundation
 
-/// Keeps the key that seals what a device has to have at hand without the password: session token, data keys.
+/// A store for the device key, which seals secrets that are used without the password: session token, data keys.
 public protocol DeviceKeyStore: Sendable {
     /// Returns the key; nil when there is none. A vault without its key is locked, and its password opens it.
     func load() throws -> SecureBytes?
-    /// Replaces the key. The previous one must not be readable afterwards: a vault replaces its key to drop secrets.
+    /// Replaces the key. The previous one must then be unreadable: a vault replaces its key to delete secrets.
     func save(_ key: SecureBytes) throws
     /// Removes the key, if there is one.
     func remove() throws
 }
 
-/// A file that only its owner can read: for systems without a key store of their own.
+/// A key store in a file that only its owner can read, for systems without a key store.
 public struct FileKeyStore: DeviceKeyStore {
     private let path: String
 
-    /// Names the file. It is created at the first use.
+    /// Creates a key store with this file, which is created at the first use.
     public init(path: String) { self.path = path }
 
     public func load() throws -> SecureBytes? {
@@ -30,7 +30,7 @@ public struct FileKeyStore: DeviceKeyStore {
         guard status.st_mode & 0o077 == 0 else {
             throw StoreError.exposedFile(path: path, mode: UInt32(status.st_mode) & 0o7777)
         }
-        // A damaged file holds no key.
+        // A damaged file has no valid key.
         guard status.st_size == 32 else { return nil }
         return try SecureBytes(count: 32) { buffer throws in
             guard read(descriptor, buffer.baseAddress, buffer.count) == buffer.count else { throw StoreError.damaged }
@@ -38,7 +38,7 @@ public struct FileKeyStore: DeviceKeyStore {
     }
 
     public func save(_ key: SecureBytes) throws {
-        // Under another name first, so that a crash leaves the old file or the new one.
+        // The file has another name first, so that a crash leaves the old or the new file.
         let temporary = path + ".new"
         unlink(temporary)
         let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
@@ -53,13 +53,13 @@ public struct FileKeyStore: DeviceKeyStore {
         try syncFolder()
     }
 
-    /// Makes a new or removed name durable: after a power failure the previous key would be back otherwise.
+    /// Makes a new or removed name durable. Otherwise a power failure could restore the previous key.
     private func syncFolder() throws {
         let end = path.lastIndex(of: "/")
         let folder = open(end.map { String(path[...$0]) } ?? ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard folder >= 0 else { throw StoreError.unusable }
         defer { close(folder) }
-        // Some file systems cannot do that for folders.
+        // Some file systems do not support this for folders.
         guard fsync(folder) == 0 || errno == EINVAL else { throw StoreError.unusable }
     }
 
@@ -73,7 +73,7 @@ public struct FileKeyStore: DeviceKeyStore {
     }
 }
 
-/// Seals the facts that are secret with the device's key.
+/// Seals secret facts with the device key.
 struct DeviceSeal: Sendable {
     let key: SecureBytes
 

@@ -1,13 +1,13 @@
 internal import Cryptography
 
-/// The secrets of a store, sealed under the device key: session token, device token, the keys of an open vault.
+/// The secrets of a store, sealed with the device key: session token, device token, the keys of an open vault.
 ///
-/// SQLite can keep the bytes of a deleted row in its write-ahead log. A secret is therefore dropped by replacing the key that
-/// sealed it: each change draws a new device key, seals the remaining secrets under it, and overwrites the previous key.
+/// SQLite can keep the bytes of a deleted row in its write-ahead log. Therefore each change generates a new device key,
+/// seals the remaining secrets with it, and overwrites the previous key. The old secrets are then unreadable.
 ///
-/// Key store and database cannot change together. The transaction that seals the secrets also stores the new key, sealed under
-/// the previous one (``StoreFact/nextDeviceKey``). The key store then takes the new key, and the fact is deleted.
-/// ``finishChange()`` repeats that second step after an interruption.
+/// Key store and database cannot change together. The transaction that seals the secrets also stores the new key,
+/// sealed with the previous one (``StoreFact/nextDeviceKey``). The new key is then saved in the key store, and the fact
+/// is deleted. ``finishChange()`` repeats that second step after an interruption.
 struct DeviceSecrets {
     private let store: Store
     private let keys: any DeviceKeyStore
@@ -19,19 +19,20 @@ struct DeviceSecrets {
         self.keys = keys
     }
 
-    /// Returns a secret; nil when there is none, and when the device key is missing or does not open it.
+    /// Returns a secret; nil when there is none, and when the device key is missing or cannot open it.
     func secret(_ fact: StoreFact) throws -> SecureBytes? {
         guard let sealed = try store.fact(fact), let seal = try seal(under: keys.load()) else { return nil }
         return try? seal.open(sealed, fact)
     }
 
-    /// Replaces secrets in one transaction with `body`, and drops the previous ones.
+    /// Replaces secrets in one transaction with `body`, and deletes the previous ones.
     ///
-    /// When the key store refuses the new key, the previous secrets can still be opened until ``finishChange()`` succeeds.
+    /// When the key store rejects the new key, the previous secrets can still be opened until ``finishChange()``
+    /// succeeds.
     ///
-    /// Where the key is missing or opens nothing, and no secret is stored, no key is made or replaced: the missing one may come
-    /// back, and opens the rest.
-    /// - Parameter values: The new secrets; nil drops one. Others stay, except for those that the device key does not open.
+    /// The key is not replaced if it is missing or opens no secret, and no secret is stored. A missing key may return
+    /// and open the others.
+    /// - Parameter values: The new secrets; nil deletes one. Others stay, except those that the device key cannot open.
     func change(_ values: [StoreFact: SecureBytes?], _ body: () throws -> Void = {}) throws {
         try store.checkOpen()
         let kept = try keys.load()
@@ -62,14 +63,14 @@ struct DeviceSecrets {
             try store.set(.nextDeviceKey, DeviceSeal(key: kept).seal(key, .nextDeviceKey))
             try store.set(.isSignedOut, nil)
         }
-        // The transaction is done either way; the next change and the next opening of the store try again.
+        // The transaction has been committed. The next change and the next opening of the store repeat this step.
         try? finishChange()
     }
 
-    /// Stores secrets under the first key, or under one in the place of a key that is missing.
+    /// Stores secrets with the first key, or with a new key that replaces a missing one.
     private func begin(_ values: [StoreFact: SecureBytes?], _ body: () throws -> Void) throws {
         let seal = DeviceSeal(key: SecureRandom.secureBytes(32))
-        // A new key opens nothing that was stored before, so it needs no second step.
+        // A new key opens no earlier secret, so no second step is needed.
         try keys.save(seal.key)
         try store.transaction {
             if try isForeign(nil) { try store.renewIdentity() }
@@ -81,28 +82,28 @@ struct DeviceSecrets {
         store.truncateLog()
     }
 
-    /// Returns whether there are secrets and none of them opens: then the store is a copy of one on another device, or has lost
+    /// Returns true when there are secrets and none can be opened: the store is a copy from another device, or has lost
     /// its key.
     private func isForeign(_ seal: DeviceSeal?) throws -> Bool {
         let secrets = try Self.facts.compactMap { fact in try store.fact(fact).map { (fact, $0) } }
         return !secrets.isEmpty && !secrets.contains { fact, sealed in (try? seal?.open(sealed, fact)) != nil }
     }
 
-    /// Overwrites the device key of before the last change, unless that is done.
-    /// - Throws: What the key store or the database throws; the secrets stay readable then.
+    /// Overwrites the previous device key if the last change is incomplete.
+    /// - Throws: The errors of key store and database; the secrets stay readable then.
     func finishChange() throws {
         defer { store.truncateLog() }
         guard let key = try keys.load(), let next = try store.fact(.nextDeviceKey) else { return }
         if let new = try? DeviceSeal(key: key).open(next, .nextDeviceKey) {
             try keys.save(new)
         } else if try isForeign(DeviceSeal(key: key)) {
-            // The key that opens it may come back.
+            // The key that opens it may return.
             return
         }
         try store.set(.nextDeviceKey, nil)
     }
 
-    /// Completes a change or a sign-out that was interrupted, as far as the disk allows.
+    /// Completes an interrupted change or sign-out, as far as the disk allows.
     func repair() {
         do {
             if try store.fact(.isSignedOut) != nil {
@@ -111,7 +112,7 @@ struct DeviceSecrets {
                 try finishChange()
             }
         } catch {
-            // The next opening tries again.
+            // The next opening repeats it.
         }
     }
 
@@ -119,11 +120,11 @@ struct DeviceSecrets {
     func finishSignOut() throws {
         store.truncateLog()
         try keys.remove()
-        // It is set while the disk is full, too: then the next opening removes the key once more.
+        // On a full disk the fact stays, and the next opening removes the key again.
         try? store.set(.isSignedOut, nil)
     }
 
-    /// Returns the seal in force: the new key's when the key store still has the one of before the last change.
+    /// Returns the valid seal. It has the new key even while the key store still has the previous one.
     private func seal(under key: SecureBytes?) throws -> DeviceSeal? {
         guard let key else { return nil }
         let seal = DeviceSeal(key: key)

@@ -6,19 +6,19 @@ internal import Foundation
     internal import SQLite3
 #endif
 
-/// One connection to one SQLite file that nobody else has open.
+/// The only connection to one SQLite file.
 ///
-/// Not `Sendable`: its owner, an actor, uses it alone.
+/// It is not `Sendable`: only its owner, an actor, uses it.
 final class SQLiteDatabase {
-    /// `sqlite3 *`, owned; null when SQLite had no memory for it, and once it is closed.
+    /// `sqlite3 *`, owned; null when SQLite had no memory for it, and after closing.
     private(set) var handle: OpaquePointer?
     private let path: String
-    /// Whether it is closed for a while.
+    /// True while it is temporarily closed.
     private(set) var isLent = false
     /// Prepared statements by their SQL, owned.
     private var statements: [String: OpaquePointer] = [:]
 
-    /// Opens the file, or makes one that only its owner can read.
+    /// Opens the file, or creates one that only its owner can read.
     init(path: String) throws {
         self.path = path
         try openFile()
@@ -44,26 +44,26 @@ final class SQLiteDatabase {
         var handle: OpaquePointer?
         let code = sqlite3_open_v2(
             path, &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW, nil)
-        // Owned before anything can throw: SQLite gives a handle even when it fails.
+        // Stored before anything can throw: SQLite returns a handle even for an error.
         self.handle = handle
         guard code == SQLITE_OK else { throw StoreError.unusable }
-        // SQLite opens what cannot be written all the same.
+        // SQLite opens a read-only file without an error.
         if sqlite3_db_readonly(handle, "main") == 1 { throw StoreError.readOnly }
         sqlite3_extended_result_codes(handle, 1)
         sqlite3_busy_timeout(handle, 250)
-        // Exclusive: one process at a time. Full: what is committed is on the disk, on macOS by a call of its own.
+        // Exclusive: one process at a time. Full: commits are durable; macOS needs a separate pragma.
         for pragma in [
             "locking_mode = EXCLUSIVE", "journal_mode = WAL", "synchronous = FULL", "fullfsync = ON",
             "secure_delete = ON",
         ] {
             _ = try rows("PRAGMA \(pragma)") { _ in }
         }
-        // The lock is only taken by the first transaction.
+        // The first transaction takes the lock.
         try transaction { _ = try rows("SELECT count(*) FROM sqlite_schema") { _ in } }
     }
 
-    /// Makes the file when there is none. One that is there is only looked at: to close a descriptor of it would take the
-    /// locks from another connection of this process (POSIX locks belong to process and file).
+    /// Creates the file when there is none. An existing file is not opened here. Closing its descriptor would release
+    /// the locks of another connection of this process (POSIX locks belong to process and file).
     private static func prepare(_ path: String) throws {
         let made = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         if made >= 0 { closeDescriptor(made) }
@@ -79,7 +79,7 @@ final class SQLiteDatabase {
 
     deinit { close() }
 
-    /// Nothing is read or written any more, and somebody else can open the file.
+    /// Closes the file. Reads and writes then fail, and another process can open the file.
     func close() {
         for statement in statements.values { sqlite3_finalize(statement) }
         statements = [:]
@@ -87,7 +87,7 @@ final class SQLiteDatabase {
         handle = nil
     }
 
-    // MARK: Lending
+    // MARK: Temporary closing
 
     /// Closes the file until ``takeBack()``.
     func lend() {
@@ -108,13 +108,14 @@ final class SQLiteDatabase {
         isLent = false
     }
 
-    /// - Throws: ``StoreClosed``; ``StoreError/inUse`` while it is lent.
+    /// Throws unless the database is open.
+    /// - Throws: ``StoreClosed``; ``StoreError/inUse`` while it is temporarily closed.
     func checkOpen() throws {
         if handle != nil { return }
         throw isLent ? StoreError.inUse : StoreClosed()
     }
 
-    /// Runs `body` in a transaction: all of it happens, or nothing. Within a transaction it is a part of that one.
+    /// Runs `body` in a transaction, with all effects or none. Within a transaction, `body` is a part of that one.
     func transaction<Result>(_ body: () throws -> Result) throws -> Result {
         try checkOpen()
         guard sqlite3_get_autocommit(handle) != 0 else { return try body() }
@@ -124,21 +125,20 @@ final class SQLiteDatabase {
             try execute("COMMIT")
             return result
         } catch {
-            // SQLite may have rolled back by itself (a full disk); then there is nothing to do.
+            // SQLite may have rolled back by itself (a full disk). Then no rollback is needed.
             if sqlite3_get_autocommit(handle) == 0 { _ = try? execute("ROLLBACK") }
             throw error
         }
     }
 
-    /// Runs a statement that returns nothing.
-    /// - Returns: How many rows it has changed.
+    /// Runs a statement without results.
+    /// - Returns: The number of changed rows.
     @discardableResult
     func execute(_ sql: String, _ values: SQLiteValue...) throws -> Int {
         try run(sql, values) { _ in }
         return Int(sqlite3_changes(handle))
     }
 
-    /// Runs a query.
     func rows<Row>(
         _ sql: String, _ values: SQLiteValue..., decode: (SQLiteRow) throws -> Row
     ) throws -> [Row] {
@@ -147,7 +147,7 @@ final class SQLiteDatabase {
         return rows
     }
 
-    /// Runs a query and looks at one row after another.
+    /// Runs a query and calls `body` with each row.
     func forEach(_ sql: String, _ values: [SQLiteValue] = [], _ body: (SQLiteRow) throws -> Void) throws {
         try run(sql, values, body)
     }
@@ -185,7 +185,7 @@ final class SQLiteDatabase {
 
     private func error(_ code: Int32) -> StoreError {
         switch code & 0xff {
-        // The kernel lets nothing be written any more on a disk that has failed.
+        // After a disk failure the kernel makes the file system read-only.
         case SQLITE_IOERR where sqlite3_system_errno(handle) == EROFS: .readOnly
         case SQLITE_READONLY: .readOnly
         case SQLITE_BUSY, SQLITE_LOCKED: .inUse
@@ -196,7 +196,7 @@ final class SQLiteDatabase {
     }
 }
 
-/// Closes a descriptor, where a type has a `close()` of its own.
+/// Closes a descriptor from within a type that has its own `close()`.
 private func closeDescriptor(_ descriptor: Int32) { close(descriptor) }
 
 /// A value that is bound to a statement.
@@ -210,7 +210,7 @@ enum SQLiteValue {
     static func optional(_ value: [UInt8]?) -> SQLiteValue { value.map(SQLiteValue.blob) ?? .null }
     static func optional(_ value: String?) -> SQLiteValue { value.map(SQLiteValue.text) ?? .null }
 
-    /// `SQLITE_TRANSIENT`, a cast that Swift cannot see: SQLite copies what it is given.
+    /// `SQLITE_TRANSIENT`, a cast that Swift does not import: SQLite copies the bytes.
     private static let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
 
     fileprivate func bind(to statement: OpaquePointer, at index: Int32) -> Int32 {
@@ -235,7 +235,7 @@ enum SQLiteValue {
     }
 }
 
-/// The row that a query is at; valid until it goes on.
+/// The current row of a query. It is valid until the next step.
 struct SQLiteRow {
     fileprivate let statement: OpaquePointer
 

@@ -1,17 +1,18 @@
-/// Removal for good after a while. It does not follow the wall clock, which can be wrong, but the age of the store: a count of
-/// seconds that grows with confirmed readings of the clock, by a limited amount each time. A row ages from the first
-/// confirmed reading that finds it.
+/// Permanent removal after a period. Periods are measured by the age of the store instead of the wall clock, which can
+/// be wrong. The age is a count of seconds that grows with confirmed readings of the clock, by a limited amount each
+/// time. A row ages from the first confirmed reading after it was stored.
 extension Store {
-    /// A longer time between two confirmed readings counts as this, in seconds.
+    /// The longest time between two confirmed readings that counts, in seconds.
     static let ageStepLimit: Int64 = 7 * 86_400
 
-    /// More frequent readings write nothing.
+    /// The shortest time between two readings that are stored, in seconds.
     private static let ageStepMinimum: Int64 = 3_600
 
-    /// How long trash, and what is known of deleted items, is kept, in seconds of the store's age.
+    /// The seconds of the store's age after which trash and records of deleted items are removed.
     static let keptSeconds: Int64 = 30 * 86_400
 
-    /// Tables whose rows are removed after a while, with the columns of their key and of the time that tells two rows apart.
+    /// Tables whose rows are removed after a period, with the columns of their key and of the time that distinguishes
+    /// rows.
     private static let agingTables = [
         ("trash", "id", "removed_at"), ("graves", "id", "noted_at"), ("versions", "number", "replaced_at"),
     ]
@@ -23,7 +24,7 @@ extension Store {
         let age = try number(.age) ?? 0
         if let last = try number(.agedAt), age > 0 {
             let step = moment.subtractingReportingOverflow(last)
-            // A clock that goes back makes nothing older. From there on it is followed again.
+            // A clock that was set back adds nothing. Later readings count from there.
             let counted = step.overflow ? 0 : min(max(step.partialValue, 0), Self.ageStepLimit)
             if (0..<Self.ageStepMinimum).contains(step.partialValue) && !step.overflow { return age }
             try set(.age, age + counted)
@@ -35,12 +36,12 @@ extension Store {
         return 1
     }
 
-    /// Removes content that has been in the trash for long enough, replaced versions of that age, and records of deleted items.
+    /// Removes trash, replaced versions and records of deleted items of this age.
     func removeAged(at age: Int64) throws {
         try removeAged(Self.agingTables, at: age)
     }
 
-    /// Removes replaced versions of that age.
+    /// Removes replaced versions of this age.
     func removeAgedVersions(at age: Int64) throws {
         try removeAged(Self.agingTables.filter { $0.0 == "versions" }, at: age)
     }
@@ -68,26 +69,26 @@ extension Store {
 
     // MARK: Chunks
 
-    /// Where a chunk is that nothing names.
+    /// The location of a chunk that no item names.
     enum ChunkPlace: String {
         case server = "chunk"
-        /// Its content waits here to be sent.
+        /// Its content waits on this device to be sent.
         case waiting = "waiting-chunk"
     }
 
-    /// Notes at which age of the store a chunk was first found without a name.
+    /// Records the age of the store at which a chunk was first found without a name.
     func noteUnnamed(_ id: ItemID, _ place: ChunkPlace = .server, at age: Int64) throws {
         try database.execute(
             "INSERT OR IGNORE INTO aging (kind, key, stamp, since) VALUES (?, ?, 0, ?)", .text(place.rawValue),
             .blob(id.bytes), .integer(age))
     }
 
-    /// Notes that something names the chunk, or that it is gone.
+    /// Records that an item names the chunk, or that it was deleted.
     func forgetUnnamed(_ id: ItemID, _ place: ChunkPlace = .server) throws {
         try database.execute("DELETE FROM aging WHERE kind = ? AND key = ?", .text(place.rawValue), .blob(id.bytes))
     }
 
-    /// Returns since which age of the store nothing names the chunks.
+    /// Returns, for each chunk without a name, the age of the store since which it has none.
     func unnamedChunks(_ place: ChunkPlace = .server) throws -> [ItemID: Int64] {
         let rows = try database.rows("SELECT key, since FROM aging WHERE kind = ?", .text(place.rawValue)) {
             (try Self.id($0, 0), $0.integer(1) ?? 0)

@@ -4,15 +4,15 @@ extension Store {
     private static let columns =
         "id, sequence, base, collection, format, iterations, title, body, edit, base_title, base_body, sent, together"
 
-    /// What was changed here of an item.
+    /// Returns the unsent change of an item.
     func change(_ id: ItemID) throws -> LocalChange? {
         try database.rows(
             "SELECT \(Self.columns) FROM changes WHERE id = ?", .blob(id.bytes), decode: Self.change
         ).first
     }
 
-    /// The oldest changes: as many as fit, at least one. Edits that were stored together are separated only where a batch has
-    /// no room for all of them.
+    /// Returns the oldest changes: as many as fit, at least one. Edits that were stored together are separated only if
+    /// a batch has no room for all of them.
     func changes(limit: Int, byteLimit: Int, after sequence: Int64 = 0) throws -> [LocalChange] {
         let candidates = try database.rows(
             "SELECT \(Self.columns) FROM changes WHERE sequence > ? ORDER BY sequence LIMIT ?", .integer(sequence),
@@ -36,12 +36,12 @@ extension Store {
         Int(try database.rows("SELECT count(*) FROM changes") { $0.integer(0) ?? 0 }.first ?? 0)
     }
 
-    /// The items that were changed here, the oldest change first.
+    /// Returns the items with changes, the oldest change first.
     func changedIDs(limit: Int64) throws -> [ItemID] {
         try database.rows("SELECT id FROM changes ORDER BY sequence LIMIT ?", .integer(limit)) { try Self.id($0, 0) }
     }
 
-    /// Looks at every change, in the order of their sequence, some at a time; `body` may write or forget the one it is given.
+    /// Calls `body` with every change, in the order of their sequence, in pages. `body` may write or remove its change.
     func forEachChange(_ body: (LocalChange) throws -> Void) throws {
         var last: Int64 = 0
         while true {
@@ -52,10 +52,10 @@ extension Store {
         }
     }
 
-    /// Notes what a person has done: in the place of an earlier change of the item, whose base it keeps.
+    /// Records an edit of the user. It replaces an earlier change of the item, whose base it keeps.
     /// - Parameters:
-    ///   - opened: The body of the content, for who has it at hand.
-    ///   - isSame: Whether it says what the version says that it replaces, in other bytes: then that one is not kept.
+    ///   - opened: The body of the content, if it has been opened.
+    ///   - isSame: True for the same content in other bytes. The replaced version is then not kept.
     func record(
         _ id: ItemID, content: ItemContent?, edit: UInt64, opened: SecureBytes? = nil, isSame: Bool = false
     ) throws {
@@ -74,8 +74,8 @@ extension Store {
                 baseContent: baseContent, sent: earlier?.sent, together: group), opened: opened, isSame: isSame)
     }
 
-    /// Puts a change in the place of the item's earlier one.
-    /// - Parameter isSame: Whether it says what the earlier one says, in other bytes: then that one is not kept.
+    /// Replaces the item's earlier change.
+    /// - Parameter isSame: True for the same content in other bytes. The earlier change is then not kept.
     func write(_ change: LocalChange, opened: SecureBytes? = nil, isSame: Bool = false) throws {
         let content = change.content
         if !isSame, content != nil, let known = try self.change(change.id), let before = known.content,
@@ -96,12 +96,12 @@ extension Store {
             .optional(change.baseContent?.body), .optional(change.sent?.stored), .optional(change.together))
     }
 
-    /// Nothing of the item is left to send.
+    /// Removes the change: nothing of the item is left to send.
     func forgetChange(_ id: ItemID) throws {
         try database.execute("DELETE FROM changes WHERE id = ?", .blob(id.bytes))
     }
 
-    /// Notes what is about to be sent: from now on it may come back.
+    /// Records the content that is about to be sent. From then on the server may return it.
     func markSent(_ changes: [LocalChange]) throws {
         for change in changes {
             try database.execute(
@@ -126,10 +126,10 @@ extension Store {
 }
 
 extension LocalChange {
-    /// What is sent when this is.
+    /// The content that a request with this change sends.
     var sending: Sent { content.map { .content(digest: $0.digest) } ?? .deletion }
 
-    /// Whether somebody else can have seen it.
+    /// True when the server may have received this change.
     var wasSent: Bool { sent == sending }
 }
 
@@ -149,7 +149,7 @@ extension LocalChange.Sent {
 }
 
 extension ItemContent {
-    /// SHA-256 of everything that makes the server call two contents equal.
+    /// SHA-256 of everything that the server compares to decide if two contents are equal.
     var digest: [UInt8] {
         var hash = SHA256.Incremental()
         for part in [

@@ -1,18 +1,18 @@
-/// An edit or a deletion that the server has acknowledged, and that no listing has shown since.
+/// An edit or a deletion that the server has acknowledged, and that no listing has contained since.
 struct Confirmation: Hashable, Sendable {
     var item: ItemID
-    /// The revision that the server has given it.
+    /// The revision that the server has assigned to it.
     var revision: Revision
-    /// The revision that the server had before; nil when it had none.
+    /// The previous revision on the server; nil when it had none.
     var base: Revision?
     /// The digest of the acknowledged content; nil for a deletion.
     var digest: [UInt8]?
 }
 
-/// Acknowledged changes, until a listing shows them.
+/// Acknowledged changes, until a listing contains them.
 extension Store {
-    /// Notes that the server has acknowledged a change. A deletion whose tombstone is in the store already is not noted: no
-    /// listing shows it once more.
+    /// Records that the server has acknowledged a change. A deletion whose tombstone is already in the store is not
+    /// recorded, because no listing contains it again.
     ///
     /// Of edits that follow each other before a listing ends, the first one's base counts.
     func noteConfirmation(of change: LocalChange, at revision: Revision, listing: Int64) throws {
@@ -28,7 +28,7 @@ extension Store {
             .optional(change.content?.digest), .integer(listing))
     }
 
-    /// Returns whether acknowledged changes have to be shown.
+    /// Returns true when acknowledged changes are still missing in listings.
     func hasConfirmations() throws -> Bool {
         try !database.rows("SELECT 1 FROM confirmations LIMIT 1", decode: { _ in true }).isEmpty
     }
@@ -41,7 +41,7 @@ extension Store {
         ).first
     }
 
-    /// Returns the acknowledged changes since which no other listing of everything has begun.
+    /// Returns the acknowledged changes after which no other complete listing has begun.
     func confirmations(since listing: Int64) throws -> [Confirmation] {
         try database.rows(
             "SELECT item, revision, base, digest FROM confirmations WHERE listing = ?", .integer(listing),

@@ -1,19 +1,19 @@
 internal import Foundation
 
-/// A deletion that waits for agreement.
+/// A deletion that waits for the user's approval.
 struct StoredHeldDeletion {
     var id: ItemID
-    /// That of the tombstone.
+    /// The revision of the tombstone.
     var revision: Revision
-    /// That of the item here.
+    /// The collection of the item on this device.
     var collection: String
 }
 
-/// Deletions that wait for agreement, and those that were carried out a short while ago.
+/// Deletions that wait for approval, and recent deletions.
 extension Store {
     // MARK: Tombstones
 
-    /// Keeps an item of which the server has a tombstone.
+    /// Keeps an item although the server has a tombstone.
     func hold(_ id: ItemID, _ deletion: Revision, listing: Int64) throws {
         try database.execute(
             "INSERT OR REPLACE INTO held_deletions (id, revision) VALUES (?, ?)", .blob(id.bytes),
@@ -21,7 +21,7 @@ extension Store {
         try setListed(id, listing)
     }
 
-    /// Forgets deletions of items that are gone, or that the server has again.
+    /// Removes held deletions of items that no longer exist, or that exist on the server again.
     func forgetSettledHolds() throws {
         try database.execute(
             """
@@ -34,7 +34,7 @@ extension Store {
         try database.execute("DELETE FROM held_deletions WHERE id = ?", .blob(id.bytes))
     }
 
-    /// Returns the deletions that wait, in the order of the ids.
+    /// Returns the waiting deletions, in the order of the ids.
     func heldDeletions() throws -> [StoredHeldDeletion] {
         try database.rows(
             "SELECT h.id, h.revision, i.collection FROM held_deletions h JOIN items i ON i.id = h.id ORDER BY h.id"
@@ -47,7 +47,7 @@ extension Store {
         }
     }
 
-    /// Returns whether deletions in a collection wait.
+    /// Returns true when deletions in a collection wait.
     func holdsDeletions(in collection: String) throws -> Bool {
         try !database.rows(
             "SELECT 1 FROM held_deletions h JOIN items i ON i.id = h.id WHERE i.collection = ? LIMIT 1",
@@ -57,22 +57,22 @@ extension Store {
 
     // MARK: Recent deletions
 
-    /// How long deletions count together, in seconds.
+    /// The period in which deletions are counted together, in seconds.
     static let deletionWindow: Int64 = 3_600
 
-    /// Notes that deletions are carried out.
+    /// Records that deletions are carried out.
     /// - Parameters:
-    ///   - scope: Those of one scope count together.
-    ///   - total: How many items there are before them.
+    ///   - scope: Deletions of one scope are counted together.
+    ///   - total: The number of items before them.
     func noteDeletions(_ scope: DeletionScope, from total: Int, at moment: Date) throws {
         try database.execute(
             "INSERT INTO recent_deletions (scope, at, total) VALUES (?, ?, ?)", .text(scope.text),
             .integer(Int64(moment.timeIntervalSince1970)), .integer(Int64(total)))
     }
 
-    /// Returns how many items fewer there are than before the deletions of the last hour. What was created in that hour and
-    /// deleted again does not count.
-    /// - Parameter total: How many there are now.
+    /// Returns how many items the deletions of the last hour have removed. Items that were created and deleted within
+    /// that hour do not count.
+    /// - Parameter total: The present number of items.
     func recentLoss(_ scope: DeletionScope, to total: Int, at moment: Date) throws -> Int {
         let now = Int64(moment.timeIntervalSince1970)
         try database.execute("DELETE FROM recent_deletions WHERE at < ?", .integer(now - Self.deletionWindow))
@@ -82,12 +82,12 @@ extension Store {
         return max(Int(most ?? 0) - total, 0)
     }
 
-    /// Forgets the deletions of a scope: a person has agreed to more.
+    /// Removes the records of a scope's deletions: the user has approved further ones.
     func forgetDeletions(_ scope: DeletionScope) throws {
         try database.execute("DELETE FROM recent_deletions WHERE scope = ?", .text(scope.text))
     }
 
-    /// Forgets the deletions of all collections.
+    /// Removes the records of all collections' deletions.
     func forgetCollectionDeletions() throws {
         try database.execute(
             "DELETE FROM recent_deletions WHERE substr(scope, 1, ?) = ?",
@@ -96,11 +96,11 @@ extension Store {
     }
 }
 
-/// Which deletions count together.
+/// The scopes within which deletions are counted together.
 enum DeletionScope {
-    /// Of items that were deleted elsewhere.
+    /// Deletions of items by other devices.
     case collection(String)
-    /// Of files, in one direction.
+    /// Deletions of files, in one direction.
     case folder(ItemID, DeletionDirection)
 
     static let collectionPrefix = "collection "
@@ -115,7 +115,7 @@ enum DeletionScope {
 
 /// The side that loses files.
 public enum DeletionDirection: String, Sendable, Hashable, CaseIterable {
-    /// Deleted elsewhere, and still in the folder.
+    /// Deleted by another device, and still in the folder.
     case here
     /// Missing in the folder, and still in the vault.
     case there

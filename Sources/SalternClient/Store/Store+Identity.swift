@@ -1,10 +1,10 @@
-/// Two devices can have copies of one store: a backup was restored on a new device, or its folder was copied. What only one
-/// device may use gets a new name in a copy.
+/// Distinguishes two copies of one store, after a backup was restored on a new device or its folder was copied. Names
+/// that only one device may use are replaced in a copy.
 extension Store {
-    /// More than the number of times that a store is copied in its life.
+    /// The maximum number of former names that are kept; more than the copies of a store in practice.
     private static let formerLimit = 16
 
-    /// Gives the store a new identity when its file is another one than it was.
+    /// Gives the store a new identity when its file is not the previous one.
     func noteFile(at path: String) throws {
         guard let file = StoreFileIdentity(path: path) else { return }
         let known = try knownFile()
@@ -17,12 +17,11 @@ extension Store {
 
     /// Makes the store independent of another one that it may be a copy of.
     ///
-    /// - It gets another name in the markers of folders. A folder that the store has not been in sync with since is compared
-    ///   with the lines of the former names.
-    /// - Edits that were not sent count as sent, because the other device may send them: what is edited after them goes on from
-    ///   them.
-    /// - Uploads of attachments begin under new ids, and chunks that were sent before are not taken back: the other device
-    ///   may go on with them, and put an item that names them.
+    /// - It gets another name in the markers of folders. A folder that it has not synced since is compared with the
+    ///   lines of the former names.
+    /// - Unsent edits count as sent, because the other device may send them. Later edits continue from them.
+    /// - Uploads of attachments begin under new ids, and chunks that were sent before are not taken back. The other
+    ///   device may continue them, and put an item that names them.
     func renewIdentity() throws {
         if let id = try fact(.storeID) {
             let former = try id + (fact(.formerStoreIDs) ?? [])
@@ -35,7 +34,7 @@ extension Store {
         try database.execute("DELETE FROM folder_uploads")
     }
 
-    /// Returns the names that the store had in the markers of folders before it got the present one.
+    /// Returns the former names of the store in the markers of folders.
     func formerStoreIDs() throws -> [ItemID] {
         let bytes = try fact(.formerStoreIDs) ?? []
         return stride(from: 0, to: bytes.count, by: 16).compactMap { ItemID(bytes: bytes[$0...].prefix(16)) }

@@ -1,7 +1,7 @@
 internal import Cryptography
 
 extension DataKey {
-    /// Recognises the key in a list of retired ones: 16 bytes.
+    /// A digest of 16 bytes that recognises the key in a list of retired ones.
     fileprivate var retirementDigest: [UInt8] {
         HKDF.deriveKey(from: bytes, info: SealingLabels.retiredKey.utf8, byteCount: 16)
             .withUnsafeBytes { [UInt8]($0) }
@@ -9,7 +9,7 @@ extension DataKey {
 }
 
 extension Store {
-    /// The names of the data keys that the account's keyring was last known to have, the current one last.
+    /// Returns the ids of the data keys in the account's last confirmed keyring, the current one last.
     func keyIDs() throws -> [DataKey.ID] {
         let bytes = try fact(.keyIDs) ?? []
         return stride(from: 0, to: bytes.count, by: 4).compactMap { start in
@@ -17,7 +17,7 @@ extension Store {
         }
     }
 
-    /// Notes which keys there are. Where something waits for one of those that are new, everything is listed anew.
+    /// Records the data keys. If unread content waits and there are new keys, all items are listed again.
     func noteKeys(of keyring: Keyring) throws {
         let known = Set(try keyIDs())
         let ids = keyring.dataKeys.map(\.id)
@@ -27,7 +27,7 @@ extension Store {
         try beginListing()
     }
 
-    /// Notes that keys of the previous keyring are no longer in use.
+    /// Records that keys of the previous keyring are no longer in use.
     func retireKeys(of previous: Keyring, for keyring: Keyring) throws {
         let retired = previous.dataKeys.filter { key in !keyring.dataKeys.contains(key) }.map(\.retirementDigest)
         guard !retired.isEmpty else { return }
@@ -35,17 +35,17 @@ extension Store {
         try set(.retiredKeys, known + retired.flatMap(\.self))
     }
 
-    /// Whether a rotation that was seen here has given up the key.
+    /// Returns true when a rotation that this device recorded has retired the key.
     func isRetired(_ key: DataKey) throws -> Bool {
         let known = try fact(.retiredKeys) ?? []
         let digest = key.retirementDigest
         return stride(from: 0, to: known.count, by: digest.count).contains { known[$0...].starts(with: digest) }
     }
 
-    /// Whether something is here under a key that was not known.
+    /// Returns true when the store has content under an unknown key.
     func hasUnread() throws -> Bool { try fact(.unread) != nil }
 
-    /// The next page is the first one of everything.
+    /// Starts a complete listing with the next page.
     func beginListing() throws {
         try set(.cursor, nil)
         try set(.listing, (number(.listing) ?? 0) + 1)

@@ -1,7 +1,7 @@
 extension Store {
-    /// Looks at all items as they are here, in the order of their ids, by one query: none but the one that is looked at is
-    /// in memory.
-    /// - Parameter collection: Nil for all of them.
+    /// Calls `body` with all present items, in the order of their ids. It uses one query, and only one item is in
+    /// memory.
+    /// - Parameter collection: Nil for all collections.
     func forEachCurrent(
         in collection: String? = nil, _ body: (ItemID, ItemContent, _ isUnsent: Bool) throws -> Void
     ) throws {
@@ -16,7 +16,7 @@ extension Store {
         ) { row in try body(Self.id(row, 0), Self.content(row, 1), row.integer(6) == 1) }
     }
 
-    /// Returns whether there is something in a format that is none of these, in any of its versions.
+    /// Returns true when any version of an item has a format that is not in the set.
     func hasFormats(otherThan formats: Set<String>) throws -> Bool {
         let list = formats.sorted().map { "'\($0)'" }.joined(separator: ", ")
         for table in ["items", "trash", "changes", "versions"] {
@@ -26,7 +26,7 @@ extension Store {
         return false
     }
 
-    /// Looks at what is in the trash and nowhere else, the latest first, with the seconds since 1970 at which it was removed.
+    /// Calls `body` with the items that are only in the trash, the latest first. `removedAt` is in seconds since 1970.
     func forEachTrashed(
         _ body: (ItemID, ItemContent, _ isUnsent: Bool, _ removedAt: Int64) throws -> Void
     ) throws {
@@ -41,7 +41,7 @@ extension Store {
         ) { row in try body(Self.id(row, 0), Self.content(row, 1), row.integer(6) == 1, row.integer(7) ?? 0) }
     }
 
-    /// How many items each collection has here.
+    /// Returns the number of present items of each collection.
     func collectionCounts() throws -> [String: Int] {
         let counts = try database.rows(
             """

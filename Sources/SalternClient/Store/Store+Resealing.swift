@@ -3,9 +3,9 @@ internal import Cryptography
 extension Store {
     private static let page = 100
 
-    /// Seals under the keys of `new` what they do not open: items, the trash, versions that were replaced, chunks, and what was
-    /// changed here. An item stays the edit that it is, as on the server; a change becomes a later one, because its bytes of before
-    /// may be under way. What `old` does not open stays as it is.
+    /// Seals content again that the keys of `new` cannot open: items, the trash, replaced versions, chunks, and
+    /// changes. An item keeps its edit, as on the server. A change becomes a later edit, because its previous bytes may
+    /// be in transit. Content that `old` cannot open is not changed.
     func reseal(from old: Sealer, to new: Sealer) throws {
         try resealItems("items", from: old, to: new)
         try resealItems("trash", from: old, to: new)
@@ -38,7 +38,7 @@ extension Store {
             next.edit = (try? new.open(sealed, change.id))?.edit.number ?? change.edit
         }
         if let base = change.baseContent {
-            // It is of the collection where the item was before the change.
+            // Its collection is the one of the item before the change.
             let collections = [try item(change.id)?.content.collection, change.content?.collection].compactMap(\.self)
             let sealed = collections.lazy.compactMap { collection in
                 new.resealed(
@@ -66,7 +66,7 @@ extension Store {
         }
     }
 
-    /// The ids of the items that the server has, in their order.
+    /// The ids of the items on the server, in their order.
     func itemIDs(after id: ItemID?, limit: Int) throws -> [ItemID] {
         try ids(in: "items", after: id?.bytes ?? [], limit: limit)
     }
@@ -77,7 +77,7 @@ extension Store {
         ) { row in try Self.id(row, 0) }
     }
 
-    /// How many changes hold content that the keyring has no key for.
+    /// Returns the number of changes whose key is not in the keyring.
     func changeCount(unknownTo keyring: Keyring) throws -> Int {
         let heads = try database.rows(
             "SELECT substr(body, 1, 5) FROM changes WHERE body IS NOT NULL", decode: { $0.blob(0) ?? [] })
@@ -86,15 +86,15 @@ extension Store {
 }
 
 extension Sealer {
-    /// The same content under the current data key.
-    /// - Returns: nil for what is under a key of the keyring already, and for what `old` does not open.
+    /// Returns the same content sealed with the current data key.
+    /// - Returns: nil for content under a key of the keyring, and for content that `old` cannot open.
     func resealed(_ content: ItemContent, _ id: ItemID, from old: Sealer, asNextEdit: Bool = false) -> ItemContent? {
         guard let key = try? SealedBox.keyID(of: content.body.bytes), (try? keyring.key(key)) == nil,
             let known = try? old.open(content, id)
         else { return nil }
         let edit = asNextEdit ? known.edit.next(after: content.body.bytes) : known.edit
         guard let sealed = try? seal(known.item, id, collection: content.collection, edit),
-            // What does not open again would be lost.
+            // Content that cannot be opened again would be lost.
             let opened = try? open(sealed, id), opened.item == known.item
         else { return nil }
         return sealed

@@ -1,4 +1,4 @@
-/// Which version of an item there is.
+/// Identifies the present version of an item.
 struct StoreStamp: Hashable, Sendable {
     var collection: String
     var revision: Int64?
@@ -6,7 +6,7 @@ struct StoreStamp: Hashable, Sendable {
 }
 
 extension Store {
-    /// Returns which version of each item there is here, without reading it.
+    /// Returns the present version of each item, without reading its content.
     func stamps() throws -> [ItemID: StoreStamp] {
         let stamps = try database.rows(
             """

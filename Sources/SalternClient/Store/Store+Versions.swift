@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// A version of an item that another one has replaced on this device.
+/// A version of an item that was replaced on this device.
 struct ReplacedContent: Sendable {
     let number: Int64
     let item: ItemID
@@ -8,7 +8,7 @@ struct ReplacedContent: Sendable {
     let replacedAt: Date
 }
 
-/// Versions that were replaced, kept as long as what was deleted: by an edit here, by a version from elsewhere, by a merge.
+/// Versions that an edit, a received version or a merge has replaced. They are kept as long as deleted items.
 extension Store {
     /// The limits of the versions that are kept of one item: their number, and their sealed bytes.
     static let versionLimit = 32
@@ -16,12 +16,12 @@ extension Store {
 
     private static let columns = "number, item, collection, format, iterations, title, body, replaced_at"
 
-    /// Keeps a version that is about to be replaced. The same version again is kept once.
-    /// - Parameter revision: The revision that it had on the server; nil when that is not known.
+    /// Stores a version that is about to be replaced. Each version is stored once.
+    /// - Parameter revision: Its revision on the server; nil when it is unknown.
     func keepReplaced(
         _ id: ItemID, _ content: ItemContent, edit: UInt64, revision: Revision? = nil, at moment: Date = Date()
     ) throws {
-        // What was never opened here cannot be shown to a person.
+        // A version that was never opened on this device cannot be shown.
         guard edit != 0 else { return }
         try database.execute(
             """
@@ -36,8 +36,8 @@ extension Store {
         try thinOut(id)
     }
 
-    /// Removes the versions whose neighbours in time are closest to each other, until the rest is within the limits. The
-    /// first and the latest stay as long as their bytes have room.
+    /// Removes the versions whose neighbours in time are closest to each other, until the others are within the limits.
+    /// The first and the latest stay if their bytes are within the limit.
     private func thinOut(_ id: ItemID) throws {
         var versions = try database.rows(
             "SELECT number, replaced_at, length(body) FROM versions WHERE item = ? ORDER BY replaced_at, number",
@@ -55,7 +55,7 @@ extension Store {
         }
     }
 
-    /// The versions of an item that were replaced, the latest first; of all items without an id.
+    /// Calls `body` with the replaced versions of an item, the latest first; without an id, of all items.
     func forEachReplaced(of id: ItemID?, _ body: (ReplacedContent) throws -> Void) throws {
         try database.forEach(
             """
@@ -66,7 +66,7 @@ extension Store {
         ) { try body(Self.replaced($0)) }
     }
 
-    /// The revisions of an item's versions that are here, as far as they are known.
+    /// Returns the known revisions of an item's stored versions.
     func replacedRevisions(of id: ItemID) throws -> Set<Int64> {
         Set(
             try database.rows(
@@ -74,7 +74,7 @@ extension Store {
             ) { $0.integer(0) ?? 0 })
     }
 
-    /// Returns whether this content is among an item's versions.
+    /// Returns true when this content is among an item's versions.
     func hasReplaced(_ id: ItemID, _ content: ItemContent) throws -> Bool {
         try !database.rows(
             "SELECT 1 FROM versions WHERE item = ? AND digest = ?", .blob(id.bytes), .blob(content.digest),

@@ -1,16 +1,16 @@
 internal import Cryptography
 internal import Foundation
 
-/// What a device keeps: sealed items, what was changed here and not confirmed, the cursor, the trash.
+/// The data of a device: sealed items, unconfirmed changes, the cursor, the trash.
 ///
-/// Every function that changes something is one transaction, so whatever stops the process leaves a state from which
-/// syncing goes on. Not `Sendable`: the vault, an actor, uses it alone.
+/// Every function that changes data is one transaction, so syncing can continue after any interruption of the process.
+/// It is not `Sendable`: only the vault, an actor, uses it.
 final class Store {
     let database: SQLiteDatabase
     /// The number of the edits that are being stored together; see ``together(_:)``.
     private(set) var group: Int64?
 
-    /// Opens the store at a path, or makes one.
+    /// Opens the store at a path, or creates one.
     init(path: String) throws {
         database = try SQLiteDatabase(path: path)
         try StoreSchema.prepare(database)
@@ -19,12 +19,11 @@ final class Store {
     /// Copies a store into memory.
     init(copyOf store: Store) throws { database = try SQLiteDatabase(copyOf: store.database) }
 
-    /// Runs several changes as one.
     func transaction<Result>(_ body: () throws -> Result) throws -> Result {
         try database.transaction(body)
     }
 
-    /// Notes that the edits of a transaction are sent in one batch, where that is possible.
+    /// Marks the edits of a transaction to be sent in one batch, if possible.
     func together<Result>(_ body: () throws -> Result) throws -> Result {
         group = try nextSequence()
         defer { group = nil }
@@ -62,34 +61,35 @@ final class Store {
 
     func set(_ name: StoreFact, counter: UInt64) throws { try set(name, Array(String(counter).utf8)) }
 
-    /// Empties the write-ahead log, where SQLite keeps pages from before. Fails without an error within a transaction.
+    /// Empties the write-ahead log, where SQLite keeps earlier pages. Within a transaction it has no effect.
     func truncateLog() { _ = try? database.rows("PRAGMA wal_checkpoint(TRUNCATE)") { _ in } }
 
-    /// Gives the room of what was removed back to the disk, and empties the write-ahead log.
+    /// Releases the room of removed content to the disk, and empties the write-ahead log.
     func shrink() {
         _ = try? database.execute("VACUUM")
         truncateLog()
     }
 
-    /// Nothing is read or written any more: whoever still tries gets ``StoreClosed``.
+    /// Closes the store. Further calls throw ``StoreClosed``.
     func close() { database.close() }
 
-    /// Whether another process may use it: see ``takeBack()``.
+    /// True while another process may use it: see ``takeBack()``.
     var isLent: Bool { database.isLent }
 
-    /// Lets another process use it. Nothing is read or written until ``takeBack()``.
+    /// Lets another process use it. Reads and writes fail until ``takeBack()``.
     func lend() { database.lend() }
 
     /// Opens it again.
     func takeBack() throws { try database.takeBack() }
 
-    /// True when nothing can be read or written any more. A store that is lent is not closed.
+    /// True when the store was closed permanently. Temporary closing for another process does not count.
     var isClosed: Bool { database.handle == nil && !database.isLent }
 
+    /// Throws unless the store is open.
     /// - Throws: ``StoreClosed``.
     func checkOpen() throws { try database.checkOpen() }
 
-    /// Removes everything: nobody is logged in here any more. Then ``close()`` it, for what is under way would fill it again.
+    /// Removes all data after a sign-out. Call ``close()`` then, because running operations would store data again.
     func removeEverything() throws {
         try database.transaction {
             let tables = try database.rows(
@@ -99,15 +99,15 @@ final class Store {
         }
     }
 
-    // MARK: What a person sees
+    // MARK: Present items
 
-    /// The item as it is here: with what was changed and not yet confirmed. Nil when there is none.
+    /// Returns the present item, with its unconfirmed change. Nil when there is none.
     func current(_ id: ItemID) throws -> ItemContent? {
         if let change = try change(id) { return change.content }
         return try item(id)?.content
     }
 
-    /// The ids of a collection's items as they are here.
+    /// Returns the ids of a collection's present items.
     func currentIDs(_ collection: String) throws -> [ItemID] {
         try database.rows(
             """
@@ -117,7 +117,7 @@ final class Store {
         ) { row in try Self.id(row, 0) }
     }
 
-    /// Returns the collections of those of the items that there are here.
+    /// Returns the collections of those items that exist on this device.
     func currentCollections(of ids: Set<ItemID>) throws -> [ItemID: String] {
         var collections: [ItemID: String] = [:]
         for id in ids {
@@ -141,10 +141,10 @@ final class Store {
             .first
     }
 
-    /// Notes what the server has.
+    /// Stores an item from the server.
     /// - Parameters:
-    ///   - opened: Its body, for who has opened it.
-    ///   - isSame: Whether it says what the version says that it replaces, in other bytes: then that one is not kept.
+    ///   - opened: Its body, if it has been opened.
+    ///   - isSame: True for the same content in other bytes. The replaced version is then not kept.
     func put(_ item: StoredItem, listing: Int64, opened: SecureBytes? = nil, isSame: Bool = false) throws {
         let content = item.content
         if !isSame, let known = try self.item(item.id), known.content != content {
@@ -160,39 +160,39 @@ final class Store {
             """, .blob(item.id.bytes), .integer(item.revision.number), .text(content.collection),
             .text(content.format), .optional(content.iterations.map(Int64.init)), .optional(content.title?.bytes),
             .blob(content.body.bytes), .integer(Int64(bitPattern: item.edit)), .integer(listing))
-        // What was known of it before is of use for as long as nothing is known of this one.
+        // An earlier record is useful as long as this version has not been opened.
         if !item.isSealed { try database.execute("DELETE FROM graves WHERE id = ?", .blob(item.id.bytes)) }
     }
 
-    /// Notes that the server has it no more.
+    /// Records that the server no longer has the item.
     func removeItem(_ id: ItemID) throws {
         try database.execute("DELETE FROM items WHERE id = ?", .blob(id.bytes))
     }
 
-    /// Items that the listing of everything, which has just ended, did not have.
+    /// Returns the items that the complete listing, which has just ended, did not contain.
     func unlisted(_ listing: Int64) throws -> [StoredItem] {
         try database.rows(
             "SELECT \(Self.itemColumns) FROM items WHERE listing <> ?", .integer(listing), decode: Self.item)
     }
 
-    /// Looks at the sealed bodies of what the listing of everything had.
+    /// Calls `body` with the sealed bodies of the items that the complete listing contained.
     func forEachBody(listed listing: Int64, _ body: ([UInt8]) -> Void) throws {
         try database.forEach("SELECT body FROM items WHERE listing = ?", [.integer(listing)]) { body($0.blob(0) ?? []) }
     }
 
-    /// Notes that a listing had it, with nothing new.
+    /// Records that a listing contained the item without a change.
     func setListed(_ id: ItemID, _ listing: Int64) throws {
         try database.execute(
             "UPDATE items SET listing = ?, behind = NULL WHERE id = ?", .integer(listing), .blob(id.bytes))
     }
 
-    /// Notes that the server has a later version, which does not open here.
+    /// Records that the server has a later version, which cannot be opened here.
     func setBehind(_ id: ItemID, _ revision: Revision) throws {
         try database.execute(
             "UPDATE items SET behind = ? WHERE id = ?", .integer(revision.number), .blob(id.bytes))
     }
 
-    /// Returns whether the server has a version of some item that does not open here and is not in the store.
+    /// Returns true when the server has a version of some item that cannot be opened here and is not in the store.
     func hasItemsBehind() throws -> Bool {
         try !database.rows("SELECT 1 FROM items WHERE behind IS NOT NULL LIMIT 1", decode: { _ in true }).isEmpty
     }
@@ -201,20 +201,20 @@ final class Store {
         try database.rows("SELECT count(*) FROM items") { $0.integer(0) ?? 0 }.first ?? 0
     }
 
-    /// How many items the server was seen to have that were opened here.
+    /// Returns the number of items on the server that were opened here.
     func openedCount() throws -> Int {
         Int(try database.rows("SELECT count(*) FROM items WHERE edit <> 0") { $0.integer(0) ?? 0 }.first ?? 0)
     }
 
     // MARK: Deletions
 
-    /// Whether deletions wait for somebody to agree: here, or in a folder as its last round has seen it.
+    /// Returns true when deletions wait for approval: of items, or of files in the last round of a folder.
     func holdsDeletions() throws -> Bool {
         if try number(.held) != nil { return true }
         return try !database.rows("SELECT 1 FROM folders WHERE held > 0 LIMIT 1", decode: { _ in true }).isEmpty
     }
 
-    /// Keeps what a tombstone removes.
+    /// Stores the content that a tombstone removes.
     func trash(_ item: StoredItem, at moment: Date) throws {
         try noteVersion(item.id, item.content.body.bytes)
         if let known = try trashed(item.id), known.content != item.content {
@@ -241,9 +241,9 @@ final class Store {
         try database.execute("DELETE FROM trash WHERE id = ?", .blob(id.bytes))
     }
 
-    // MARK: Graves
+    // MARK: Tombstones
 
-    /// Notes a tombstone in the place of an item.
+    /// Replaces an item by a record of its tombstone.
     func storeTombstone(_ id: ItemID, _ deletion: Revision, at moment: Date) throws {
         let edit = try item(id).flatMap { $0.isSealed ? nil : $0.edit }
         try removeItem(id)
@@ -266,7 +266,7 @@ final class Store {
     // MARK: Notices
 
     func note(_ kind: Notice.Kind, _ item: ItemID? = nil, other: ItemID? = nil) throws {
-        // One of each kind for an item says as much as a hundred.
+        // Each kind is stored once for an item.
         let known = try database.rows(
             "SELECT 1 FROM notices WHERE kind = ? AND item IS ? AND other IS ?", .text(kind.rawValue),
             .optional(item?.bytes), .optional(other?.bytes)
@@ -297,7 +297,7 @@ final class Store {
         try database.execute("DELETE FROM notices WHERE number = ?", .integer(number))
     }
 
-    /// There is nothing any more of the item that the server could refuse.
+    /// Removes the notices about rejected changes of an item.
     func forgetRefusals(of item: ItemID) throws {
         let kinds = [Notice.Kind.quotaExceeded, .refused, .unreadableChange].map(\.rawValue)
         try database.execute(
@@ -305,7 +305,7 @@ final class Store {
             .text(kinds[1]), .text(kinds[2]))
     }
 
-    /// What is over.
+    /// Removes the notices of a kind that has ended.
     func forgetNotices(_ kind: Notice.Kind) throws {
         try database.execute("DELETE FROM notices WHERE kind = ?", .text(kind.rawValue))
     }
@@ -324,7 +324,7 @@ final class Store {
             edit: UInt64(bitPattern: edit))
     }
 
-    /// Collection, format, iterations, title and body, from a column on.
+    /// Decodes collection, format, iterations, title and body, starting at a column.
     static func content(_ row: SQLiteRow, _ first: Int32) throws -> ItemContent {
         guard let collection = row.text(first), let format = row.text(first + 1), let body = row.blob(first + 4) else {
             throw StoreError.damaged
@@ -335,56 +335,57 @@ final class Store {
     }
 }
 
-/// What the store knows beside items.
+/// The facts in the store beside items.
 enum StoreFact: String {
     case account, userid, server, saltPrefix, iterations
-    /// The keyring as the server has it, its revision and its counter.
+    /// The keyring on the server, its revision and its counter.
     case keyring, keyringRevision, keyringCounter
-    /// A digest of that keyring's content: two keyrings with one counter and other content are a rollback.
+    /// A digest of that keyring's content: two keyrings with equal counters and different content are a rollback.
     case keyringDigest
     /// The highest counter of a keyring that was ever sent. It is stored before the keyring is sent.
     case keyringSent
-    /// Digests of data keys that a rotation has retired, 16 bytes each. No later keyring seals with one.
+    /// Digests of data keys that a rotation has retired, 16 bytes each. Later keyrings do not seal with them.
     case retiredKeys
     /// Session token, device token and the keys of an open vault, sealed with the device's key. See ``DeviceSecrets``.
     case token, deviceToken, openKeys
-    /// The same keys as an earlier version stored them, with the password key.
+    /// The same keys in the format of an earlier version, with the password key.
     case openKeyring
-    /// The password of the ``UnconfirmedChange``, sealed with the device's key.
+    /// The password of the ``UnconfirmedChange``, sealed with the device key.
     case unconfirmedPassword
-    /// The device key that replaces the one in the key store, sealed under that one.
+    /// The device key that replaces the one in the key store, sealed with that one.
     case nextDeviceKey
     case cursor, revisionBase, listing, lastEventID
-    /// Set while everything is listed because the database's history is another one.
+    /// Set during a complete listing after a database rollback.
     case comparing
-    /// Set while deletions wait for somebody to agree.
+    /// Set while deletions wait for approval.
     case held
-    /// Set when a copy came that another device has kept of a version, until it was compared with what was sent from here.
+    /// Set when another device's copy of a version has arrived, until it was compared with the changes that were sent.
     case copies
-    /// The names of the keyring's data keys, 4 bytes each: they are in what is sealed, too.
+    /// The ids of the keyring's data keys, 4 bytes each. Sealed bytes contain them, too.
     case keyIDs
-    /// Set while something is here under a key that the keyring does not have.
+    /// Set while the store has content under a key that the keyring does not contain.
     case unread
-    /// The rotation that was opened here and whose end was not seen.
+    /// The rotation that this device has opened and whose end was not received.
     case rotation
     /// The ``UnconfirmedChange``.
     case unconfirmedChange
-    /// When the account's deletion was sent from here last (seconds since 1970), for as long as it may have been done. With
-    /// the session it is known that it was not.
+    /// The time at which this device last requested the account's deletion (seconds since 1970), while its outcome is
+    /// uncertain. A valid session shows that it failed.
     case leaving
-    /// What the plan allows in one item, as the server said last.
+    /// The plan's limit of one item, from the last reply of the server.
     case itemBytes
-    /// The age of the store at which a sync has swept the chunks of attachments last.
+    /// The age of the store at the last sweep of attachments' chunks.
     case sweptAt
-    /// The largest size of a batch, in bytes, while the line is slow.
+    /// The largest size of a batch, in bytes, while the connection is slow.
     case batchBytes
-    /// Set when the server was seen to have every chunk that is named here, until it is seen to have lost one.
+    /// Set when the server had every named chunk, until a missing one is noticed.
     case chunksWhole
-    /// Set when the server was seen to have lost chunks, until copies of them wait to be sent.
+    /// Set when the server has lost chunks, until copies of them wait to be sent.
     case chunksLost
-    /// The age of the store, and the moment at which it was last advanced (seconds since 1970); see ``Store/advanceAge(to:)``.
+    /// The age of the store, and the moment at which it was last advanced (seconds since 1970); see
+    /// ``Store/advanceAge(to:)``.
     case age, agedAt
-    /// The name of this store in the markers of folders, and those that it had before; see ``Store/renewIdentity()``.
+    /// The name of this store in the markers of folders, and its former names; see ``Store/renewIdentity()``.
     case storeID, formerStoreIDs
     /// The identity of the store's file when the store was last opened (``StoreFileIdentity``).
     case fileNumber, fileBirth

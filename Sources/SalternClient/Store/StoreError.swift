@@ -1,15 +1,15 @@
-/// Why the local store did not do what it should.
+/// The reason for which an operation of the local store failed.
 public enum StoreError: Error, Hashable, Sendable {
-    /// Another process has it open.
+    /// Another process has the store open.
     case inUse
-    /// It cannot be opened: no such folder, or no permission.
+    /// The store cannot be opened: no such folder, or no permission.
     case unusable
-    /// Others can read or write the store's file or that of the device key. It is not used.
+    /// Other users can read or write the store's file or that of the device key. It is not used.
     /// - Parameter mode: The file's permissions (`st_mode & 0o7777`).
     case exposedFile(path: String, mode: UInt32)
-    /// The disk, or the store's file, can only be read. Nothing was changed.
+    /// The disk, or the store's file, is read-only. Nothing was changed.
     case readOnly
-    /// It belongs to a later version of this kit.
+    /// The store belongs to a later version of this kit.
     case tooNew
     /// The disk is full. Nothing was changed.
     case diskFull
@@ -17,5 +17,5 @@ public enum StoreError: Error, Hashable, Sendable {
     case damaged
 }
 
-/// The vault was signed out meanwhile: nothing is written into a store that was emptied.
+/// The vault was signed out. An emptied store accepts no data.
 struct StoreClosed: Error {}

@@ -1,4 +1,4 @@
-/// The tables of the local store, in steps that are carried out in order, each once.
+/// The tables of the local store. The steps run in order, each once.
 enum StoreSchema {
     static let steps = [
         """
@@ -211,7 +211,7 @@ enum StoreSchema {
         """,
     ]
 
-    /// Brings the store up to date.
+    /// Migrates the store to the current schema.
     static func prepare(_ database: SQLiteDatabase) throws {
         let version = try database.rows("PRAGMA user_version") { $0.integer(0) ?? 0 }.first ?? 0
         guard version <= steps.count else { throw StoreError.tooNew }

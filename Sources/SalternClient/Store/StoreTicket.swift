@@ -1,25 +1,25 @@
 public import Foundation
 
-/// A place in the queue of processes that wait for a store, in the order in which they came.
+/// A position in the queue of processes that wait for a store, in the order of their arrival.
 ///
-/// Each has a file in the folder `queue` beside the store, and holds a lock on it (flock(2)). A file without a lock belongs
-/// to a process that has ended, and is removed by the next one that reads the folder.
+/// Each has a file in the folder `queue` beside the store, and holds a lock on it (flock(2)). A file without a lock
+/// belongs to a process that has ended. The next process that reads the folder removes it.
 public final class StoreTicket: Sendable {
     private static let folderName = "queue"
     private static let temporary = ".new-"
 
     private let folder: String
-    /// Names in their order are tickets in their order.
+    /// The name of the ticket's file. Names sort in the order of the tickets.
     public let name: String
     private let file: Descriptor
 
-    /// Takes the last place.
-    /// - Parameter folder: That of the store.
-    /// - Returns: nil where no file can be made.
+    /// Takes the last position.
+    /// - Parameter folder: The folder of the store.
+    /// - Returns: nil when no file can be created.
     public init?(in folder: URL) {
         let queue = folder.appending(path: Self.folderName).path
         guard mkdir(queue, 0o700) == 0 || errno == EEXIST else { return nil }
-        // Since the machine was started: setting the clock changes no order.
+        // The time since the start of the machine: setting the clock does not change the order.
         var now = timespec()
         #if canImport(Darwin)
             clock_gettime(CLOCK_MONOTONIC, &now)
@@ -32,7 +32,7 @@ public final class StoreTicket: Sendable {
         guard let file = Descriptor(open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)) else {
             return nil
         }
-        // It has its lock before others can find it.
+        // The file has its lock before others can find it.
         guard flock(file.number, LOCK_EX | LOCK_NB) == 0, renameFile(path, queue + "/" + name) == 0 else {
             unlink(path)
             return nil
@@ -44,13 +44,13 @@ public final class StoreTicket: Sendable {
 
     deinit { unlink(folder + "/" + name) }
 
-    /// The ticket whose turn it is.
+    /// The first ticket in the queue.
     public var first: String? { Self.waiting(in: folder).first }
 
-    /// Whether it is this one's turn.
+    /// True when this ticket is the first.
     public var isFirst: Bool { first.map { $0 >= name } ?? true }
 
-    /// Returns whether a process waits for the store.
+    /// Returns true when a process waits for the store.
     static func isAwaited(_ folder: URL) -> Bool {
         !waiting(in: folder.appending(path: folderName).path).isEmpty
     }
@@ -61,7 +61,7 @@ public final class StoreTicket: Sendable {
             let path = folder + "/" + name
             guard let file = Descriptor(open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW)) else { return false }
             if flock(file.number, LOCK_EX | LOCK_NB) != 0 { return !name.hasPrefix(temporary) }
-            // One that is being made has no lock for a moment.
+            // A file that is being created has no lock for a moment.
             if !name.hasPrefix(temporary) { unlink(path) }
             return false
         }
@@ -69,13 +69,14 @@ public final class StoreTicket: Sendable {
 }
 
 extension StoreTicket {
-    /// How long a process waits while nothing moves.
+    /// The longest wait without progress of the queue.
     public static let patience = Duration.seconds(30)
     private static let pause = Duration.milliseconds(20)
 
-    /// Calls `body`, which needs the store, when it is this process's turn, and again while another process uses it.
-    /// - Throws: ``VaultError/store(_:)`` with ``StoreError/inUse`` when no process has given the store back for
-    ///   ``patience``, and what `body` throws.
+    /// Calls `body`, which needs the store, when this process is the first in the queue. It repeats the call while
+    /// another process uses the store.
+    /// - Throws: ``VaultError/store(_:)`` with ``StoreError/inUse`` when the queue made no progress for ``patience``,
+    ///   and the errors of `body`.
     public static func waiting<Result>(in folder: URL, _ body: () async throws -> Result) async throws -> Result {
         try await waiting(in: folder, atMost: patience, body)
     }

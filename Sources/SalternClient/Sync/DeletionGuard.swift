@@ -1,7 +1,7 @@
 internal import Foundation
 
-/// Holds deletions back when there are suddenly many: a server that was taken over, or another device gone wrong. Those of
-/// the last hour count together, however many rounds they come in.
+/// Holds deletions back when there are suddenly many, for example of a hostile server or a faulty device. Deletions of
+/// the last hour are counted together, over all rounds.
 struct DeletionGuard {
     private let store: Store
     private let limit: Int
@@ -17,8 +17,8 @@ struct DeletionGuard {
         self.moment = moment
     }
 
-    /// Returns the deletions of a page that have to wait. In a collection in which some wait, all do: what is changed here
-    /// meanwhile must not make them few.
+    /// Returns the deletions of a page that have to wait. In a collection with waiting deletions, all wait: local
+    /// changes must not lower their share.
     mutating func held(among changes: [ItemState]) throws -> Set<ItemID> {
         let isComparing = try store.number(.comparing) != nil
         var deletions: [String: [ItemID]] = [:]
@@ -27,7 +27,7 @@ struct DeletionGuard {
                 case .remove = Reconciliation.decide(
                     item: item, change: try store.change(change.id), server: change, isComparing: isComparing)
             else { continue }
-            // That of the item, which is sealed with it: nothing vouches for the one that a tombstone names.
+            // The item's collection, which is sealed with it. The collection of a tombstone is not authenticated.
             deletions[item.content.collection, default: []].append(change.id)
         }
         var held: Set<ItemID> = []
@@ -44,7 +44,8 @@ struct DeletionGuard {
         return held
     }
 
-    /// Returns how many items the collection had before the deletions of the last hour, and how many fewer it has now.
+    /// Returns the number of items that the collection had before the deletions of the last hour, and the number of
+    /// items that were removed since.
     private mutating func state(of collection: String) throws -> (total: Int, removed: Int) {
         if let total = total[collection], let removed = removed[collection] { return (total, removed) }
         let now = try store.currentIDs(collection).count
@@ -58,7 +59,7 @@ struct DeletionGuard {
     }
 }
 
-/// To which deletions of other devices a person has agreed.
+/// The deletions of other devices that the user has approved.
 enum DeletionAgreement: Sendable {
     case none
     case all

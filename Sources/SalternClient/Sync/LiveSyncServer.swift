@@ -1,11 +1,11 @@
-/// The server as the engine sees it.
+/// The server's API in the form that the engine uses.
 struct LiveSyncServer: SyncServer {
     let api: SalternAPI
     let token: Token
     let retries: Retries
     var smallestBatchBytes = SyncLimits().smallestBatchBytes
 
-    /// A cursor is kept: those of this server have less than 100 bytes.
+    /// The limit of a cursor, which is stored. Cursors of this server have less than 100 bytes.
     private static let cursorByteLimit = 4 << 10
 
     func changes(
@@ -33,9 +33,9 @@ struct LiveSyncServer: SyncServer {
     }
 
     func write(_ operations: [BatchOperation]) async throws(APIError) -> [Revision] {
-        // The same bytes again are a success, so a lost reply costs nothing.
+        // The server accepts equal bytes again, so a retry after a lost reply is safe.
         let isLong = operations.count > 1 && operations.reduce(0) { $0 + $1.sealedByteCount } > smallestBatchBytes
-        // A long batch that did not get through is not sent again as it is: the engine makes smaller ones of it.
+        // A long batch that failed is not repeated unchanged: the engine divides it into smaller ones.
         let reply = try await retries(unless: { isLong && $0.isAboutPace }) { () throws(APIError) in
             try await api.writeBatch(operations, token)
         }
@@ -47,13 +47,14 @@ struct LiveSyncServer: SyncServer {
 }
 
 extension BatchOperation {
-    /// About how many bytes it has in a request.
+    /// The approximate length in a request, in bytes.
     var sealedByteCount: Int {
         guard case .put(_, let content, _) = self else { return 256 }
         return 256 + (content.body.bytes.count + (content.title?.bytes.count ?? 0)) * 4 / 3
     }
 
-    /// Whether it can have come to this. Revisions only grow; the bytes that are there already keep theirs.
+    /// Returns true when the result is possible for this operation. Revisions only grow; equal bytes keep their
+    /// revision.
     fileprivate func canHave(_ result: BatchResult.Entry) -> Bool {
         switch self {
         case .put(let id, _, let base):

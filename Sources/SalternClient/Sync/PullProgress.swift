@@ -1,13 +1,14 @@
-/// Whether a round's pages lead anywhere: a server that always has another one would be followed for ever.
+/// Ends a round against a hostile server whose pages never end. Revisions rise within a listing, so no change is
+/// repeated.
 ///
-/// Revisions rise within a listing, so nothing is told twice. Of new ones a server can make up as many as it wants, in
-/// tombstones, in what does not open and in heads of chunks, but no items that open. So a round takes a number of changes and
-/// one more for each of those: an account is never too large. Where it ends the next round goes on from its cursor.
+/// A server can generate any number of new ones, in tombstones, unreadable items and headers of chunks. It cannot
+/// generate items that can be opened. The limit is therefore a fixed number of changes and one for each such item, so
+/// no account is too large. The next round continues from the cursor.
 struct PullProgress {
     private let limits: SyncLimits
     private var last: Revision?
     private var count = 0
-    /// How many changes there may be, as far as was looked.
+    /// The limit of changes, according to the last count of items.
     private var room: Int
 
     init(_ limits: SyncLimits) {
@@ -15,10 +16,11 @@ struct PullProgress {
         room = limits.changes
     }
 
-    /// Everything is listed from the beginning, or what follows the cursor.
+    /// Starts a complete listing, or one after the cursor.
     mutating func begin() { last = nil }
 
-    /// - Parameter openedCount: How many items there are here that open.
+    /// Counts a page.
+    /// - Parameter openedCount: Returns the number of items on this device that were opened.
     /// - Throws: ``APIError/unexpectedReply``.
     mutating func take(_ page: ChangePage, after cursor: String?, openedCount: () throws -> Int) throws {
         if page.more, page.cursor == cursor { throw APIError.unexpectedReply }
@@ -26,7 +28,7 @@ struct PullProgress {
             if let last, change.revision <= last { throw APIError.unexpectedReply }
             last = change.revision
         }
-        // An empty page stands for thousands of tombstones that the server has passed by.
+        // An empty page represents thousands of tombstones that the server has skipped.
         count += page.changes.isEmpty ? limits.page : page.changes.count
         guard page.more, count > room else { return }
         room = limits.changes + (try openedCount())

@@ -1,37 +1,40 @@
-/// What becomes of an item when the server tells of it: the one place where conflicts are decided. Pure.
+/// The decision about an item that the server has listed. It is pure, and the only place that decides conflicts.
 enum Reconciliation: Hashable {
-    /// Nothing new.
+    /// The listed state is already stored.
     case nothing
-    /// Nobody has changed it here: take what the server has.
+    /// There is no local change: store the server's version.
     case take
-    /// Nobody has changed it here: it is deleted there.
+    /// There is no local change: the server has deleted the item.
     case remove
-    /// Created again after that deletion, which the server has lost: it stays out of the listing, so that it is sent again.
+    /// The item was created again after that deletion, which the server has lost. It stays out of the listing, so that
+    /// it is sent again.
     case sendAgain
-    /// The server has what was sent from here and never confirmed. The change is done, or what was changed after it goes
-    /// on from this revision.
+    /// The server has content that this device sent without a confirmation. The change is done, or a later change
+    /// continues from this revision.
     case confirmed(isDone: Bool)
-    /// Changed here and there.
+    /// Changed on this device and on another one.
     case conflict
-    /// Changed here, deleted there: the change is kept, and creates the item again.
+    /// Changed here, deleted by another device: the change is kept, and creates the item again.
     case keepAgainstDeletion
-    /// Deleted here, changed there: the change is kept.
+    /// Deleted here, changed by another device: the change is kept.
     case undoDeletion
     /// Deleted on both sides.
     case bothDeleted
 
+    /// Decides about an item.
     /// - Parameters:
-    ///   - item: What the server was last seen to have.
-    ///   - change: What was changed here and not confirmed.
-    ///   - server: What it tells now.
-    ///   - isComparing: Whether time went back there, so that it may have lost what is known. Of deletions only.
+    ///   - item: The last received state of the server.
+    ///   - change: The unconfirmed change of this device.
+    ///   - server: The listed state.
+    ///   - isComparing: True after a database rollback, when the server may have lost stored changes. Only used for
+    ///     deletions.
     static func decide(
         item: StoredItem?, change: LocalChange?, server: ItemState, isComparing: Bool = false
     ) -> Reconciliation {
         guard let change else { return withoutChange(item, server, isComparing) }
         guard let theirs = server.content else {
             if change.content == nil { return .bothDeleted }
-            // A change that creates the item anew knows of the tombstone.
+            // A change that creates the item again was made after the tombstone.
             return change.base == nil && change.sent == nil ? .nothing : .keepAgainstDeletion
         }
         if let mine = change.content, mine == theirs { return .confirmed(isDone: true) }
@@ -47,7 +50,7 @@ enum Reconciliation: Hashable {
             guard let item else { return .nothing }
             return isComparing && item.revision > server.revision ? .sendAgain : .remove
         }
-        // What has never been opened is looked at whenever it is told of: its key may be here by now.
+        // An item that was never opened is taken at each listing, because its key may have arrived.
         guard let item, !item.isSealed else { return .take }
         return item.revision == server.revision ? .nothing : .take
     }

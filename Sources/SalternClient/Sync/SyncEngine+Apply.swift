@@ -2,7 +2,7 @@ internal import Cryptography
 internal import Foundation
 
 extension SyncEngine {
-    /// Carries out what ``Reconciliation`` decides, within the transaction of the page.
+    /// Applies the decision of ``Reconciliation``, within the transaction of the page.
     func apply(_ server: ItemState, into report: inout SyncReport) throws {
         let item = try store.item(server.id)
         let change = try store.change(server.id)
@@ -32,7 +32,8 @@ extension SyncEngine {
         }
     }
 
-    /// The server has a tombstone: what nobody has changed here goes to the trash, and a change creates the item again.
+    /// Applies a tombstone of the server. An item without a local change goes to the trash; a change creates the item
+    /// again.
     func storeTombstone(_ id: ItemID, _ deletion: Revision, into report: inout SyncReport) throws {
         let item = try store.item(id)
         guard var change = try store.change(id) else {
@@ -44,20 +45,20 @@ extension SyncEngine {
             return try store.storeTombstone(id, deletion, at: moment)
         }
         if let content = change.content, change.isFirstEdit, (try? sealer.open(content, id))?.edit.isCopy == true {
-            // Another device has made the same copy, and there somebody has deleted it.
+            // Another device has made the same copy, and a user has deleted it there.
             try store.trash(StoredItem(id: id, revision: deletion, content: content, edit: change.edit), at: moment)
             try store.forgetChange(id)
             report.changed.insert(id)
             report.removed.insert(id)
             return try store.storeTombstone(id, deletion, at: moment)
         }
-        // What is sealed above the deletion was made by who knew of it.
+        // An edit above the deletion's number was made after it.
         let floor = SealedBox.Edit.floor(of: deletion)
         if change.base == nil, change.content != nil, change.edit > floor { return }
         try store.storeTombstone(id, deletion, at: moment)
         guard let content = change.content else { return try store.forgetChange(id) }
         if change.base != nil || change.sent != nil { try store.note(.keptAfterDeletion, id) }
-        // Others may hold later edits than this one, from before the deletion: for them it has to come after those.
+        // Other devices may have later edits from before the deletion. The new edit must follow those.
         if change.edit <= floor, let own = try? sealer.open(content, id) {
             let edit = own.edit.creating(after: content.body.bytes, deletedAt: deletion)
             if let sealed = try? sealer.seal(own.item, id, collection: content.collection, edit) {
@@ -71,8 +72,8 @@ extension SyncEngine {
         try store.write(change, isSame: true)
     }
 
-    /// Takes the server's version, unless it does not open or is older than what is known.
-    /// - Parameter isDeletedHere: Whether a person has deleted the item that is known.
+    /// Stores the server's version, unless it cannot be opened or is older than the known one.
+    /// - Parameter isDeletedHere: True when the user has deleted the known item on this device.
     private func take(
         _ server: ItemState, over item: StoredItem?, isDeletedHere: Bool = false, _ listing: Int64,
         into report: inout SyncReport
@@ -85,7 +86,7 @@ extension SyncEngine {
             id: server.id, revision: server.revision, content: content, edit: opened.edit.number)
         if opened.edit.isCopy { try store.set(.copies, 1) }
         if let item, !item.isSealed, item.content != content {
-            // Of what was made of the known version its author has seen that one.
+            // The author of a version that follows the known one has seen it.
             if try store.number(.comparing) != nil, !opened.edit.follows(item.content.body.bytes) {
                 return try keepBoth(item.content, theirs, listing, into: &report)
             }
@@ -94,13 +95,13 @@ extension SyncEngine {
                 try store.note(.rolledBack, item.id)
             }
         } else if let item, item.isSealed, item.content != content, try store.number(.comparing) != nil {
-            // Nobody here can make a copy of it.
+            // This device cannot make a copy of it.
             try store.trash(item, at: moment)
         }
         if item?.isSealed ?? true, let known = try store.tombstone(server.id)?.edit, theirs.edit < known {
             try store.note(.rolledBack, server.id)
         }
-        // Nothing in a body says whether there is a title beside it.
+        // A body does not reveal if the item has a title.
         if let item, !item.isSealed, item.content.title != nil, content.title == nil {
             try store.note(.titleMissing, server.id)
         }
@@ -109,14 +110,14 @@ extension SyncEngine {
         report.removed.remove(server.id)
     }
 
-    /// Returns whether a version has the content and the collection of the known one.
+    /// Returns true when a version has the content and the collection of the known one.
     private func isSame(_ theirs: StoredItem, _ content: PlainItem, as item: StoredItem?) -> Bool {
         guard let item, item.content.collection == theirs.content.collection else { return false }
         return (try? sealer.open(item.content, item.id))?.item == content
     }
 
-    /// The server has an older version than is known: the known one is sent again, as a later edit. The older one is kept
-    /// beside it, for what looks old can be new: of a device that created the item again without knowing how far it was.
+    /// Sends the known version again, as a later edit, because the server has an older one. The older one is kept
+    /// beside it. It can be new content of a device that created the item again without the latest edit number.
     private func pushBack(
         _ item: StoredItem, over theirs: StoredItem, _ older: PlainItem, _ listing: Int64,
         into report: inout SyncReport
@@ -130,7 +131,7 @@ extension SyncEngine {
                 known.edit.next(after: item.content.body.bytes))
         else { return try store.note(.rolledBack, item.id) }
         try store.record(item.id, content: content, edit: SealedBox.Edit.number(after: item.edit), isSame: true)
-        // The same version again, here or on another device, is the same copy: a server that repeats it gains nothing.
+        // The same version gets the same copy on every device, so repeating it has no effect.
         let copy = theirs.content.copyID(of: theirs.id)
         guard known.item != older || item.content.collection != theirs.content.collection,
             let sealed = try? sealer.seal(
@@ -146,7 +147,7 @@ extension SyncEngine {
         try store.note(.rolledBack, item.id, other: copy)
     }
 
-    /// Whether what is unsent is the known version, sent again.
+    /// Returns true when the unsent version is the known one, sent again.
     private func isPushedBack(
         _ own: (item: PlainItem, edit: SealedBox.Edit), _ collection: String, _ item: StoredItem
     ) -> Bool {
@@ -168,7 +169,7 @@ extension SyncEngine {
         try goOn(change, from: confirmed, listing)
     }
 
-    /// Changed here and there.
+    /// Resolves a conflict: changed on this device and on another one.
     private func resolve(
         _ server: ItemState, _ item: StoredItem?, _ change: LocalChange?, _ listing: Int64,
         into report: inout SyncReport
@@ -188,16 +189,16 @@ extension SyncEngine {
         if let item, isOutdated(taken, theirs.item, by: item), isPushedBack(own, mine.collection, item),
             try store.number(.comparing) == nil
         {
-            // Nobody has changed anything here: the known version is sent again over this one, too.
+            // This device has no change of a user: the known version is sent again over this one, too.
             try store.forgetChange(server.id)
             return try pushBack(item, over: taken, theirs.item, listing, into: &report)
         }
         if own.edit.follows(content.body.bytes) {
-            // It was sent from here, and its reply came too late to be awaited.
+            // This device has sent it, and its reply arrived too late.
             return try goOn(change, from: taken, listing)
         }
         report.changed.insert(server.id)
-        // What another device has made the same copy of, somebody has seen and changed there.
+        // When another device has made the same copy, a user has seen and changed it there.
         let isEarlier = theirs.edit.follows(mine.body.bytes) || change.isFirstEdit && own.edit.isCopy
         if isEarlier || own.item == theirs.item && mine.collection == content.collection {
             if mine.title != nil, content.title == nil { try store.note(.titleMissing, server.id) }
@@ -221,7 +222,7 @@ extension SyncEngine {
                         collection: content.collection, format: mine.format, title: base.title, body: base.body),
                     server.id)
             }
-            // One edit that changes nothing is a wish, too: somebody has put that version back.
+            // A single edit without a change is intentional: a user has restored that version.
             if let base, theirs.edit.number == SealedBox.Edit.number(after: base.edit.number), theirs.item != base.item,
                 own.item.has(theirs.item, since: base.item)
             {
@@ -244,13 +245,13 @@ extension SyncEngine {
         try keepBoth(mine, taken, listing, into: &report)
     }
 
-    /// Returns a merged item unless it is too long to be sent: then both versions are kept.
+    /// Returns a merged item unless it is too long to be sent. In that case both versions are kept.
     private func fitting(_ merged: PlainItem) throws -> PlainItem? {
         merged.shortage(allowed: try store.number(.itemBytes) ?? .max) == nil ? merged : nil
     }
 
-    /// The change goes on from what the server has.
-    /// - Parameter isSame: Whether the change says what it said before.
+    /// Continues the change from the server's version.
+    /// - Parameter isSame: True when the content of the change is the same.
     private func goOn(_ change: LocalChange, from taken: StoredItem, _ listing: Int64, isSame: Bool = false) throws {
         var change = change
         try store.put(taken, listing: listing)
@@ -260,8 +261,9 @@ extension SyncEngine {
         try store.write(change, isSame: isSame)
     }
 
-    /// What was changed here does not open: its key is missing, or the store is damaged. It can be kept under its own id
-    /// only, and must not go over what others can read, so it stays on this device; see ``isSendable(_:)``.
+    /// Keeps a change of this device that cannot be opened: its key is missing, or the store is damaged. It can only be
+    /// kept under its id, and must not replace content that others can read. So it stays on this device; see
+    /// ``isSendable(_:)``.
     private func keepUnreadable(
         _ server: ItemState, _ item: StoredItem?, _ listing: Int64, into report: inout SyncReport
     ) throws {
@@ -276,12 +278,13 @@ extension SyncEngine {
         try store.put(taken, listing: listing)
     }
 
-    /// Whether the server has another version than the known one, and none that was made later.
+    /// Returns true when the server has another version than the known one, and no later one.
     private func isOutdated(_ theirs: StoredItem, _ content: PlainItem, by item: StoredItem) -> Bool {
         theirs.content != item.content && theirs.edit <= item.edit && !isKnown(theirs, content, as: item)
     }
 
-    /// What cannot be read may be of somebody who has a key that this device lacks: it stays as it is.
+    /// Keeps an unreadable version, which a device with another key may have written, and makes a copy of the local
+    /// change.
     private func keepBesideUnreadable(
         _ server: ItemState, _ item: StoredItem?, _ own: PlainItem, _ mine: ItemContent, _ listing: Int64,
         into report: inout SyncReport
@@ -295,12 +298,12 @@ extension SyncEngine {
         report.changed.formUnion([server.id, copy])
     }
 
-    /// The server's version stays under the id; one's own goes on under another.
+    /// Keeps the server's version under the id, and the local version under another.
     private func keepBoth(
         _ mine: ItemContent, _ theirs: StoredItem, _ listing: Int64, into report: inout SyncReport
     ) throws {
         guard let own = try? sealer.open(mine, theirs.id) else {
-            // It can be kept under this id only.
+            // It can only be kept under this id.
             try store.record(theirs.id, content: mine, edit: SealedBox.Edit.number(after: theirs.edit))
             try store.put(theirs, listing: listing)
             return try store.note(.unreadableChange, theirs.id)
@@ -322,16 +325,16 @@ extension SyncEngine {
 }
 
 extension PlainItem {
-    /// Whether what another version has changed is the same here.
+    /// Returns true when this item contains all changes of another version.
     fileprivate func has(_ other: PlainItem, since base: PlainItem) -> Bool {
         (other.hasTitle(base.title) || other.hasTitle(title)) && (other.body == base.body || other.body == body)
     }
 }
 
 extension LocalChange {
-    /// Whether it creates an item with its first edit.
+    /// True when the change creates an item with its first edit.
     fileprivate var isFirstEdit: Bool { base == nil && content != nil && edit == 1 }
 
-    /// It goes on from another revision. What others may have seen of it they may have seen still, unless it is sealed anew.
+    /// Prepares the change for another base revision. The record of sent content stays only if it is still the content.
     fileprivate mutating func forgetWhatWasReplaced() { if !wasSent { sent = nil } }
 }

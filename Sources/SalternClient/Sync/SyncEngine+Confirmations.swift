@@ -1,11 +1,12 @@
-/// A listing that contradicts what the server has acknowledged.
+/// A listing contradicts acknowledgements of the server.
 struct BrokenConfirmations: Error {
     var confirmations: [Confirmation]
 }
 
-/// Comparison of listings with acknowledged changes: of each, the next listing has that revision of the item or a later one.
+/// Comparison of listings with acknowledged changes. The next listing must contain each item with that revision or a
+/// later one.
 extension SyncEngine {
-    /// Compares a page with the acknowledged changes of its items, which count as shown then.
+    /// Compares a page with the acknowledged changes of its items, and removes their records.
     /// - Throws: ``BrokenConfirmations``.
     func checkConfirmations(against changes: [ItemState]) throws {
         guard try store.hasConfirmations() else { return }
@@ -15,9 +16,10 @@ extension SyncEngine {
         if !broken.isEmpty { throw BrokenConfirmations(confirmations: broken) }
     }
 
-    /// The listing has ended: what was acknowledged before it began was in it.
+    /// Checks at the end of a listing that it contained all earlier acknowledged changes.
     ///
-    /// A listing of everything can lack an item that another device has deleted long ago; ``Store/unlisted(_:)`` has those.
+    /// A complete listing can lack an item that another device has deleted long ago; ``Store/unlisted(_:)`` returns
+    /// those.
     /// - Throws: ``BrokenConfirmations``.
     func endConfirmations() throws {
         guard try store.hasConfirmations() else { return }
@@ -26,8 +28,8 @@ extension SyncEngine {
         try store.forgetConfirmations()
     }
 
-    /// The acknowledgements do not count: the changes are unsent again. Everything is listed from the beginning, for the server
-    /// may have hidden more.
+    /// Revokes acknowledgements: the changes are unsent again. A complete listing starts, because the server may have
+    /// hidden more.
     func revoke(_ confirmations: [Confirmation]) throws {
         try store.transaction {
             for confirmation in confirmations { try revoke(confirmation) }
@@ -59,9 +61,9 @@ extension SyncEngine {
 }
 
 extension ItemState {
-    /// Whether it is what was acknowledged, or later.
+    /// Returns true when this is the acknowledged state, or a later one.
     fileprivate func shows(_ confirmation: Confirmation) -> Bool {
-        // An edited item becomes no chunk, and what is not deleted has a content.
+        // An edited item does not become a chunk, and an item that is not deleted has content.
         guard revision >= confirmation.revision, deleted || !isChunk && content != nil else { return false }
         return revision > confirmation.revision || content?.digest == confirmation.digest
     }

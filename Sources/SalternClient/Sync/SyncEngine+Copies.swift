@@ -1,20 +1,21 @@
 internal import Cryptography
 
-/// Copies of versions, kept beside what the server has. Every device that holds the sealed version makes the same copy: after a
-/// restore of the server, and where a store was copied with its unsent edits.
+/// Copies of versions, kept beside the server's version. Every device with the sealed version makes the same copy. They
+/// are made after a restore of the server, and when a store was copied with its unsent edits.
 extension SyncEngine {
-    /// Returns the id under which a version goes on beside the server's, and whether the copy exists already. An edit or a
-    /// deletion of an existing copy was made by a person who has seen it.
+    /// Returns the id of a version's copy beside the server's version, and true when the copy exists already. An edit
+    /// or a deletion of an existing copy was made by a user who has seen it.
     func copyPlace(of version: ItemContent, _ id: ItemID) throws -> (id: ItemID, isKept: Bool) {
         let copy = version.copyID(of: id)
         guard let there = try store.current(copy) ?? store.trashed(copy)?.content ?? store.item(copy)?.content else {
-            // A tombstone of what was never here is the server's word.
+            // A tombstone of an item that never existed here is not authenticated.
             return (try store.tombstone(copy) == nil ? copy : newID(), false)
         }
         return (try? sealer.open(there, copy)) == nil ? (newID(), false) : (copy, true)
     }
 
-    /// Notes a copy that is made here. Others make the same one: what is changed in it before it is sent is an edit of theirs.
+    /// Stores a copy that this device makes. Other devices make the same one, so a change before it is sent is an edit
+    /// of theirs.
     func recordCopy(_ id: ItemID, _ content: ItemContent) throws {
         try store.record(id, content: content, edit: 1)
         guard var change = try store.change(id), change.base == nil else { return }
@@ -22,15 +23,15 @@ extension SyncEngine {
         try store.write(change)
     }
 
-    /// A version that was changed here, and that the server has lost, others keep as a copy beside what it has: the change is
-    /// one of that copy, and no other one beside it.
-    /// - Returns: Whether it is; not when somebody has changed the copy.
+    /// Continues a change from a copy when the server has lost its base. Other devices keep that base as a copy beside
+    /// the server's version, so the change becomes an edit of that copy.
+    /// - Returns: False when it does not apply, for example because a user has changed the copy.
     func goOnFromLostBase(
         _ change: LocalChange, _ own: PlainItem, _ taken: StoredItem, _ theirs: SealedBox.Edit, _ item: StoredItem?,
         _ listing: Int64, into report: inout SyncReport
     ) throws -> Bool {
         guard try store.number(.comparing) != nil, let mine = change.content, let base = change.baseContent,
-            // Of what was sent others may have a copy of its own.
+            // Other devices may have a copy of content that was sent.
             change.sent == nil, !theirs.follows(base.body)
         else { return false }
         let lost = ItemContent(
@@ -56,8 +57,8 @@ extension SyncEngine {
         return true
     }
 
-    /// An older version that was kept beside the known one, and not confirmed yet, is not kept when what was made of it comes.
-    /// (If it has arrived all the same, it is told of.)
+    /// Removes an unconfirmed copy of an older version when its successor arrives. A copy that has arrived at the
+    /// server is reported.
     func forgetCopy(of id: ItemID, replacedBy edit: SealedBox.Edit, into report: inout SyncReport) throws {
         for notice in try store.notices() where notice.kind == .rolledBack && notice.item == id {
             guard let copy = notice.other, let change = try store.change(copy), change.base == nil,
@@ -71,8 +72,8 @@ extension SyncEngine {
         }
     }
 
-    /// Copies that the server has lost with the restore that they were made after, or never confirmed, and whose versions are
-    /// back with another.
+    /// Returns copies whose versions have returned under another id. The server has lost them by the restore after
+    /// which they were made, or never confirmed them.
     func pointlessCopies(_ listing: Int64) throws -> Set<ItemID> {
         var copies: [[UInt8]: ItemID] = [:]
         for item in try store.unlisted(listing) where try item.edit == 1 && store.change(item.id) == nil {
@@ -92,7 +93,7 @@ extension SyncEngine {
         return pointless
     }
 
-    /// The copy of a version that another device has made and sent.
+    /// Returns the copy of a version that another device has made and sent.
     func keptCopy(of version: ItemContent, _ id: ItemID) throws -> ItemID? {
         guard let copy = try store.item(version.copyID(of: id)), try store.change(copy.id) == nil,
             let own = try? sealer.open(version, id), let kept = try? sealer.open(copy.content, copy.id),
@@ -101,9 +102,8 @@ extension SyncEngine {
         return copy.id
     }
 
-    /// What was sent from here, and lost when the database went back, others may have kept beside what the server has now,
-    /// also after it was compared here: a version that they have kept is not sent once more. Every unsent change is read for
-    /// that, so it is done when a copy has come.
+    /// Removes changes that other devices have already kept as copies. The server has lost them by a database rollback,
+    /// also after the comparison on this device. Every unsent change is read, so it runs only after a copy has arrived.
     func forgetKeptElsewhere(into report: inout SyncReport) throws {
         try store.forEachChange { change in
             guard change.wasSent, let mine = change.content, let item = try store.item(change.id),
@@ -117,7 +117,7 @@ extension SyncEngine {
 }
 
 extension ItemContent {
-    /// Where a copy of this very version of an item is: the same on every device.
+    /// Returns the id of a copy of this version, the same on every device.
     func copyID(of id: ItemID) -> ItemID {
         let name = Array("saltern-1 copy".utf8) + id.bytes + body.bytes
         return ItemID(bytes: SHA256.hash(name).bytes.prefix(16)) ?? .random()

@@ -1,7 +1,7 @@
 extension SyncEngine {
-    /// What does not open is kept as it is sealed: its key may come. Where a version is known, that one stays instead, with
-    /// the revision that it had: whoever changes it here meets the one that nobody could read, and does not go over it.
-    /// - Parameter other: The copy that holds what was changed here.
+    /// Stores a version that cannot be opened, because its key may arrive. If a version is known, that one stays
+    /// instead, with its revision. A change of it then conflicts with the unreadable version, and does not replace it.
+    /// - Parameter other: The copy with the local change.
     func keepSealed(
         _ server: ItemState, over item: StoredItem?, other: ItemID? = nil, _ listing: Int64,
         into report: inout SyncReport
@@ -17,7 +17,7 @@ extension SyncEngine {
         report.changed.insert(server.id)
     }
 
-    /// Whether it is sealed with a key that this device does not know.
+    /// Returns true for content that is sealed with an unknown key.
     func isUnderUnknownKey(_ content: ItemContent) -> Bool {
         guard content.format == SealedBox.format, let id = try? SealedBox.keyID(of: content.body.bytes) else {
             return false

@@ -1,14 +1,15 @@
 extension SyncEngine {
-    /// An operation that the server did not carry out because the item is another there than it was when it was changed.
+    /// An operation that the server rejected because the item has another revision than the change's base.
     struct Dispute {
         let change: LocalChange
-        /// What the server has; nil when it never had the item.
+        /// The item's revision on the server; nil when it never had the item.
         let revision: Revision?
     }
 
-    /// - Parameter refused: The sequences of changes that are not sent again in this round, because the server has refused
-    ///   them, nobody could read them, or they wait for chunks.
-    /// - Returns: What has changed on the server meanwhile; empty when nothing is left that could be sent now.
+    /// Sends the changes in batches.
+    /// - Parameter refused: The sequences of changes that are not sent again in this round. The server has rejected
+    ///   them, they cannot be opened, or they wait for chunks.
+    /// - Returns: The changes whose items differ on the server; empty when no change can be sent now.
     func push(except refused: inout Set<Int64>, into report: inout SyncReport) async throws -> [Dispute] {
         var last: Int64 = 0
         var slowdowns = 0
@@ -35,7 +36,7 @@ extension SyncEngine {
                     }
                 }
                 try store.markSent(sent)
-                // A process that is ended before the reply leaves smaller batches to the next one.
+                // If the process ends before the reply, the next one starts with smaller batches.
                 _ = try makeBatchesSmaller(than: sent)
             }
             if sent.isEmpty { continue }
@@ -46,7 +47,7 @@ extension SyncEngine {
                 guard try makeBatchesSmaller(than: sent) else { throw error }
                 slowdowns += 1
                 if let wait = error.retryAfter { try await Task.sleep(for: min(wait, .seconds(5))) }
-                // What has arrived is no change any more.
+                // Changes that have arrived are no longer stored.
                 last = (changes.first?.sequence ?? 1) - 1
                 continue
             } catch let error as APIError where error.hasOtherReason {
@@ -60,8 +61,8 @@ extension SyncEngine {
         }
     }
 
-    /// Notes that a batch is too long for the line, or may be.
-    /// - Returns: false when it cannot be made smaller.
+    /// Records that a batch is, or may be, too long for the connection.
+    /// - Returns: False when it cannot be made smaller.
     private func makeBatchesSmaller(than batch: [LocalChange]) throws -> Bool {
         let size = batch.reduce(0) { $0 + $1.operation.sealedByteCount }
         guard batch.count > 1, size > limits.smallestBatchBytes else { return false }
@@ -69,7 +70,7 @@ extension SyncEngine {
         return true
     }
 
-    /// The line may have become quicker: the next batch is twice as long as the one that got through.
+    /// Doubles the size of batches after a success, because the connection may be faster now.
     private func makeBatchesLarger(again byteLimit: Int) throws {
         let next = byteLimit * 2 < limits.batchBytes ? Int64(byteLimit * 2) : nil
         if try store.number(.batchBytes) != next { try limitBatches(to: next) }
@@ -79,14 +80,15 @@ extension SyncEngine {
         try store.set(.batchBytes, byteCount.map { Array(String($0).utf8) })
     }
 
-    /// What does not open is not sent over what others can read. Where the server has nothing it is better there than here.
+    /// Returns true when a change may be sent. Unreadable content must not replace readable content. If the server has
+    /// no version, it is safer there than here.
     private func isSendable(_ change: LocalChange) throws -> Bool {
         guard let content = change.content else { return true }
         if (try? sealer.open(content, change.id)) != nil { return true }
         return try change.base == nil && store.item(change.id) == nil
     }
 
-    /// Sends changes together; in halves when the server finds what they delete too much at once.
+    /// Sends changes together. If the server rejects their number of deletions, it sends them in halves.
     private func send(
         _ changes: [LocalChange], _ refused: inout Set<Int64>, into report: inout SyncReport
     ) async throws -> [Dispute] {
@@ -107,11 +109,11 @@ extension SyncEngine {
         }
     }
 
-    /// Sends one by one what was refused together, so that one change holds up no other.
+    /// Sends changes separately after a batch was rejected, so that one change does not block others.
     private func pushAlone(
         _ changes: [LocalChange], _ refused: inout Set<Int64>, into report: inout SyncReport
     ) async throws -> [Dispute] {
-        // What makes room comes first.
+        // Deletions release room, so they come first.
         for change in changes.filter({ $0.content == nil }) + changes.filter({ $0.content != nil }) {
             switch await Result.of({ () throws(APIError) in try await server.write([change.operation]) }) {
             case .success(let revisions): try acknowledge([change], revisions, into: &report)
@@ -135,8 +137,8 @@ extension SyncEngine {
         return disputes
     }
 
-    /// Decides what fetching has not: the server does not tell again of what was fetched before. Without this one such
-    /// change would hold up all others for ever.
+    /// Decides about changes that fetching has not resolved, because the server does not list older changes again.
+    /// Otherwise one such change would block all others permanently.
     func settle(_ disputes: [Dispute], into report: inout SyncReport) async throws {
         for dispute in disputes {
             let id = dispute.change.id
@@ -176,7 +178,7 @@ extension SyncEngine {
         onProgress(report)
     }
 
-    /// The change is stored; what was changed after it goes on from there.
+    /// Removes the sent change. A later change of the item continues from its revision.
     private func goOn(from change: LocalChange, at revision: Revision) throws {
         guard var later = try store.change(change.id) else { return }
         if later.sequence == change.sequence { return try store.forgetChange(change.id) }
@@ -188,23 +190,23 @@ extension SyncEngine {
 }
 
 extension APIError {
-    /// True when the batch failed for a reason that is not its length.
+    /// True when the batch failed for a reason other than its length.
     fileprivate var hasOtherReason: Bool {
         if case .transport(.cancelled) = self { false } else { !isAboutPace }
     }
 }
 
 extension Problem {
-    /// Whether the same request will be refused again, for as long as nothing else changes.
+    /// True when the server will reject the same request again, unless other conditions change.
     fileprivate var isRefusal: Bool { (400..<500).contains(status) && ![401, 408, 429].contains(status) }
 }
 
 extension LocalChange {
-    /// Whether it deletes what the server does not have: the item was deleted before its creation was confirmed, and
-    /// what was fetched since does not have it.
+    /// True when it deletes an item that the server does not have. The item was deleted before its creation was
+    /// confirmed, and later listings did not contain it.
     fileprivate var isPointless: Bool { content == nil && base == nil }
 
-    /// As it is sent. An item that the server does not have is revision 0.
+    /// The operation of a request. An item that the server does not have has revision 0.
     var operation: BatchOperation {
         let base = base ?? Revision(0)
         return content.map { .put(id, $0, ifRevision: base) } ?? .delete(id, ifRevision: base)

@@ -1,24 +1,23 @@
 internal import Foundation
 
-/// Brings the store and the server together: fetches, decides, sends.
+/// Syncs the store with the server: fetches, decides, sends.
 ///
-/// Not `Sendable`: it runs on the actor of its owner. Between two awaits each function does one transaction, so a person
-/// can go on editing while something is under way, and a crash at any point leaves a state from which the next round goes
-/// on.
+/// It is not `Sendable`: it runs on the actor of its owner. Between two awaits each function runs one transaction.
+/// Users can edit during a sync, and the next round continues after a crash at any point.
 final class SyncEngine {
     let store: Store
     let server: any SyncServer
     var sealer: Sealer
-    /// Makes one version of two; nil keeps both.
+    /// Merges two versions; nil keeps both.
     var merge: MergeRule?
-    /// Asks for a later keyring, and goes on with it.
+    /// Fetches a later keyring and uses it.
     var takeLaterKeyring: (() async throws -> Void)?
-    /// Hears how far a round has come.
+    /// Receives the progress of a round.
     var onProgress: (SyncReport) -> Void = { _ in }
     let limits: SyncLimits
     let newID: () -> ItemID
     private let now: () -> Date
-    /// Which reports of the server have no news.
+    /// Decides which events of the server have no new changes.
     var horizon = SyncHorizon()
 
     init(
@@ -33,12 +32,12 @@ final class SyncEngine {
         self.now = now
     }
 
-    /// One round: what is new there, then what is new here, until both sides have nothing new. Deletions that wait hold back
-    /// nothing else.
+    /// Runs one round: fetches, then sends, until both sides have no new changes. Waiting deletions do not block other
+    /// changes.
     /// - Parameters:
-    ///   - report: What has changed here; also what was done before an error.
-    ///   - agreement: To which deletions a person has agreed, however many this round brings.
-    ///   - sends: False where only what is new there is fetched.
+    ///   - report: The changes on this device, including those before an error.
+    ///   - agreement: The deletions that the user has approved, in any number.
+    ///   - sends: False to fetch only.
     func round(
         into report: inout SyncReport, _ agreement: DeletionAgreement = .none, sends: Bool = true
     ) async throws {
@@ -49,7 +48,7 @@ final class SyncEngine {
         for _ in 0..<limits.rounds {
             try await pull(&guardian, agreement, &progress, into: &report)
             if !sends { return }
-            // Nothing is sent before all of what a restored server has was compared.
+            // After a restore of the server, no change is sent before all of its items were compared.
             if report.isHeld, try store.number(.comparing) != nil { return }
             try await settle(disputed, into: &report)
             disputed = try await push(except: &refused, into: &report)
@@ -71,7 +70,7 @@ final class SyncEngine {
         var fetching = horizon.begin()
         while true {
             let cursor = try store.text(.cursor)
-            // Who lists everything anew holds items, and has to hear which of them are gone.
+            // A device that lists everything again already stores items, and needs the tombstones.
             let reportsDeletions = try store.number(.listing) ?? 0 > 0
             let page: ChangePage
             switch await self.page(since: cursor, reportsDeletions: reportsDeletions) {
@@ -85,7 +84,7 @@ final class SyncEngine {
             case .failure(let error): throw error
             }
             if try hasNewBase(page) {
-                // A server whose history is always another one is none to follow.
+                // A server whose revision base changes with every reply is not usable.
                 guard beginnings < limits.beginnings else { throw APIError.unexpectedReply }
                 beginnings += 1
                 try beginListing(base: page.revisionBase)
@@ -93,10 +92,10 @@ final class SyncEngine {
                 if cursor != nil { continue }
             }
             if !hasAsked, try hasUnknownKey(page) || store.hasUnread() {
-                // Before anything is decided: what this device cannot open another one may have written.
+                // Fetches the keyring before any decision: another device may have written the unreadable items.
                 hasAsked = true
                 try await takeLaterKeyring?()
-                // It may open what was passed by.
+                // Its keys may open items of earlier pages.
                 if try store.text(.cursor) != cursor {
                     progress.begin()
                     continue
@@ -120,7 +119,7 @@ final class SyncEngine {
         }
     }
 
-    /// Carries out what a page has.
+    /// Applies a page.
     /// - Throws: ``BrokenConfirmations``.
     private func take(
         _ page: ChangePage, _ guardian: inout DeletionGuard, into report: inout SyncReport
@@ -144,7 +143,7 @@ final class SyncEngine {
         }
     }
 
-    /// Carries out the deletions that have waited and that a person has agreed to, and notes whether others wait.
+    /// Carries out waiting deletions that the user has approved, and records if others wait.
     private func settleHeld(_ agreement: DeletionAgreement, into report: inout SyncReport) throws {
         try store.transaction {
             try store.forgetSettledHolds()
@@ -181,12 +180,12 @@ final class SyncEngine {
         return known.map { $0 != base } ?? false
     }
 
-    /// Everything is listed from the beginning. That says nothing about what is not in it.
+    /// Starts a complete listing. It is no statement about items that it does not contain.
     private func beginListing(base: Int64?) throws {
         try store.transaction {
             try store.beginListing()
             guard let base else { return }
-            // What was acknowledged may be lost.
+            // Acknowledged changes may be lost.
             try store.forgetConfirmations()
             try store.set(.revisionBase, base)
             try store.set(.comparing, 1)
@@ -201,7 +200,7 @@ final class SyncEngine {
         for item in try store.unlisted(listing) {
             try store.removeItem(item.id)
             if pointless.contains(item.id) {
-                // Nobody has deleted it: were it in the trash, it would not be kept when it is lost again.
+                // No user has deleted it. In the trash it would not be kept when it is lost again.
                 report.changed.insert(item.id)
             } else if isComparing, try store.change(item.id) == nil, let copy = try keptCopy(of: item.content, item.id)
             {
@@ -237,73 +236,74 @@ final class SyncEngine {
 }
 
 extension Problem {
-    /// Whether the server does not go on from the cursor that it was shown: too old, or none of its own.
+    /// True when the server rejects the cursor: it is too old, or of another server.
     fileprivate var isAboutCursor: Bool { code == .cursorExpired || code == .malformedCursor }
 }
 
 extension Result where Failure == APIError {
-    /// What a call of the API has come to.
+    /// Returns the result of an API call.
     static func of(_ call: () async throws(APIError) -> Success) async -> Self {
         do throws(APIError) { return .success(try await call()) } catch { return .failure(error) }
     }
 }
 
-/// What the engine needs of the server.
+/// The functions of the server that the engine uses.
 protocol SyncServer: Sendable {
-    /// - Parameter isMetaOnly: Without titles and bodies.
-    /// - Throws: ``APIError/unexpectedReply`` for more than was asked for.
+    /// Fetches a page of changes.
+    /// - Parameter isMetaOnly: Omits titles and bodies.
+    /// - Throws: ``APIError/unexpectedReply`` for more changes than requested.
     func changes(
         since cursor: String?, limit: Int, isMetaOnly: Bool, reportsDeletions: Bool
     ) async throws(APIError) -> ChangePage
-    /// One item as it is; nil when there is none.
+    /// Fetches one item; nil when there is none.
     /// - Throws: ``APIError/unexpectedReply`` for another item.
     func item(_ id: ItemID) async throws(APIError) -> ItemState?
-    /// Sends operations, all or nothing.
+    /// Sends operations, all or none.
     /// - Returns: Their revisions, in order.
-    /// - Throws: ``APIError/unexpectedReply`` for revisions of other items than those, and for none that can be theirs.
+    /// - Throws: ``APIError/unexpectedReply`` for revisions of other items, and for impossible revisions.
     func write(_ operations: [BatchOperation]) async throws(APIError) -> [Revision]
 }
 
-/// How much is done at once.
+/// The limits of a round.
 struct SyncLimits: Sendable {
     var page = 200
     var batch = 200
     var batchBytes = 8 << 20
-    /// A batch that did not get through a slow line is sent in smaller ones, down to this size.
+    /// The smallest size of a batch, in bytes, to which failing batches are divided.
     var smallestBatchBytes = 64 << 10
-    /// The number of times in a row that a push makes its batches smaller before it gives up.
+    /// The maximum number of times in a row that a push makes its batches smaller.
     var slowdowns = 5
     var rounds = 16
-    /// How often one round begins to list everything anew.
+    /// The maximum number of complete listings that one round starts.
     var beginnings = 4
-    /// How many changes one round follows at most, beside one for each item here that opens: a server cannot make those up.
+    /// The maximum number of changes of one round, beside one for each opened item of this device.
     var changes = 4_000_000
-    /// More deletions than this, or than a third of at least ten items, are not carried out before somebody has agreed.
+    /// More deletions than this, or than a third of at least ten items, need the user's approval.
     var deletions = 25
 }
 
-/// Makes one version of two that were made of the same one.
+/// Merges two versions that were made from the same one.
 ///
-/// Returns nil when they cannot be merged; then both are kept.
+/// Returns nil when they cannot be merged. In that case both are kept.
 public typealias MergeRule =
     @Sendable (_ collection: String, _ base: PlainItem?, _ mine: PlainItem, _ theirs: PlainItem) -> PlainItem?
 
 /// The result of a sync.
 public struct SyncReport: Sendable {
-    /// Items that are other here than before: written or removed.
+    /// The items that were written or removed on this device.
     public internal(set) var changed: Set<ItemID> = []
-    /// Those of them that were deleted elsewhere: ``Vault/restore(_:)`` brings them back.
+    /// Those of them that were deleted by other devices: ``Vault/restore(_:)`` restores them.
     public internal(set) var removed: Set<ItemID> = []
     /// The number of changes of other devices that were fetched.
     public internal(set) var fetched = 0
     /// The number of changes of this device that were sent and confirmed.
     public internal(set) var sent = 0
-    /// Changes that the server does not take at present; see ``Vault/notices``.
+    /// The number of changes that the server rejects at present; see ``Vault/notices()``.
     public internal(set) var unsent = 0
-    /// True when deletions wait for the user's consent: see ``Vault/heldDeletions()``.
+    /// True when deletions wait for the user's approval: see ``Vault/heldDeletions()``.
     public internal(set) var isHeld = false
 
-    /// What a later round has done comes to it.
+    /// Adds the report of a later round.
     mutating func add(_ later: SyncReport) {
         removed.subtract(later.changed)
         removed.formUnion(later.removed)

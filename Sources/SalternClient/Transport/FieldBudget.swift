@@ -1,11 +1,11 @@
-/// How much of a reply's head and trailers is taken: a server may be hostile.
+/// Limits the size of a reply's head and trailers, against a hostile server.
 struct FieldBudget {
-    /// How long all fields of a reply may be together.
+    /// The maximum number of bytes of all fields of a reply together.
     static let limit = 256 << 10
 
     private var count = 0
 
-    /// Whether so many bytes more still fit.
+    /// Returns true when this number of further bytes is within the limit.
     mutating func take(_ bytes: Int) -> Bool {
         count += bytes
         return count <= Self.limit

@@ -1,16 +1,16 @@
 public import Cryptography
 
-/// Carries one request at a time to one server that has shown one of the pinned keys, and brings what it answers.
+/// Sends requests to one server with a pinned key, and returns the replies.
 ///
-/// An implementation sends nothing, not even the request line, before it has compared the server's key with the pins.
-/// It follows no redirect, keeps no cookie and caches nothing.
+/// An implementation compares the server's key with the pins before it sends anything, even the request line. It
+/// follows no redirect, keeps no cookie and caches nothing.
 public protocol HTTPTransport: Sendable {
     /// Sends a request and waits for the whole reply.
     /// - Throws: ``TransportError``; an error status is a reply.
     func send(_ request: HTTPRequest) async throws(TransportError) -> HTTPReply
 
-    /// Sends a request and waits for the head of the reply. The body comes as it arrives, and no faster than it is read; it
-    /// ends with the transport, which has to be kept as long as it is read.
+    /// Sends a request and waits for the head of the reply. The body arrives no faster than it is read. It ends with
+    /// the transport, which has to be kept while the body is read.
     func stream(_ request: HTTPRequest) async throws(TransportError) -> HTTPReplyStream
 
     /// The host that the transport leads to, without the port; nil for a transport that does not name it.
@@ -18,23 +18,23 @@ public protocol HTTPTransport: Sendable {
 }
 
 extension HTTPTransport {
-    /// Nil: the transport does not name its host.
+    /// Nil, for a transport that does not name its host.
     public var host: String? { nil }
 }
 
-/// A request, relative to the server that the transport leads to.
+/// A request, relative to the transport's server.
 public struct HTTPRequest: Sendable {
     /// The request method (RFC 9110 section 9).
     public enum Method: String, Sendable {
-        /// Reads.
+        /// Reads a resource.
         case get = "GET"
         /// Reads the head alone.
         case head = "HEAD"
         /// Writes under a name that the client chooses.
         case put = "PUT"
-        /// Calls for anything else.
+        /// Any other call.
         case post = "POST"
-        /// Removes.
+        /// Removes a resource.
         case delete = "DELETE"
     }
 
@@ -42,31 +42,31 @@ public struct HTTPRequest: Sendable {
     public var method: Method
     /// Path and query, percent-encoded, beginning with a slash.
     public var target: String
-    /// Fields beside those that belong to the connection and to the body's length.
+    /// Fields except those of the connection and of the body's length.
     public var fields: [(name: String, value: String)]
     /// The session's token, sent as `Authorization: Bearer`.
     public var token: SecureBytes?
-    /// The body; zeroed when the last reference goes.
+    /// The body, which is zeroed with its last reference.
     public var body: SecureBytes?
-    /// The time limit of an exchange in which nothing long is sent or received. A slow line has a second more for each
-    /// ``minimumRate`` bytes that have moved in either direction. The body of a stream has no such limit.
+    /// The time limit of a short exchange. Each ``minimumRate`` bytes that have moved in either direction add one
+    /// second. The body of a stream has no such limit.
     public var timeout: Duration
-    /// Bytes a second that an exchange longer than ``timeout`` has to move on average: a server may be hostile.
+    /// The average rate of an exchange that is longer than ``timeout``, in bytes a second, against a hostile server.
     public var minimumRate = HTTPRequest.slowestLine
-    /// The time without a byte from the server after which the connection counts as lost.
+    /// The time without a byte from the server after which the connection is considered lost.
     public var silence: Duration
-    /// A longer body is refused: a server may be hostile.
+    /// The longest body that is accepted, in bytes, against a hostile server.
     public var replyLimit: Int
 
-    /// The ``minimumRate`` of a request that says nothing else, in bytes a second. The server has a bound of its own.
+    /// The default ``minimumRate``, in bytes a second. The server has its own limit.
     public static let slowestLine = 1 << 10
 
-    /// Returns the time limit of an exchange in which so many bytes have moved.
+    /// Returns the time limit of an exchange in which this number of bytes has moved.
     static func allowance(_ timeout: Duration, _ minimumRate: Int, moved byteCount: Int64) -> Duration {
         timeout + .milliseconds(min(max(byteCount, 0), 1 << 40) * 1_000 / Int64(max(minimumRate, 1)))
     }
 
-    /// More than any reply has that no item and no share is in.
+    /// The limit of replies without items and shares, in bytes.
     public static let shortReplyLimit = 1 << 20
 
     /// Creates a request. Each parameter is the property of its name.
@@ -106,8 +106,7 @@ public struct HTTPReplyHead: Sendable {
     /// True for a status of 2xx.
     var isSuccess: Bool { (200..<300).contains(status) }
 
-    /// The time for which the server asks not to be called again (RFC 9110 section 10.2.3), in whole seconds; nil for a
-    /// date.
+    /// The server's minimum wait before the next request (RFC 9110 section 10.2.3), in whole seconds; nil for a date.
     public var retryAfter: Duration? {
         self["Retry-After"].flatMap(Int.init).flatMap { (0...86_400).contains($0) ? .seconds($0) : nil }
     }
@@ -127,7 +126,7 @@ public struct HTTPReply: Sendable {
     }
 }
 
-/// A reply whose body is still coming.
+/// A reply whose body is still arriving.
 public struct HTTPReplyStream: Sendable {
     /// The status and the fields.
     public let head: HTTPReplyHead
@@ -141,23 +140,23 @@ public struct HTTPReplyStream: Sendable {
     }
 }
 
-/// Why there is no reply.
+/// The reason for which there is no reply.
 public enum TransportError: Error, Hashable, Sendable {
-    /// The server showed a key that is not pinned. Nothing was sent.
+    /// The server's key is not pinned. Nothing was sent.
     case pinMismatch
     /// The certificate is not trusted: expired, of another name, or not from the anchor. Nothing was sent.
     case untrustedCertificate
     /// There was no connection, so the request was not sent.
     case unreachable
-    /// It took too long; nobody knows whether the request was carried out.
+    /// The exchange took too long; the request may have been carried out.
     case timedOut
-    /// The connection ended; nobody knows whether the request was carried out.
+    /// The connection ended; the request may have been carried out.
     case connectionLost
-    /// The reply is longer than the request allowed, or no HTTP.
+    /// The reply is longer than the request allowed, or not HTTP.
     case unacceptableReply
-    /// The task was cancelled; nobody knows whether the request was carried out.
+    /// The task was cancelled; the request may have been carried out.
     case cancelled
-    /// The transport, or a request, was made with something that cannot be used. Nothing was sent.
+    /// The transport, or a request, was created with an unusable value. Nothing was sent.
     case configuration(ConfigurationFault)
 
     /// True when the same request can succeed later.
@@ -168,8 +167,8 @@ public enum TransportError: Error, Hashable, Sendable {
         }
     }
 
-    /// True for an error about the server's identity or the app's configuration, which a person has to see to. False where the
-    /// server cannot be reached.
+    /// True for an error about the server's identity or the app's configuration, which a person has to correct. False
+    /// when the server is unreachable.
     ///
     /// ```swift
     /// catch let error as TransportError where error.isAboutTrust { warn(error.localizedDescription) }
@@ -196,11 +195,11 @@ public enum ConfigurationFault: Hashable, Sendable {
     case address
     /// This pin is not `sha256//` and the base64 of 32 bytes.
     case pin(String)
-    /// The anchor (``PinnedServer/anchor``) has no certificate in PEM.
+    /// The anchor (``PinnedServer/anchor``) contains no certificate in PEM.
     case certificate
     /// The limit of the rate is too low.
     case rateLimit
-    /// The target or a field of a request cannot be sent as it is.
+    /// The target or a field of a request contains characters that cannot be sent.
     case request
     /// The system has no resources for a transport, or its library lacks what a transport needs.
     case system

@@ -2,7 +2,7 @@ internal import Cryptography
 
 /// Certificates in PEM (RFC 7468 section 5).
 enum PEMCertificates {
-    /// The DER of each; nil when there is none, or one is no base64.
+    /// Returns the DER of each certificate; nil when there is none, or one is not base64.
     static func decode(_ text: [UInt8]) -> [[UInt8]]? {
         var certificates: [[UInt8]] = []
         var encoded: [UInt8]?

@@ -1,23 +1,23 @@
 internal import Cryptography
 
-/// A server: its address, the pins of its keys, and the certificate that it has to come from.
+/// A server: its address, the pins of its keys, and the anchor of its certificate.
 public struct PinnedServer: Sendable {
     /// `https://host` or `https://host:port`.
     public var base: String
-    /// `sha256//` and base64, each; one of them has to fit. Without any, the certificate alone decides.
+    /// The pins, each `sha256//` and base64; one of them has to match. Without pins, only the certificate is checked.
     public var pins: [String]
     /// A certificate in PEM that is the only anchor; nil for the system's anchors.
     public var anchor: [UInt8]?
 
-    /// Names a server. Nothing is checked before a transport is created with it.
+    /// Creates a description of a server. It is checked when a transport is created.
     public init(base: String, pins: [String], anchor: [UInt8]? = nil) {
         self.base = base
         self.pins = pins
         self.anchor = anchor
     }
 
-    /// Returns the form of a server's address in which equal addresses are equal texts: scheme and host in lower case, no
-    /// slash at the end, no port 443 (RFC 9110 section 4.2.3).
+    /// Returns the canonical form of a server's address, so that equal addresses are equal texts. It has scheme and
+    /// host in lower case, no slash at the end, and no port 443 (RFC 9110 section 4.2.3).
     ///
     /// Returns nil unless the text is `https://host` or `https://host:port`.
     public static func canonical(_ address: String) -> String? {
@@ -57,8 +57,8 @@ public struct PinnedServer: Sendable {
         return "https://\(host)\(port)"
     }
 
-    /// Returns what is malformed: the base is an `https` URL without user, path, query or fragment, a pin has 32 bytes, and an
-    /// anchor has a certificate in PEM. Nil when everything is well-formed.
+    /// Returns the malformed part; nil when everything is well-formed. The base must be an `https` URL without user,
+    /// path, query or fragment. A pin must have 32 bytes, and an anchor a certificate in PEM.
     var fault: ConfigurationFault? {
         let prefix = "https://"
         guard base.hasPrefix(prefix), base.utf8.count > prefix.utf8.count,
@@ -71,7 +71,7 @@ public struct PinnedServer: Sendable {
         return nil
     }
 
-    /// What a pin says: the SHA-256 of a SubjectPublicKeyInfo (RFC 7469 section 2.4).
+    /// Returns the digest of a pin: the SHA-256 of a SubjectPublicKeyInfo (RFC 7469 section 2.4).
     static func digest(ofPin pin: String) -> SHA256Digest? {
         let prefix = "sha256//"
         guard pin.hasPrefix(prefix), let digest = try? Base64.decode(Array(pin.utf8.dropFirst(prefix.utf8.count)))

@@ -1,4 +1,4 @@
-/// A body that arrives in pieces. One task reads it; what arrives faster than it is read waits at the server.
+/// A body that arrives in pieces. One task reads it. The server waits when it sends faster than it is read.
 public final class ReplyBody: AsyncSequence, Sendable {
     /// A piece of the body, as it arrived.
     public typealias Element = [UInt8]
@@ -12,11 +12,11 @@ public final class ReplyBody: AsyncSequence, Sendable {
     }
 
     private let state = Locked(State())
-    /// Called when a paused sender may go on, and when nobody reads any more.
+    /// Called when a paused sender may continue, and when reading has ended.
     private let onRoom: @Sendable () -> Void
     private let onAbandoned: @Sendable () -> Void
 
-    /// How many bytes may wait to be read before the sender is paused.
+    /// The maximum number of unread bytes before the sender is paused.
     static let capacity = 256 << 10
 
     init(onRoom: @escaping @Sendable () -> Void, onAbandoned: @escaping @Sendable () -> Void) {
@@ -28,8 +28,8 @@ public final class ReplyBody: AsyncSequence, Sendable {
 
     // MARK: The sending side
 
-    /// Takes a piece.
-    /// - Returns: false when there is no room: offer the same piece again after `onRoom`.
+    /// Receives a piece.
+    /// - Returns: False when there is no room: offer the same piece again after `onRoom`.
     func offer(_ piece: UnsafeRawBufferPointer) -> Bool {
         let (isTaken, reader) = state.withLock { state in
             if state.byteCount >= Self.capacity {
@@ -44,7 +44,7 @@ public final class ReplyBody: AsyncSequence, Sendable {
         return isTaken
     }
 
-    /// Nothing more comes.
+    /// Ends the body.
     func finish(_ end: Result<Void, TransportError>) {
         let reader = state.withLock { state in
             if state.end == nil { state.end = end }
@@ -57,7 +57,7 @@ public final class ReplyBody: AsyncSequence, Sendable {
 
     private func next() async throws(TransportError) -> [UInt8]? {
         while true {
-            // Before anything is taken: from a sender that always has more, a cancelled reader would go on without end.
+            // First, because a cancelled reader would never end while the sender always has more.
             if Task.isCancelled {
                 onAbandoned()
                 throw .cancelled
@@ -91,7 +91,7 @@ public final class ReplyBody: AsyncSequence, Sendable {
         }
     }
 
-    /// Reads the pieces in order. One task uses it.
+    /// Iterates over the pieces in order, in one task.
     public struct AsyncIterator: AsyncIteratorProtocol {
         fileprivate let body: ReplyBody
 

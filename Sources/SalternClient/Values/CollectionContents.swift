@@ -1,29 +1,30 @@
 /// The contents of a collection on this device.
 public struct CollectionContents<Value> {
-    /// Why an item cannot be read.
+    /// The reason for which an item cannot be read.
     public enum Obstacle: Hashable, Sendable {
-        /// It does not open under its own id: its bytes were changed, or it is sealed with a key that this device lacks.
+        /// The item cannot be opened under its id: its bytes were changed, or it is sealed with a key that this device
+        /// lacks.
         case doesNotOpen
-        /// It opens and is no value of this type: another version of the app may have written it. The reason is in
-        /// ``CollectionContents/decodingErrors``.
+        /// The item can be opened and is not a value of this type: another version of the app may have written it. The
+        /// error is in ``CollectionContents/decodingErrors``.
         case isOfAnotherType
-        /// The same, and it names a later schema than this version of the app has (``ItemSchema``).
+        /// The item is not a value of this type and has a later schema than this version of the app (``ItemSchema``).
         case isOfLaterSchema(Int)
     }
 
-    /// The items that can be read, in the order that the reader has asked for.
+    /// The items that can be read, in the requested order.
     public internal(set) var entries: [CollectionEntry<Value>] = []
     /// The items that can be read, by id.
     public internal(set) var items: [ItemID: Value] = [:]
-    /// The titles of the items that can be read, for those that have one.
+    /// The titles of the items that can be read and have one.
     public internal(set) var titles: [ItemID: String] = [:]
-    /// Why items are no values of the type: a `DecodingError`, or what the migration has thrown.
+    /// The errors of items that are not values of the type: a `DecodingError`, or the error of the migration.
     public internal(set) var decodingErrors: [ItemID: any Error] = [:]
-    /// Those that cannot. They are kept and synced as they are, and nothing is written over them unasked: show that they
-    /// are there.
+    /// The items that cannot be read. They are kept and synced unchanged, and are not replaced by default. Show that
+    /// they exist.
     public internal(set) var unreadable: [ItemID: Obstacle] = [:]
 
-    /// The values of the items that can be read, in the order that the reader has asked for.
+    /// The values of the items that can be read, in the requested order.
     public var values: [Value] { entries.map(\.value) }
 }
 

@@ -1,6 +1,6 @@
-/// The names that collections have on the server: `[a-z0-9-]{1,32}`.
+/// The names of collections on the server: `[a-z0-9-]{1,32}`.
 public enum CollectionName {
-    /// Returns whether a name can be that of a collection of items.
+    /// Returns true for a valid name of a collection of items.
     public static func isValid(_ name: String) -> Bool {
         (1...32).contains(name.utf8.count) && name != Attachment.chunkCollection
             && name.utf8.allSatisfy {

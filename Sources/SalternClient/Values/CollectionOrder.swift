@@ -1,4 +1,4 @@
-/// An item of a collection as a list shows it.
+/// An item of a collection in a list.
 public struct CollectionEntry<Value>: Identifiable {
     /// The item's id.
     public let id: ItemID
@@ -6,8 +6,8 @@ public struct CollectionEntry<Value>: Identifiable {
     public let title: String?
     /// The value.
     public let value: Value
-    /// The version that the value was read from, for ``VaultCollection/put(_:_:over:)`` and for comparisons. Nil only in an
-    /// entry that the app has created itself.
+    /// The version that the value was read from, for ``VaultCollection/put(_:_:over:)`` and for comparisons. Nil only
+    /// in an entry that the app has created itself.
     public let version: ItemVersion?
 
     /// Creates an entry, for a preview or a test of an app.
@@ -27,8 +27,8 @@ extension CollectionEntry: Sendable where Value: Sendable {}
 extension CollectionEntry: Equatable where Value: Equatable {}
 extension CollectionEntry: Hashable where Value: Hashable {}
 
-/// The order in which a collection's items are listed. Items that are equal in it have the order of their ids, so a list that
-/// is read twice has one order.
+/// The order in which a collection's items are listed. Items that are equal in it are ordered by their ids, so that
+/// repeated reads return one order.
 ///
 /// ```swift
 /// let newestFirst = CollectionOrder<Note>.by(\.modified, descending: true)
@@ -39,8 +39,8 @@ public struct CollectionOrder<Value> {
     private let precedes: (CollectionEntry<Value>, CollectionEntry<Value>) -> Bool
 
     /// Creates an order.
-    /// - Parameter precedes: Returns true when the first entry comes before the second one. It is a strict weak order, as that
-    ///   of `sorted(by:)` is.
+    /// - Parameter precedes: Returns true when the first entry comes before the second one. It has to be a strict weak
+    ///   order, as for `sorted(by:)`.
     public init(_ precedes: @escaping (CollectionEntry<Value>, CollectionEntry<Value>) -> Bool) {
         self.precedes = precedes
     }

@@ -1,16 +1,16 @@
 internal import Foundation
 
-/// Items that are other than before, and the collections in which they are now.
+/// Items that have changed, and their present collections.
 struct ItemChanges: Sendable {
     let ids: Set<ItemID>
-    /// The present collection of each item that exists. Nil where the store cannot be read.
+    /// The present collection of each item that exists. Nil when the store cannot be read.
     let collections: [ItemID: String]?
 }
 
-/// Finds the changes of one collection: an item that was deleted or moved to another collection was in it before.
+/// Finds the changes of one collection, including items that were deleted or moved to another collection.
 final class CollectionFilter: Sendable {
     private let collection: String
-    /// The ids in the collection. Nil where the store could not be read.
+    /// The ids in the collection. Nil when the store could not be read.
     private let known: Locked<Set<ItemID>?>
 
     init(_ collection: String, known: Set<ItemID>?) {
@@ -18,7 +18,7 @@ final class CollectionFilter: Sendable {
         self.known = Locked(known)
     }
 
-    /// Returns those of the changed items that are in the collection now, or were before.
+    /// Returns those of the changed items that are or were in the collection.
     func concerned(_ changes: ItemChanges) -> Set<ItemID> {
         known.withLock { known in
             guard let collections = changes.collections, var ids = known else { return changes.ids }
@@ -33,8 +33,8 @@ final class CollectionFilter: Sendable {
 }
 
 extension Vault {
-    /// Returns the ids of a collection's items that are other than before, as ``changes()`` does for all collections: items that
-    /// were written, deleted, moved into the collection or out of it, by this device or by others. The sequence ends after a
+    /// Returns the ids of a collection's items that have changed, as ``changes()`` does for all collections. They were
+    /// written, deleted, moved into the collection or out of it, by this device or by others. The sequence ends after a
     /// sign-out.
     ///
     /// ```swift
@@ -55,8 +55,8 @@ extension Vault {
         return stream
     }
 
-    /// Returns a sequence with a value now, after each change in a collection, and each time the vault is locked or unlocked.
-    /// Of several that nothing has read yet one is left.
+    /// Returns a sequence with a value now, after each change in a collection, and each time the vault is locked or
+    /// unlocked. Unread values are merged into one.
     /// - Parameter collection: Nil for all collections and every change of the ``state``.
     func nudges(in collection: String? = nil) -> AsyncStream<Void> {
         let (stream, nudge) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -79,7 +79,7 @@ extension Vault {
 }
 
 extension SyncState {
-    /// True for the state of a vault that has just been locked, unlocked or signed out.
+    /// True for the state of a vault that was just locked, unlocked or signed out.
     fileprivate var isAboutOpening: Bool {
         switch self {
         case .idle, .locked, .signedOut: true

@@ -1,21 +1,21 @@
 internal import Cryptography
 public import Foundation
 
-/// The form in which items of a collection hold an app's type, from version to version of the app.
+/// The schema of an app's type in the items of a collection, over the versions of the app.
 ///
-/// Members that are added and optional need no new number: older versions of the app keep what they do not know. A number
-/// and a migration are for changes that older versions cannot read, such as a member that gets another name or another type.
+/// New optional members need no new number: older versions of the app keep unknown members. A number and a migration
+/// are for changes that older versions cannot read, such as a new name or type of a member.
 public struct ItemSchema<Value: Codable>: Sendable {
-    /// Brings an item's JSON from an earlier number to this one.
+    /// Converts an item's JSON from an earlier number to this one.
     public typealias Migration = @Sendable (_ json: Data, _ number: Int) throws -> Data
 
-    /// The number, from 1 on. It stands in each item as the member `saltern-schema`; without that member it is 1.
+    /// The number, from 1. Each item contains it as the member `saltern-schema`; without that member it is 1.
     public let number: Int
     private let migrate: Migration?
 
     /// Creates a schema with a migration of JSON.
-    /// - Parameter migrate: Gets an item's JSON with all of its members and the earlier number that it has, and returns JSON of
-    ///   this number. Members that it leaves out are removed.
+    /// - Parameter migrate: Receives an item's JSON with all of its members and its earlier number, and returns JSON of
+    ///   this number. Members that it omits are removed.
     public init(_ number: Int = 1, migrate: Migration? = nil) {
         precondition(number >= 1, "schema numbers begin at 1")
         self.number = number
@@ -23,18 +23,18 @@ public struct ItemSchema<Value: Codable>: Sendable {
     }
 
     static var member: String { "saltern-schema" }
-    /// Where the value is when it is no JSON object, which has no room for the number.
+    /// The member for a value that is not a JSON object, which has no room for the number.
     private static var valueMember: String { "saltern-value" }
 
-    /// A body that was read.
+    /// A body that was decoded.
     struct Reading {
         var value: Value
-        /// Nil for what is no JSON in UTF-8.
+        /// Nil for a body that is not JSON in UTF-8.
         var side: UnknownMembers.Side?
         var number: Int
     }
 
-    /// Reads an item's body.
+    /// Decodes an item's body.
     /// - Throws: `DecodingError`, or the migration's error.
     func read(_ body: SecureBytes) throws -> Reading {
         let bytes = body.withUnsafeBytes { [UInt8]($0) }
@@ -56,13 +56,13 @@ public struct ItemSchema<Value: Codable>: Sendable {
         return Reading(value: value, side: side, number: number)
     }
 
-    /// Returns the number that an item's JSON names.
+    /// Returns the number in an item's JSON.
     static func number(of tree: JSONTree?) -> Int {
         guard case .literal(let digits)? = tree?.members?[member] else { return 1 }
         return max(Int(String(decoding: digits, as: UTF8.self)) ?? 1, 1)
     }
 
-    /// Returns the body of a value, with what the type does not know of the version that it takes the place of.
+    /// Returns the body of a value, with the unknown members of the version that it replaces.
     /// - Parameter before: The body of that version; nil for a new item and for one that cannot be read.
     func body(of value: Value, over before: SecureBytes?) throws -> SecureBytes {
         let bytes = try Self.encode(value)
@@ -71,7 +71,7 @@ public struct ItemSchema<Value: Codable>: Sendable {
         }
         let carried = UnknownMembers.carry(into: tree, from: side)
         let last = max(known.number, number)
-        // The same value is the same bytes, so that writing it again is no change.
+        // Equal values have equal bytes, so that writing a value again is no change.
         if carried == tree { return SecureBytes(copying: numbered(bytes, last)) }
         let result = numbered(carried, last)
         let old = before.withUnsafeBytes { [UInt8]($0) }
@@ -79,7 +79,7 @@ public struct ItemSchema<Value: Codable>: Sendable {
     }
 
     /// Merges two versions by a function of the app.
-    /// - Returns: nil when both are to be kept.
+    /// - Returns: nil to keep both.
     func merge(
         _ base: PlainItem?, _ mine: PlainItem, _ theirs: PlainItem, _ rule: (Value?, Value, Value) -> Value?
     ) -> PlainItem? {
@@ -117,9 +117,10 @@ public struct ItemSchema<Value: Codable>: Sendable {
 }
 
 extension ItemSchema where Value: Sendable {
-    /// Creates a schema with a migration of values. Members that the earlier type does not know are carried over, at any depth.
+    /// Creates a schema with a migration of values. Members that the earlier type does not contain are kept, at any
+    /// depth.
     /// - Parameters:
-    ///   - earlier: The schema of items with a lower number. It can have a migration of its own from one before it.
+    ///   - earlier: The schema of items with a lower number. It can have its own migration from an earlier one.
     ///   - convert: Returns the value of this type for one of the earlier type.
     public init<Earlier: Codable & Sendable>(
         _ number: Int, from earlier: ItemSchema<Earlier>, _ convert: @escaping @Sendable (Earlier) throws -> Value
@@ -136,11 +137,10 @@ extension ItemSchema where Value: Sendable {
 }
 
 extension VaultSettings {
-    /// Sets the function that merges two versions of an item in one collection. Members that the type does not know are
-    /// carried over; where both versions have changed one of those, both versions are kept.
-    ///
-    /// - Parameter rule: Returns one value of two that were made of the same one, or nil to keep both. The first value is
-    ///   what both were made of, as far as that is known.
+    /// Sets the function that merges two versions of an item in one collection. Members that the type does not contain
+    /// are kept. If both versions have changed one of those, both versions are kept.
+    /// - Parameter rule: Returns one value for two that were made from the same one, or nil to keep both. The first
+    ///   value is their common base, if it is known.
     public mutating func merge<Value: Codable & Sendable>(
         _ collection: String, of type: Value.Type = Value.self, schema: ItemSchema<Value> = ItemSchema(),
         _ rule: @escaping @Sendable (_ base: Value?, _ mine: Value, _ theirs: Value) -> Value?
@@ -148,7 +148,7 @@ extension VaultSettings {
         collectionMerges[collection] = { _, base, mine, theirs in schema.merge(base, mine, theirs, rule) }
     }
 
-    /// The rule of all collections. Of a rule that is not about one type the members that it drops are carried over, too.
+    /// The rule of all collections. Members that the general rule drops are kept, too.
     var mergeRule: MergeRule? {
         let (general, particular) = (merge, collectionMerges)
         if general == nil, particular.isEmpty { return nil }
@@ -161,8 +161,8 @@ extension VaultSettings {
 }
 
 extension PlainItem {
-    /// A merged item with the members that both versions have, or one has added, and the merge has dropped. A merge that
-    /// has chosen one version, or made something else than a JSON object, stays as it is.
+    /// Returns a merged item, with the members that the merge has dropped. Both versions have those members, or one has
+    /// added them. A merge that has chosen one version, or is not a JSON object, is not changed.
     fileprivate func carrying(_ base: PlainItem?, _ mine: PlainItem, _ theirs: PlainItem) -> PlainItem {
         guard body != mine.body, body != theirs.body, let tree = tree, tree.members != nil, let own = mine.tree,
             let other = theirs.tree,

@@ -1,7 +1,7 @@
 package import Cryptography
 internal import Foundation
 
-/// Content as the value of a JSON member, piece by piece: text, or base64.
+/// Encodes content as the value of a JSON member, piece by piece, as text or base64.
 package struct JSONContent {
     package enum Form: String, Sendable {
         /// A string with the content, which is UTF-8.
@@ -43,9 +43,9 @@ package struct JSONContent {
         return (try? encoder.encode(text)).map { Array($0.dropFirst().dropLast()) }
     }
 
-    /// Splits the JSON of an object where the empty value of the form's member is, within its quotation marks.
+    /// Splits an object's JSON at the empty value of the form's member, within its quotation marks.
     ///
-    /// The object's members are in the order of their names, and of those before `data` and after `text` none is an object.
+    /// The object's members are sorted by name. None of those before `data` and after `text` is an object.
     package static func split(_ json: [UInt8], at form: Form) -> (head: [UInt8], tail: [UInt8])? {
         let json = Data(json)
         let member = Data("\"\(form.rawValue)\":\"\"".utf8)

@@ -1,7 +1,6 @@
 internal import Foundation
 
-/// A JSON text (RFC 8259) as a tree. Numbers and strings keep the characters that they were written with, so that what is
-/// written again loses no digit.
+/// A JSON text (RFC 8259) as a tree. Numbers and strings keep their original characters, so that no digit is lost.
 indirect enum JSONTree: Sendable {
     case object([MemberName: JSONTree])
     case array([JSONTree])
@@ -10,10 +9,10 @@ indirect enum JSONTree: Sendable {
     /// A number, `true`, `false` or `null`.
     case literal([UInt8])
 
-    /// As deep as JSONDecoder reads.
+    /// The depth limit of JSONDecoder.
     private static let depthLimit = 512
 
-    /// Reads a text. Of members with one name the last one counts.
+    /// Parses a text. Of members with one name the last one counts.
     /// - Returns: nil for anything but JSON in UTF-8.
     init?(_ text: [UInt8]) {
         var reader = Reader(text: text)
@@ -21,7 +20,7 @@ indirect enum JSONTree: Sendable {
         self = tree
     }
 
-    /// The text, with the members of objects in the order of their names.
+    /// The text, with the members of objects sorted by name.
     var text: [UInt8] {
         var text: [UInt8] = []
         append(to: &text)
@@ -167,7 +166,7 @@ indirect enum JSONTree: Sendable {
     }
 }
 
-/// Equal trees say the same: the order of members and the escapes in strings do not count.
+/// Equality ignores the order of members and the escapes in strings.
 extension JSONTree: Equatable {
     static func == (left: JSONTree, right: JSONTree) -> Bool {
         switch (left, right) {

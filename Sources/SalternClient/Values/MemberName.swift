@@ -1,7 +1,7 @@
 /// The name of a member of a JSON object.
 ///
-/// Two names are the same when their UTF-8 is (RFC 8259 section 8.3). `String` also takes canonically equivalent texts for
-/// equal, so that a dictionary with such keys loses one of two members.
+/// Two names are equal when their UTF-8 is equal (RFC 8259 section 8.3). `String` also considers canonically equivalent
+/// texts equal, so a dictionary with such keys would lose one of two members.
 struct MemberName: Hashable, Sendable, Comparable {
     let utf8: [UInt8]
 
@@ -11,7 +11,6 @@ struct MemberName: Hashable, Sendable, Comparable {
 }
 
 extension [MemberName: JSONTree] {
-    /// The member of this name.
     subscript(name: String) -> JSONTree? {
         get { self[MemberName(name)] }
         set { self[MemberName(name)] = newValue }

@@ -1,30 +1,30 @@
-/// Carries members that an app's type does not know into what the app writes.
+/// Keeps members that an app's type does not contain when the app writes an item.
 ///
-/// An older version of an app reads an item of a newer one, changes what it knows and writes it. Whatever the newer version
-/// has put beside that, at any depth, has to stay.
+/// An older version of an app reads an item of a newer one, changes the members of its type and writes it. All further
+/// members of the newer version are kept, at any depth.
 struct UnknownMembers {
     /// A version of an item.
     struct Side {
         var tree: JSONTree
-        /// The same after the app's type has read and written it. The type does not know what is missing here.
-        /// Nil where the type is not known: then every member that the result lacks counts as unknown.
+        /// The version after the app's type has decoded and encoded it. Members that are missing here are unknown to
+        /// the type. Nil when the type is not available: then every member that the result lacks counts as unknown.
         var known: JSONTree?
     }
 
-    /// Two versions have changed the same unknown member in two ways.
+    /// Two versions have changed the same unknown member differently.
     struct Conflict: Error {}
 
-    /// True when a member that both sides have changed is taken from the second one; otherwise it is a conflict.
+    /// True to take a member that both sides have changed from the second one. Otherwise it is a conflict.
     var prefersTheirs = false
 
-    /// Returns what an app writes over one version, with the members that its type does not know.
+    /// Returns the app's new version, with the unknown members of the replaced one.
     static func carry(into result: JSONTree, from before: Side) -> JSONTree {
         // One side alone has no conflict.
         (try? UnknownMembers(prefersTheirs: true).merge(result, base: nil, mine: nil, theirs: before)) ?? result
     }
 
-    /// Returns what an app has made of two versions, with the members that its type does not know, merged as far as only one
-    /// side has changed each.
+    /// Returns the app's merge of two versions with unknown members. Each of them is merged if only one side has
+    /// changed it.
     func merge(_ result: JSONTree, base: Side?, mine: Side?, theirs: Side?) throws(Conflict) -> JSONTree {
         switch result {
         case .object(let members): try merge(members, base, mine, theirs)
@@ -51,7 +51,7 @@ struct UnknownMembers {
         return .object(merged)
     }
 
-    /// One unknown member. A side that is missing as a whole says nothing.
+    /// Merges one unknown member. A side that is missing as a whole does not count.
     private func value(_ base: JSONTree?, _ mine: JSONTree??, _ theirs: JSONTree??) throws(Conflict) -> JSONTree? {
         guard let mine else { return theirs ?? nil }
         guard let theirs else { return mine }
@@ -74,8 +74,8 @@ struct UnknownMembers {
         return .array(merged)
     }
 
-    /// Finds what each element of a list was before: the equal one, as far as the type knows it, or the one with the same
-    /// `id`, or in a list of the same length the one at the same place.
+    /// Finds the previous state of each element of a list. It is the equal element, as far as the type decodes it, or
+    /// the one with the same `id`. In a list of the same length it can also be the one at the same position.
     private static func matches(of elements: [JSONTree], in side: Side) -> [Side?] {
         guard case .array(let before) = side.tree else { return elements.map { _ in nil } }
         var known: [JSONTree?] = before.map { _ in nil }
@@ -104,7 +104,7 @@ struct UnknownMembers {
 }
 
 extension UnknownMembers.Side {
-    /// The same of one member; nil when there is none.
+    /// Returns the side of one member; nil when there is none.
     fileprivate func member(_ name: MemberName) -> Self? {
         tree.members?[name].map { Self(tree: $0, known: known?.members?[name]) }
     }

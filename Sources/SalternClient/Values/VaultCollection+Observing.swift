@@ -1,9 +1,10 @@
 extension VaultCollection {
-    /// Returns the contents now, and again after each change in the collection and each time the vault is unlocked. While it is
-    /// locked nothing comes. A reader that is slow gets the last contents. The sequence ends after a sign-out.
+    /// Returns the contents now, and again after each change in the collection and each time the vault is unlocked.
+    /// While it is locked the sequence pauses. A slow reader receives only the last contents. The sequence ends after a
+    /// sign-out.
     ///
-    /// The vault stays open as long as the sequence is read. Values are decoded where the sequence is read, so in a view's task
-    /// on the main actor.
+    /// The vault stays open as long as the sequence is read. Values are decoded in the reader's isolation, so in a
+    /// view's task on the main actor.
     ///
     /// ```swift
     /// for await contents in notes.observe(sorted: .by(\.text)) {
@@ -23,7 +24,7 @@ public struct CollectionUpdates<Value: Codable>: AsyncSequence {
     let collection: VaultCollection<Value>
     let order: CollectionOrder<Value>
 
-    /// Returns the contents one after another.
+    /// Iterates over the contents.
     public struct AsyncIterator: AsyncIteratorProtocol {
         fileprivate let collection: VaultCollection<Value>
         fileprivate let order: CollectionOrder<Value>
@@ -36,7 +37,7 @@ public struct CollectionUpdates<Value: Codable>: AsyncSequence {
 
         /// Returns the next contents; nil after a sign-out or when the task was cancelled.
         public mutating func next() async -> CollectionContents<Value>? {
-            // It begins before the first contents are read, so that no change after them is missed.
+            // The subscription begins before the first contents are read, so that no later change is missed.
             let nudges: AsyncStream<Void>
             if let begun = self.nudges {
                 nudges = begun
@@ -45,7 +46,7 @@ public struct CollectionUpdates<Value: Codable>: AsyncSequence {
                 self.nudges = nudges
             }
             while await Self.next(of: nudges) != nil {
-                // Locked, the contents come when the vault is unlocked.
+                // While the vault is locked there are no contents until it is unlocked.
                 if let contents = try? await collection.contents(sorted: order) { return contents }
             }
             return nil

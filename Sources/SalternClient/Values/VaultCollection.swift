@@ -1,17 +1,17 @@
 internal import Cryptography
 internal import Foundation
 
-/// The items of one collection as values of one type, as JSON inside of what is sealed.
+/// The items of one collection as values of one type, encoded as JSON before sealing.
 ///
-/// Values are encoded and decoded where the functions are called. So `Value` can be a type of the main actor, as types are in a
-/// module whose default isolation is `MainActor`; then the functions are called on the main actor.
+/// Values are encoded and decoded in the caller's isolation. `Value` can therefore be a type of the main actor, as in a
+/// module whose default isolation is `MainActor`. The functions are then called on the main actor.
 public struct VaultCollection<Value: Codable>: Sendable {
     /// The name, which the server sees: `[a-z0-9-]{1,32}`.
     public let name: String
     let vault: Vault
     let schema: ItemSchema<Value>
 
-    /// Returns the items that can be read, and beside them those that cannot, each with the reason.
+    /// Returns the items that can be read, and the unreadable ones, each with the reason.
     ///
     /// ```swift
     /// let contents = try await notes.contents(sorted: .by(\.text))
@@ -41,12 +41,12 @@ public struct VaultCollection<Value: Codable>: Sendable {
         return contents
     }
 
-    /// Every item, by id: for who needs them all, as an export does. A list takes ``contents()``.
+    /// Returns every item by id, for example for an export. For a list use ``contents(sorted:)``.
     ///
     /// ```swift
     /// for (id, note) in try await notes.all() { print(id, note.text) }
     /// ```
-    /// - Throws: ``VaultError/unreadable`` when there is one that cannot be read.
+    /// - Throws: ``VaultError/unreadable`` when an item cannot be read.
     public func all() async throws(VaultError) -> [ItemID: Value] {
         let contents = try await contents()
         guard contents.unreadable.isEmpty else { throw .unreadable }
@@ -64,8 +64,8 @@ public struct VaultCollection<Value: Codable>: Sendable {
         }
     }
 
-    /// Returns one item with its title and its version; nil when there is none. The three belong together, which separate calls
-    /// do not guarantee.
+    /// Returns one item with its title and its version; nil when there is none. The three are consistent, which
+    /// separate calls do not guarantee.
     ///
     /// ```swift
     /// guard let entry = try await notes.entry(id) else { return }
@@ -83,24 +83,24 @@ public struct VaultCollection<Value: Codable>: Sendable {
         }
     }
 
-    /// An item's title; nil when it has none, or there is no item.
+    /// Returns an item's title; nil when it has none, or there is no item.
     ///
     /// ```swift
     /// print(try await notes.title(of: id) ?? "untitled")
     /// ```
     public func title(of id: ItemID) async throws(VaultError) -> String? { try await vault.item(id)?.title }
 
-    /// Writes an item, a new one unless an id is given. An item that is there keeps its title.
+    /// Writes an item, a new one unless an id is given. An existing item keeps its title.
     ///
-    /// Members of an item that is there and that `Value` does not know stay, at any depth: a later version of the app may have
-    /// written them.
+    /// Members of an existing item that `Value` does not contain are kept, at any depth: a later version of the app may
+    /// have written them.
     ///
     /// Example: "Edit" in docs/app.md.
-    /// - Parameter seen: The version that the person has changed; see ``Vault/put(_:_:in:over:)``. With it, an item of
-    ///   another type can be written over.
-    /// - Returns: Where it was written.
-    /// - Throws: ``VaultError/unreadable`` when what is there under the id cannot be read: nobody can have seen what would
-    ///   be lost. ``VaultError/invalidCollection(_:)`` for a name that no collection can have.
+    /// - Parameter seen: The version that the user has changed; see ``Vault/put(_:_:in:over:)``. With it, an item of
+    ///   another type can be replaced.
+    /// - Returns: The id under which it was written.
+    /// - Throws: ``VaultError/unreadable`` when the existing item cannot be read, because the user has not seen its
+    ///   content. ``VaultError/invalidCollection(_:)`` for an invalid name of a collection.
     @discardableResult
     public func put(
         _ value: Value, _ id: ItemID = .random(), over seen: ItemVersion? = nil
@@ -108,7 +108,7 @@ public struct VaultCollection<Value: Codable>: Sendable {
         try await write(id, over: seen) { try item(value, over: $0, seen) }
     }
 
-    /// Writes an item with a title; nil removes the one that is there. See ``put(_:_:over:)``.
+    /// Writes an item with a title; nil removes the present title. See ``put(_:_:over:)``.
     ///
     /// ```swift
     /// try await notes.put(Note(text: "Buy salt."), title: "Shopping")
@@ -120,16 +120,18 @@ public struct VaultCollection<Value: Codable>: Sendable {
         try await write(id, over: seen) { PlainItem(title: title, body: try item(value, over: $0, seen).body) }
     }
 
-    /// Changes one item: reads it, calls a function with its value, and writes the result. When the item changes in between, by a
-    /// sync or by another call, nothing is written, and the function is called again with the later value. So no change is lost.
+    /// Changes one item: reads it, calls a function with its value, and writes the result. If a sync or another call
+    /// changes the item in between, nothing is written, and the function is called again with the later value. So no
+    /// change is lost.
     ///
-    /// The item keeps its title, its collection and the members that `Value` does not know. A value that stays as it was writes
-    /// nothing.
+    /// The item keeps its title, its collection and the members that `Value` does not contain. An unchanged value
+    /// writes nothing.
     ///
     /// ```swift
     /// try await notes.edit(id) { $0.text += "\nBuy pepper." }
     /// ```
-    /// - Parameter change: Changes the value. It can be called several times. An error that it throws leaves the item as it is.
+    /// - Parameter change: Changes the value. It can be called several times. An error that it throws leaves the item
+    ///   unchanged.
     /// - Returns: The value that is stored now.
     /// - Throws: ``VaultError/notFound`` when there is no such item. ``VaultError/unreadable`` when it cannot be read.
     @discardableResult
@@ -161,13 +163,13 @@ public struct VaultCollection<Value: Codable>: Sendable {
             let (before, version) = try await vault.present(id, isSeen: seen != nil)
             let item: PlainItem
             do { item = try make(before) } catch { throw .unreadable }
-            // The value is encoded outside of the vault. What was written meanwhile is carried over, too.
+            // The value is encoded outside of the vault. If the item was written during that time, it is encoded again.
             if let place = try await vault.put(item, id, in: name, over: seen, inPlaceOf: version) { return place }
         }
     }
 
-    /// Returns the item of a value that is written over another one.
-    /// - Parameter before: The item that is there; nil when there is none, or none that opens and a version was seen.
+    /// Returns the item of a value that replaces another one.
+    /// - Parameter before: The present item; nil when there is none, or none that can be opened and a version was seen.
     func item(_ value: Value, over before: PlainItem?, _ seen: ItemVersion?) throws -> PlainItem {
         if let before, seen == nil { _ = try schema.read(before.body) }
         return PlainItem(title: before?.title, body: try schema.body(of: value, over: before?.body))
@@ -190,10 +192,10 @@ public struct VaultCollection<Value: Codable>: Sendable {
 }
 
 extension Vault {
-    /// Returns a collection, whose items are values of one type. Nothing is read or written yet.
+    /// Returns a collection, whose items are values of one type. Nothing is read or written.
     ///
     /// Example: "Settings" in docs/app.md.
-    /// - Parameter schema: For a type whose older form needs a migration.
+    /// - Parameter schema: The schema, for a type whose older form needs a migration.
     public nonisolated func collection<Value>(
         _ name: String, of type: Value.Type = Value.self, schema: ItemSchema<Value> = ItemSchema()
     ) -> VaultCollection<Value> {
@@ -201,7 +203,7 @@ extension Vault {
     }
 
     /// Returns an item and its version; nil when there is none.
-    /// - Parameter isSeen: Whether an item that does not open counts as none.
+    /// - Parameter isSeen: True to treat an item that cannot be opened as missing.
     func present(_ id: ItemID, isSeen: Bool) throws(VaultError) -> (item: PlainItem?, version: ItemVersion?) {
         do throws(VaultError) { return (try item(id), try version(of: id)) } catch {
             guard case .unreadable = error, isSeen else { throw error }
@@ -217,8 +219,8 @@ extension Vault {
         return (item, ItemVersion(of: content), content.collection)
     }
 
-    /// Writes an item that was made of the version that is there.
-    /// - Returns: nil, with nothing written, when there is another version by now.
+    /// Writes an item that was made from the present version.
+    /// - Returns: nil, with nothing written, when there is another version now.
     func put(
         _ item: PlainItem, _ id: ItemID, in collection: String, over seen: ItemVersion?, inPlaceOf version: ItemVersion?
     ) throws(VaultError) -> ItemID? {
@@ -227,7 +229,7 @@ extension Vault {
     }
 }
 
-/// A version of an item, for a later ``VaultCollection/put(_:_:over:)`` to compare.
+/// A version of an item, for comparison by a later ``VaultCollection/put(_:_:over:)``.
 public struct ItemVersion: Hashable, Sendable {
     private let digest: [UInt8]
 

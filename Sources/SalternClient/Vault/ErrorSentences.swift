@@ -1,7 +1,7 @@
 public import Foundation
 
-// Sentences for people, in English. An app in another language decides by the cases. Those of notices and states are in
-// StateSentences.swift.
+// English sentences for users. Apps in other languages use the cases. StateSentences.swift has the sentences of notices
+// and states.
 
 extension VaultError: LocalizedError {
     public var errorDescription: String? {
@@ -148,7 +148,7 @@ extension ShareAddress.Malformation: LocalizedError {
 }
 
 extension Problem {
-    /// The server's sentence, as much as a person reads.
+    /// The server's text, shortened for display.
     fileprivate var sentence: String {
         let text = [title, detail].compactMap(\.self).joined(separator: ": ")
         return "The server has refused it (\(String(text.prefix(500))))."

@@ -1,21 +1,21 @@
-/// Limits the effects of a stream's events: a server may be hostile, and send one after another.
+/// Limits the effects of a stream's events, against a hostile server with continuous events.
 ///
-/// A number of events has its effect at once. Each further one waits until the pace has room for it.
+/// A number of events has its effect immediately. Each further one waits.
 struct EventPace {
     typealias Instant = ContinuousClock.Instant
 
-    /// The number of events that have an effect at once, after a quiet time.
+    /// The number of events with an immediate effect after a quiet period.
     static let burst = 20
-    /// The time after which one more has.
+    /// The interval at which one more event has its effect.
     static let interval = Duration.milliseconds(250)
 
-    /// When all of the burst is there again.
+    /// The time at which the whole burst is available again.
     private var full: Instant
 
     init(at now: Instant) { full = now }
 
-    /// Takes an event.
-    /// - Returns: How long to wait before the next one is read.
+    /// Counts an event.
+    /// - Returns: The wait before the next one is read.
     mutating func wait(at now: Instant) -> Duration {
         full = max(full, now) + Self.interval
         return max(.zero, full - now - Self.interval * Self.burst)

@@ -1,12 +1,13 @@
 public import Cryptography
 public import Foundation
 
-/// A share's payload as the server gave it out, still sealed.
+/// A fetched and still sealed payload of a share.
 ///
-/// Fetching may cost the last view. Keep this until ``open(_:)`` has succeeded: it takes another key without another view.
+/// Fetching may use the last view. Keep this value until ``open(_:)`` has succeeded: another key can be tried without
+/// another view.
 public struct FetchedShare: Codable, Sendable {
     private let content: ShareContent
-    /// The number of views that the server has left; nil when it is not limited.
+    /// The number of remaining views; nil when it is not limited.
     public let viewsLeft: Int?
 
     init(_ payload: SharePayload) {
@@ -25,7 +26,7 @@ public struct FetchedShare: Codable, Sendable {
         throw .wrongShareKey(self)
     }
 
-    /// Opens the payload with another key, or with a whole link, as a person types it.
+    /// Opens the payload with another key, or with a whole link, in the form in which a person types it.
     /// - Throws: ``VaultError/wrongShareKey(_:)`` with this share when the key does not open it.
     public func open(_ keyOrLink: String) throws(VaultError) -> SecureBytes {
         let keys = (try? ShareAddress(keyOrLink).keys) ?? (try? ShareAddress.keys(keyOrLink)) ?? []
@@ -46,8 +47,8 @@ public struct FetchedShare: Codable, Sendable {
 }
 
 extension SharedLink {
-    /// Returns how many views a share has left, which costs none of them; nil when their number is not limited.
-    /// - Parameter transport: Leads to ``ShareAddress/server``.
+    /// Returns the number of remaining views without using one; nil when it is not limited.
+    /// - Parameter transport: A transport to ``ShareAddress/server``.
     /// - Throws: ``VaultError/notFound`` when there is no such share.
     public static func viewsLeft(
         _ address: ShareAddress, over transport: any HTTPTransport
@@ -59,8 +60,8 @@ extension SharedLink {
         }
     }
 
-    /// Fetches a share, at the price of a view.
-    /// - Parameter transport: Leads to ``ShareAddress/server``.
+    /// Fetches a share and uses one view.
+    /// - Parameter transport: A transport to ``ShareAddress/server``.
     /// - Throws: ``VaultError/notFound`` when there is no such share.
     public static func fetch(
         _ address: ShareAddress, over transport: any HTTPTransport
@@ -72,10 +73,10 @@ extension SharedLink {
         }
     }
 
-    /// Opens what a link leads to, at the price of a view. No account is needed.
-    /// - Parameter transport: Leads to the server that the link names.
-    /// - Throws: ``VaultError/notFound`` for a malformed link, without a request. ``VaultError/wrongShareKey(_:)`` with what
-    ///   was fetched, which takes another key without another view.
+    /// Opens the share of a link and uses one view. No account is needed.
+    /// - Parameter transport: A transport to the link's server.
+    /// - Throws: ``VaultError/notFound`` for a malformed link, without a request. ``VaultError/wrongShareKey(_:)`` with
+    ///   the fetched share, for which another key can be tried without another view.
     public static func open(_ link: URL, over transport: any HTTPTransport) async throws(VaultError) -> SecureBytes {
         guard let address = try? ShareAddress(link.absoluteString) else { throw .notFound }
         return try await fetch(address, over: transport).open(address)

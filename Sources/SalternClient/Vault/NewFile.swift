@@ -1,11 +1,12 @@
 internal import Foundation
 
-/// A file that is made here and that only its owner can read.
+/// A new file that only its owner can read.
 struct NewFile {
     private let file: URL
     private let handle: FileHandle
 
-    /// - Throws: ``StoreError/unusable`` when there is such a file.
+    /// Creates the file.
+    /// - Throws: ``StoreError/unusable`` when the file exists.
     init(_ file: URL) throws(VaultError) {
         let descriptor = open(file.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else { throw .store(.unusable) }
@@ -17,17 +18,17 @@ struct NewFile {
         do { try handle.write(contentsOf: Data(bytes)) } catch { throw .store(.diskFull) }
     }
 
-    /// How many bytes were written.
+    /// Returns the number of bytes that were written.
     func byteCount() throws(VaultError) -> UInt64 {
         do { return try handle.offset() } catch { throw .store(.unusable) }
     }
 
-    /// Removes what was written behind an offset.
+    /// Removes all bytes after an offset.
     func truncate(to offset: UInt64) throws(VaultError) {
         do { try handle.truncate(atOffset: offset) } catch { throw .store(.unusable) }
     }
 
-    /// What was written is on the disk.
+    /// Writes the file to the disk and closes it.
     func finish() throws(VaultError) {
         do {
             try handle.synchronize()
@@ -37,6 +38,6 @@ struct NewFile {
         }
     }
 
-    /// Half of it is of no use to anybody.
+    /// Removes an incomplete file.
     func remove() { unlink(file.path) }
 }

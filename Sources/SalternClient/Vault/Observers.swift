@@ -7,18 +7,18 @@ final class Observers<Value: Sendable>: Sendable {
         let onEnd: @Sendable () -> Void
     }
 
-    /// Nil when no value follows.
+    /// Nil after the last value.
     private let observers = Locked<[UUID: Observer]?>([:])
 
-    /// Begins at once, so that nothing that happens after it is missed.
+    /// Starts a stream with all values after this call.
     /// - Parameters:
-    ///   - count: How much waits for who reads slowly: the newest.
-    ///   - first: What there is already.
+    ///   - count: The maximum number of values that wait for a slow reader; the newest are kept.
+    ///   - first: An initial value.
     func add(keeping count: Int = 256, beginningWith first: Value? = nil) -> AsyncStream<Value> {
         add(keeping: count, beginningWith: first) { $0 }
     }
 
-    /// Begins a stream of what is made of each value.
+    /// Starts a stream of a part of each value.
     func add<Part: Sendable>(
         keeping count: Int = 256, beginningWith first: Part? = nil, _ part: @escaping @Sendable (Value) -> Part
     ) -> AsyncStream<Part> {
@@ -30,7 +30,7 @@ final class Observers<Value: Sendable>: Sendable {
     }
 
     /// Calls a function with each value until ``remove(_:)``.
-    /// - Parameter onEnd: Is called when no value follows, also at once.
+    /// - Parameter onEnd: Is called after the last value. If there are no more values, it is called immediately.
     func add(_ onValue: @escaping @Sendable (Value) -> Void, onEnd: @escaping @Sendable () -> Void) -> UUID {
         let id = UUID()
         let hasEnded = observers.withLock { observers in
@@ -44,11 +44,11 @@ final class Observers<Value: Sendable>: Sendable {
     func remove(_ id: UUID) { _ = observers.withLock { $0?.removeValue(forKey: id) } }
 
     func notify(_ value: Value) {
-        // A stream that has just ended calls back: not under the lock.
+        // Outside of the lock, because a stream that has just ended calls back.
         for observer in observers.withLock({ Array(($0 ?? [:]).values) }) { observer.onValue(value) }
     }
 
-    /// Ends all streams, and those that begin later.
+    /// Ends all streams, including later ones.
     func end() {
         let observers = observers.withLock { $0.take() } ?? [:]
         for observer in observers.values { observer.onEnd() }

@@ -3,15 +3,15 @@ internal import Foundation
 
 /// The parts of a share's link: the server, the share's id and the key.
 ///
-/// Reading a link sends nothing. A link without a usable key is refused here, before it can cost a view.
+/// Parsing a link sends no request. A link without a usable key is rejected here, before it can use a view.
 public struct ShareAddress: Sendable {
-    /// Why a text is not a link that can open something.
+    /// The reason for which a text is not a usable link.
     public enum Malformation: Error, Hashable, Sendable {
         /// The text is not `https://host/s/ID#KEY`.
         case notALink
-        /// The `#` or what comes after it is missing.
+        /// The `#` or the part after it is missing.
         case noKey
-        /// White space or a control character is inside of the key.
+        /// The key contains white space or a control character.
         case brokenKey
     }
 
@@ -19,13 +19,13 @@ public struct ShareAddress: Sendable {
     public let server: String
     /// The share's id: letters, digits, `-` and `_`.
     public let id: String
-    /// The readings of the key, the likeliest first: percent-decoded and trimmed, then only percent-decoded.
+    /// The possible keys, the likeliest first: percent-decoded and trimmed, then only percent-decoded.
     let keys: [SecureBytes]
 
     private static let scheme = "https://"
 
-    /// Reads `https://host/s/ID#KEY` or the older `https://host/s/ID/KEY`. White space around the link does not count, nor
-    /// do a query and a slash at the end of the path.
+    /// Parses `https://host/s/ID#KEY` or the older `https://host/s/ID/KEY`. White space around the link is ignored, and
+    /// so are a query and a slash at the end of the path.
     public init(_ text: String) throws(Malformation) {
         let text = PastedText.trimmed(text)
         let parts = text.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false)
@@ -49,7 +49,7 @@ public struct ShareAddress: Sendable {
         keys = try Self.keys(raw)
     }
 
-    /// Reads a key alone, as a person types it after the link's own did not open the share.
+    /// Parses a key alone, which a person types after the link's own key failed.
     static func keys(_ raw: String) throws(Malformation) -> [SecureBytes] {
         let raw = PastedText.trimmed(raw)
         guard !raw.unicodeScalars.contains(where: PastedText.isBreak) else { throw .brokenKey }
@@ -59,7 +59,7 @@ public struct ShareAddress: Sendable {
         return (trimmed == decoded ? [trimmed] : [trimmed, decoded]).map { SecureBytes(copying: $0.utf8) }
     }
 
-    /// Returns whether a text can be a share's id in a path.
+    /// Returns true for a valid share id in a path.
     static func isID(_ text: String) -> Bool {
         (1...128).contains(text.utf8.count)
             && text.utf8.allSatisfy { byte in

@@ -3,7 +3,7 @@ public import Foundation
 
 /// A link that opens a share in any browser: `https://host/s/ID#PASSPHRASE`.
 public struct SharedLink: Sendable {
-    /// The whole link. Its fragment holds the passphrase, which no request sends.
+    /// The whole link. Its fragment contains the passphrase, which no request sends.
     public let url: URL
     /// The token that changes and deletes the share. ``Vault/endShare(_:)`` does not need it.
     public let manageToken: Token
@@ -11,12 +11,12 @@ public struct SharedLink: Sendable {
     public let id: String
 
     private static let alphabet = Array("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz".utf8)
-    /// 131 bits.
+    /// The characters of a passphrase, with 131 random bits.
     private static let passphraseCount = 22
-    /// Nobody guesses a random passphrase, so a few do.
+    /// A random passphrase cannot be guessed, so few iterations are sufficient.
     private static let iterations = 10_000
 
-    /// Draws a passphrase: every letter and digit is as likely.
+    /// Generates a passphrase in which every letter and digit has the same probability.
     static func randomPassphrase() -> SecureBytes {
         SecureBytes(count: passphraseCount) { passphrase in
             for index in passphrase.indices {
@@ -42,7 +42,8 @@ extension Vault {
     /// Shares a payload behind a link. The table in docs/protocol.md, "Shares", lists how the page shows it.
     ///
     /// Example: "Share" in docs/app.md.
-    /// - Parameter base: `https://host`, as others reach the server. The link leads there, whatever path the server names.
+    /// - Parameter base: The server's public address, `https://host`. The link uses it instead of any address from the
+    ///   server.
     public func share(
         _ payload: SecureBytes, base: URL, expiresAt: Date? = nil, maxViews: Int? = nil
     ) async throws(VaultError) -> SharedLink {
@@ -52,7 +53,7 @@ extension Vault {
             let content = try? SharedLink.content(payload, passphrase, expiresAt: expiresAt, maxViews: maxViews)
         else { throw .unreadable }
         let header: ShareHeader
-        // Not repeated: a second one would be another share.
+        // The request is not repeated, because a second one would create another share.
         do throws(APIError) { header = try await api.createShare(content, token) } catch { throw VaultError(error) }
         let fragment = passphrase.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
         guard let manageToken = header.manageToken, ShareAddress.isID(header.id),
@@ -69,20 +70,20 @@ extension Vault {
     /// print(shared.url)
     /// ```
     /// - Parameters:
-    ///   - base: `https://host`, as others reach the server.
-    ///   - expiresAt: The time from which on the link opens nothing; nil for the longest time that the server allows.
-    ///   - maxViews: The number of times that the link can be opened; nil for no limit.
+    ///   - base: The server's public address, `https://host`.
+    ///   - expiresAt: The time at which the link ends; nil for the longest time that the server allows.
+    ///   - maxViews: The maximum number of times that the link can be opened; nil for no limit.
     public func share(
         text: String, base: URL, expiresAt: Date? = nil, maxViews: Int? = nil
     ) async throws(VaultError) -> SharedLink {
         try await share(SecureBytes(text), base: base, expiresAt: expiresAt, maxViews: maxViews)
     }
 
-    /// Opens a link of this server, at the price of a view.
+    /// Opens a link of this server and uses one view.
     ///
     /// Example: "Share" in docs/app.md.
-    /// - Throws: ``VaultError/notFound`` for a malformed link, without a request. ``VaultError/wrongShareKey(_:)`` with what
-    ///   was fetched, which takes another key without another view.
+    /// - Throws: ``VaultError/notFound`` for a malformed link, without a request. ``VaultError/wrongShareKey(_:)`` with
+    ///   the fetched share, for which another key can be tried without another view.
     public func open(_ link: URL) async throws(VaultError) -> SecureBytes {
         try await SharedLink.open(link, over: settings.transport)
     }

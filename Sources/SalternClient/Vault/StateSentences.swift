@@ -1,7 +1,7 @@
 internal import Foundation
 
 extension SyncState {
-    /// The state as a sentence for the user, in English. The time of the last sync is written as the user's language does.
+    /// The state as a sentence for the user, in English. The time of the last sync has the format of the user's locale.
     ///
     /// ```swift
     /// for await state in await vault.states() { print(state.localizedDescription) }
@@ -63,7 +63,7 @@ extension Notice {
 }
 
 extension Date {
-    /// The time, with the date where that is not today.
+    /// The time, with the date unless it is today.
     fileprivate var formattedBriefly: String {
         formatted(date: Calendar.current.isDateInToday(self) ? .omitted : .abbreviated, time: .shortened)
     }

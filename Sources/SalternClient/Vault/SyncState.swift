@@ -1,23 +1,23 @@
 public import Foundation
 
-/// The state of the sync between a vault and its server, for an app to show.
+/// The state of the sync between a vault and its server, for display.
 public enum SyncState: Sendable {
-    /// Nothing has been synced since the vault was opened, or since it has a new session after a sync that has failed.
+    /// No sync has run since the vault was opened, or since a new session followed a failed sync.
     case idle
-    /// The vault is locked: ``Vault/unlock(_:)``.
+    /// The vault is locked; see ``Vault/unlock(_:)``.
     case locked
     /// The vault was signed out, or its account was deleted. No other state follows.
     case signedOut
-    /// A sync is under way.
+    /// A sync is running.
     case syncing
-    /// The last sync came to its end, at this time. What was written since is not sent (``Vault/unsentCount()``).
+    /// The last sync succeeded at this time. Later edits are not sent yet (``Vault/unsentCount()``).
     case inStep(since: Date)
-    /// The last sync did not come to its end; ``Vault/keepInSync()`` tries again at this time, or nobody does.
+    /// The last sync failed. ``Vault/keepInSync()`` repeats it at `next`; nil when it is not repeated.
     case failed(VaultError, next: Date?)
 }
 
 extension Vault {
-    /// The state now, and each that follows. Who reads slowly sees the last one.
+    /// Returns a sequence with the present state and each later one. A slow reader receives only the last state.
     ///
     /// ```swift
     /// for await state in await vault.states() {
@@ -26,7 +26,7 @@ extension Vault {
     /// ```
     public func states() -> AsyncStream<SyncState> { stateObservers.add(keeping: 1, beginningWith: state) }
 
-    /// Does what brings vault and server together, and says how it goes.
+    /// Runs a step of the sync, and records its state.
     func syncing<Result>(_ body: () async throws(VaultError) -> Result) async throws(VaultError) -> Result {
         let before = state
         note(.syncing)
@@ -40,6 +40,6 @@ extension Vault {
         }
     }
 
-    /// A vault that was locked meanwhile stays locked.
+    /// Sets the state, unless the vault has been locked.
     func note(_ state: SyncState) { if opened != nil { self.state = state } }
 }

@@ -1,20 +1,20 @@
 internal import Cryptography
 
-/// A change that came with a new keyring, of the password, the userid or the printed code, and of which no reply has been
-/// seen: it may be done or not.
+/// A change with a new keyring whose reply has not arrived, so that its outcome is uncertain. It changes the password,
+/// the userid or the printed code.
 struct UnconfirmedChange: Codable, Sendable {
-    /// What the server has when it is done.
+    /// The state of the server after the change.
     enum Outcome: Codable, Sendable {
         case credential(Credential)
-        /// SHA-256 of the public key that belongs to the code.
+        /// SHA-256 of the code's public key.
         case recoveryCode(digest: Base64Bytes)
     }
 
-    /// Who logs in with what.
+    /// The data of a log-in.
     struct Credential: Codable, Sendable {
         let userid: String
         let iterations: Int
-        /// The stretched password as an earlier version stored it, under the one of before.
+        /// The derived password in the format of an earlier version, sealed with the previous one.
         private let sealed: Base64Bytes?
 
         init(userid: String, iterations: Int) {
@@ -31,20 +31,20 @@ struct UnconfirmedChange: Codable, Sendable {
         }
     }
 
-    /// The keyring's revision that it replaces. As long as the server has that one it is not done, and with another one it
-    /// will never be.
+    /// The revision of the keyring that the change replaces. While the server has that revision, the change has not
+    /// been applied. With another revision it will never be.
     let replacing: Revision
     let outcome: Outcome
 }
 
 extension Vault {
-    /// Seals the password that a change sets, under the one of before: locking the vault locks this, too.
+    /// Seals the password that a change sets, with the previous one. Locking the vault locks it, too.
     func sealedForChange(_ password: KnownPassword, under current: KnownPassword) throws -> SecureBytes {
         let sealed = try DeviceSeal(under: current).seal(password.encoded, .unconfirmedChange)
         return SecureBytes(copying: sealed)
     }
 
-    /// Returns the password that a change sets; nil under another password than it was sealed under.
+    /// Returns the password that a change sets; nil for a password with which it was not sealed.
     func password(
         of credential: UnconfirmedChange.Credential, under current: KnownPassword
     ) throws(VaultError) -> KnownPassword? {
@@ -61,7 +61,7 @@ extension UnconfirmedChange.Outcome {
         .recoveryCode(digest: Base64Bytes(SHA256.hash(keys.publicKey.bytes).bytes))
     }
 
-    /// Whether a keyring that the known password opens says that it is done.
+    /// Returns true when the keyring, opened by the known password, contains the change.
     func isDone(in keyring: Keyring) -> Bool {
         guard case .recoveryCode(let digest) = self, let recovery = keyring.recovery else { return false }
         return SHA256.hash(recovery.publicKey.bytes).bytes == digest.bytes
@@ -69,7 +69,7 @@ extension UnconfirmedChange.Outcome {
 }
 
 extension DeviceSeal {
-    /// For what only who has the password may open, as the keyring.
+    /// Creates a seal for content that only the password may open, as the keyring.
     fileprivate init(under password: KnownPassword) {
         key = HKDF.deriveKey(from: password.unlockKey, info: SealingLabels.unconfirmedChange.utf8)
     }

@@ -17,7 +17,7 @@ extension Vault {
         return account
     }
 
-    /// Keeps what is asked for where there is no network.
+    /// Stores the limits for use without network.
     func note(_ limits: AccountDescription.Limits) throws(VaultError) {
         if try stored({ try store.number(.itemBytes) }) == limits.itemBytes { return }
         var concerned: Set<ItemID> = []
@@ -27,7 +27,7 @@ extension Vault {
                 concerned.insert(id)
             }
         }
-        // Whether they can be sent is another question now.
+        // Their chance to be sent has changed.
         if !concerned.isEmpty { notify(concerned) }
     }
 
@@ -53,12 +53,12 @@ extension Vault {
         try await call { api throws(APIError) in try await api.endSession(id, token) }
     }
 
-    /// Ends all sessions but this one.
+    /// Ends all sessions except this one.
     ///
     /// ```swift
     /// try await vault.endOtherSessions()
     /// ```
-    /// - Returns: How many there were.
+    /// - Returns: The number of ended sessions.
     @discardableResult
     public func endOtherSessions() async throws(VaultError) -> Int {
         let token = try open.token
@@ -75,23 +75,23 @@ extension Vault {
     /// let page = try await vault.events()
     /// for event in page.events { print(event.occurredAt, event.kind) }
     /// ```
-    /// - Parameter page: From the page before; nil for the first.
-    /// - Throws: ``APIError/unexpectedReply`` in ``VaultError/unavailable(_:)`` for a page that has nothing and leads on.
+    /// - Parameter page: The value from the previous page; nil for the first page.
+    /// - Throws: ``APIError/unexpectedReply`` in ``VaultError/unavailable(_:)`` for an empty page with a next page.
     public func events(page: String? = nil) async throws(VaultError) -> SecurityLogPage {
         let token = try open.token
         let found = try await call { api throws(APIError) in try await api.listEvents(page: page, token) }
-        // Whoever follows the pages would follow them for ever.
+        // Otherwise a reader of all pages would never end.
         guard found.nextPage == nil || !found.events.isEmpty else { throw .unavailable(.unexpectedReply) }
         return found
     }
 
-    /// Writes everything that the server holds about the account to a new file, one JSON object a line.
+    /// Writes all data of the account on the server to a new file, one JSON object a line.
     ///
     /// ```swift
     /// try await vault.export(to: file, password: password)
     /// ```
-    /// - Throws: ``VaultError/unavailable(_:)`` when it broke off; the file is removed then. ``StoreError/unusable`` when
-    ///   there is such a file.
+    /// - Throws: ``VaultError/unavailable(_:)`` when the export was interrupted; the file is then removed.
+    ///   ``StoreError/unusable`` when the file exists.
     public func export(to file: URL, password: Password) async throws(VaultError) {
         let opened = try open
         let proof = try await proof(password)
@@ -120,7 +120,7 @@ extension Vault {
         } catch {
             throw error as? VaultError ?? .unavailable(.transport(error as? TransportError ?? .connectionLost))
         }
-        // Only an export whose last line says so is whole.
+        // A complete export ends with the line `end`.
         let line = last.split(separator: UInt8(ascii: "\n")).last.map { String(decoding: $0, as: UTF8.self) }
         guard line?.hasPrefix(#"{"type":"end""#) == true else { throw .unavailable(.unexpectedReply) }
         try file.finish()
@@ -128,7 +128,7 @@ extension Vault {
 
     // MARK: The second factor
 
-    /// Draws a secret for one-time passwords. It counts once it is confirmed.
+    /// Generates a secret for one-time passwords. It is valid once it is confirmed.
     ///
     /// ```swift
     /// let secret = try await vault.beginSecondFactor(password: password)
@@ -144,7 +144,7 @@ extension Vault {
         }
     }
 
-    /// Confirms it with a code of the authenticator app.
+    /// Confirms the secret with a code of the authenticator app.
     ///
     /// ```swift
     /// for code in try await vault.confirmSecondFactor(code: typed) { print(code) }
@@ -156,7 +156,7 @@ extension Vault {
         do throws(APIError) { return try await api.confirmTOTP(code, token) } catch { throw VaultError(error) }
     }
 
-    /// Returns ten new recovery codes of the second factor. The previous ones are of no use from now on.
+    /// Returns ten new recovery codes of the second factor. The previous ones become invalid.
     ///
     /// ```swift
     /// for code in try await vault.renewSecondFactorCodes(password: password) { print(code) }
@@ -169,7 +169,7 @@ extension Vault {
         }
     }
 
-    /// Ends the second factor: log-ins need no code from now on.
+    /// Removes the second factor: log-ins then need no code.
     ///
     /// ```swift
     /// try await vault.endSecondFactor(password: password)

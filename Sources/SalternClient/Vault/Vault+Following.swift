@@ -1,11 +1,11 @@
 internal import Foundation
 
 extension Vault {
-    /// Syncs now and whenever something changes on the server or here, until the task is cancelled or the session ends.
-    /// While the server is away it is asked again after waits that double.
+    /// Syncs now and after each change on the server or here, until the task is cancelled or the session ends. While
+    /// the server is unreachable, attempts are repeated after waits that double.
     ///
     /// Example: "Sync and offline" in docs/app.md.
-    /// - Throws: Also what time does not mend: another key, an untrusted certificate.
+    /// - Throws: Permanent errors, such as another key or an untrusted certificate.
     public func keepInSync() async throws(VaultError) {
         var failures = 0
         while !Task.isCancelled {
@@ -19,7 +19,7 @@ extension Vault {
                 note(.failed(.unavailable(error), next: Date() + wait / .seconds(1)))
                 try? await Task.sleep(for: wait)
             } catch {
-                // Another session has taken the place of the one that has ended.
+                // A new session has replaced the one that has ended.
                 if case .sessionEnded = error, let token = opened?.token, token != session { continue }
                 note(.failed(error, next: nil))
                 throw error
@@ -27,9 +27,9 @@ extension Vault {
         }
     }
 
-    /// Waits until the vault is opened once more, by a password or by a new session.
+    /// Waits until the vault is opened again, by a password or by a new session.
     /// - Parameter seen: The number of ``openings`` so far.
-    /// - Returns: False when the vault is signed out or the task is cancelled: then it is not opened any more.
+    /// - Returns: False when the vault is signed out or the task is cancelled.
     func waitForOpening(after seen: Int) async -> Bool {
         for await openings in openingObservers.add(keeping: 1, beginningWith: openings) where openings != seen {
             return true
@@ -37,9 +37,8 @@ extension Vault {
         return false
     }
 
-    /// Syncs at each edit and at each event of one stream that has news, the first of which comes at once: so nothing that
-    /// happens between a sync and the opening of the stream is missed. What the sync itself changes, here and on the server, is
-    /// no news.
+    /// Syncs at each edit and at each stream event with new changes. The stream's first event arrives immediately, so
+    /// no change between a sync and the opening of the stream is missed. Changes by the sync itself do not count.
     private func follow(onSuccess: () -> Void) async throws(VaultError) {
         let token = try open.token
         let api = self.api
@@ -80,13 +79,13 @@ extension Vault {
 
     private func isNews(_ reports: [Int64?]) throws(VaultError) -> Bool {
         let engine = try self.engine
-        // Each of them is noted.
+        // Each event is recorded.
         return reports.filter { report in report.map { engine.horizon.isNews($0) } ?? true }.isEmpty == false
     }
 
-    /// Reports that something may have changed on the server, until the task is cancelled or the session ends. It does not
-    /// use the store. While the server is away it is asked again after waits that double.
-    /// - Throws: As ``keepInSync()`` does.
+    /// Reports possible changes on the server, until the task is cancelled or the session ends. It does not use the
+    /// store. While the server is unreachable, attempts are repeated after waits that double.
+    /// - Throws: The errors of ``keepInSync()``.
     func listen(_ onChange: @Sendable () -> Void) async throws(VaultError) {
         var failures = 0
         while !Task.isCancelled {
@@ -104,8 +103,9 @@ extension Vault {
         }
     }
 
-    /// - Parameter onChange: Gets the account's revision; nil where the event does not name it.
-    /// - Returns: Why there are no more events.
+    /// Reads the events of one stream.
+    /// - Parameter onChange: Receives the account's revision; nil for an event without one.
+    /// - Returns: The reason for which the stream has ended.
     private static func events(_ api: SalternAPI, _ token: Token, _ onChange: (Int64?) -> Void) async -> APIError {
         let events: ServerSentEvents
         do throws(APIError) { events = try await api.streamChanges(token) } catch { return error }
@@ -124,7 +124,7 @@ extension Vault {
     }
 }
 
-/// Why following has ended.
+/// The reason for which following has ended.
 private final class FollowingEnd: Sendable {
     private let reason = Locked(VaultError.unavailable(.transport(.connectionLost)))
 
@@ -133,9 +133,9 @@ private final class FollowingEnd: Sendable {
     func set(_ error: VaultError) { reason.withLock { $0 = error } }
 }
 
-/// The events since the last sync was begun.
+/// The events since the start of the last sync.
 private final class FollowedChanges: Sendable {
-    /// The last revision that the server has reported, and nil for an edit or for a report without a revision.
+    /// The last revision that the server has reported, and true after an edit or a report without a revision.
     private let reports = Locked<(revision: Int64?, hasOthers: Bool)>((nil, false))
 
     func add(_ revision: Int64?) {

@@ -1,32 +1,34 @@
 internal import Cryptography
 
-/// A credential with more iterations, and what it opens.
+/// A credential with more iterations, and its keyring.
 struct RaisedCredential {
     var opening: (StretchedPassword, iterations: Int, Keyring, sealed: [UInt8], keyringRevision: Revision?)
     var deviceToken: Token?
 }
 
 extension Vault {
-    /// What the password is stretched with here; 0 when nobody was logged in.
+    /// Returns the iterations of this device's last log-in; 0 when no account is logged in.
     func knownIterations() throws(VaultError) -> Int {
         Int(try stored { try store.number(.iterations) } ?? 0)
     }
 
-    /// No account's iterations are ever lowered: a server that names fewer than were used here wants a key that is easier to
-    /// guess.
-    /// - Parameter wasRestored: Whether a person says that its database was, which may be from before they were raised.
+    /// Rejects fewer iterations than this device has used. They are never lowered: a hostile server could request a key
+    /// that is easier to guess.
+    /// - Parameter wasRestored: True when the user has confirmed that the server's database was restored, possibly to a
+    ///   time before they were raised.
     func refuseFewer(_ iterations: Int, wasRestored: Bool) throws(VaultError) {
         let known = try knownIterations()
         guard iterations >= known || wasRestored else { throw .untrustworthy(.iterations(minimum: known)) }
     }
 
-    /// A recovery sets at least as many iterations as the account has, and only the server says how many these are.
+    /// Limits the iterations of a recovery. It sets at least as many as the account has, and only the server names that
+    /// number.
     func refuseTooMany(_ iterations: Int, over known: Int) throws(VaultError) {
         let limit = max(settings.stretching.automaticIterationLimit, known)
         guard iterations <= limit else { throw .untrustworthy(.tooManyIterations(maximum: limit)) }
     }
 
-    /// Returns as many iterations as this app, the server and the caller want at least. What the server wants counts up to
+    /// Returns the highest of the minimums of app, server and caller. The server's number counts up to
     /// ``StretchingRule/automaticIterationLimit``.
     func newIterations(_ wanted: Int?) async throws(VaultError) -> Int {
         let service = try await call { api throws(APIError) in try await api.describeService() }
@@ -35,10 +37,10 @@ extension Vault {
         return max(settings.stretching.minimumIterations, asked, wanted ?? 0)
     }
 
-    /// Stretches the same password with as many iterations as are wanted by now, and makes that the credential. All other
-    /// sessions end.
-    /// - Returns: nil when it was not done: everything is as it was, and the next log-in tries again.
-    /// - Throws: When nobody can tell whether it was done: what is known here may open nothing by now.
+    /// Derives keys from the same password with the iterations that are required now, and makes them the credential.
+    /// All other sessions end.
+    /// - Returns: nil when it was not done: nothing has changed, and the next log-in repeats it.
+    /// - Throws: An error when the outcome is uncertain: the stored credential may be invalid now.
     func raiseIterations(
         from iterations: Int, of password: Password, _ userid: String, _ current: StretchedPassword,
         _ keyring: Keyring, _ login: LoginReply
@@ -51,7 +53,7 @@ extension Vault {
         let (credential, sealed) = try newCredential(
             stretched, wanted, next, replacing: login.keyringRevision, login.accountId)
         do throws(APIError) {
-            // The same bytes again are a success: only the reply was lost then.
+            // The server accepts equal bytes again, so a retry after a lost reply is safe.
             let reply = try await settings.retries({ () throws(APIError) in
                 try await api.changeCredential(credential, current: current.passwordKey, login.session.token)
             })

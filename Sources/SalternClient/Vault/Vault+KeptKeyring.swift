@@ -1,11 +1,12 @@
 internal import Cryptography
 
 extension Vault {
-    /// Puts a keyring that the server has kept in the place of one that does not open.
-    /// - Parameter isAgreed: Whether the person has agreed. The present keyring may also be of a later version of this kit.
-    /// - Returns: The keyring that is in force now.
-    /// - Throws: ``VaultError/keyringUnusable`` when no kept keyring opens, or each is older than is known here;
-    ///   ``VaultError/keyringReplaced`` when one does and the person has not agreed.
+    /// Replaces a keyring that cannot be opened by a kept keyring of the server.
+    /// - Parameter isAgreed: True when the user has approved. The present keyring may also be of a later version of
+    ///   this kit.
+    /// - Returns: The keyring that is valid now.
+    /// - Throws: ``VaultError/keyringUnusable`` when no kept keyring can be opened, or each is older than the known
+    ///   one. ``VaultError/keyringReplaced`` when one can be opened and the user has not approved.
     func restoreKeyring(
         over login: LoginReply, _ password: StretchedPassword, isAgreed: Bool
     ) async throws(VaultError) -> (Keyring, sealed: [UInt8], Revision?) {
@@ -16,13 +17,13 @@ extension Vault {
         guard let latest = try latest(of: kept, openedBy: password) else { throw .keyringUnusable }
         guard isAgreed else { throw .keyringReplaced }
         let account = try await call { api throws(APIError) in try await api.getAccount(token) }
-        // A recovery keyring is kept as long as its code opens the account.
+        // A recovery keyring is kept as long as its code is valid.
         let keepsCode = account.recovery.set && latest.kept.recoveryKeyring != nil && latest.keyring.recovery != nil
         let next = try numberedForSending(latest.keyring.changed { if !keepsCode { $0.recovery = nil } })
         guard let sealed = try? next.sealed(under: password) else { throw .unreadable }
         let recoveryKeyring = try recoveryKeyring(of: next, login.accountId)
         let losesCode = account.recovery.set && !keepsCode
-        // The same bytes again are a success: only the reply was lost then.
+        // The server accepts equal bytes again, so a retry after a lost reply is safe.
         let written = try await call { api throws(APIError) in
             try await api.putKeyring(
                 sealed, recoveryKeyring: recoveryKeyring, removingRecovery: losesCode ? password.passwordKey : nil,
@@ -32,7 +33,7 @@ extension Vault {
         return (next, sealed, written)
     }
 
-    /// The latest kept keyring that opens and is not older than the one that is known here.
+    /// Returns the latest kept keyring that can be opened and is not older than the known one.
     private func latest(
         of kept: [KeptKeyring], openedBy password: StretchedPassword
     ) throws(VaultError) -> (kept: KeptKeyring, keyring: Keyring)? {
@@ -48,10 +49,10 @@ extension Vault {
 }
 
 extension RecoveryReply {
-    /// The keyring that a printed code opens.
-    /// - Parameter restoring: Whether the person has agreed to take one that the server has kept.
-    /// - Throws: ``VaultError/keyringUnusable`` when none opens; ``VaultError/keyringReplaced`` when a kept one does and the
-    ///   person has not agreed.
+    /// Returns the keyring that a printed code opens.
+    /// - Parameter restoring: True when the user has approved a kept keyring of the server.
+    /// - Throws: ``VaultError/keyringUnusable`` when none can be opened. ``VaultError/keyringReplaced`` when a kept one
+    ///   can be opened and the user has not approved.
     func keyring(
         openedBy code: StretchedPassword, restoring: Bool
     ) throws(VaultError) -> (Keyring, sealed: [UInt8]) {

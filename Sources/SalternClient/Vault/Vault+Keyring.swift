@@ -1,12 +1,11 @@
 internal import Cryptography
 
 extension Vault {
-    /// Goes on with the keyring that another device has put in the place of the known one, for items sealed with a key that
-    /// is not known here.
+    /// Fetches and uses a keyring of another device, for items sealed with an unknown key.
     func takeLaterKeyring() async throws(VaultError) {
         let opened = try open
         let reply = try await call { api throws(APIError) in try await api.getKeyring(opened.token) }
-        // Locked or logged in anew meanwhile: then these keys are not to be kept.
+        // If the vault has been locked or a new session opened, these keys must not be stored.
         guard let current = self.opened, current.engine === opened.engine else { throw .locked }
         guard let reply, let keyring = try? Keyring(sealed: reply.keyring.bytes, openedBy: opened.password) else {
             return
@@ -23,16 +22,15 @@ extension Vault {
         opened.engine.sealer = sealer
     }
 
-    /// Whether the server goes on having an older keyring than is known: somebody may have put the later one back, here or
-    /// on another device.
+    /// Checks again for an older keyring on the server: this or another device may have put the later one back.
     func recheckOlderKeyring() async throws(VaultError) {
         if try stored({ try store.notices() }).contains(where: { $0.kind == .keyringRolledBack }) {
             try await takeLaterKeyring()
         }
     }
 
-    /// Puts the keyring that is known here in the place of an older one. It opens what that one opens, too: the server's
-    /// items are as old.
+    /// Replaces an older keyring on the server by the known one. The result also has the older one's keys, because the
+    /// server's items are as old.
     func putKeyringBack(
         over older: Keyring, of login: LoginReply, _ password: StretchedPassword
     ) async throws(VaultError) -> (Keyring, sealed: [UInt8], Revision?) {
@@ -41,13 +39,13 @@ extension Vault {
             let sealer = try storeSealer(login.accountId, password.known)
         else { throw .keyringUnusable }
         let own = sealer.keyring
-        // Whoever knows a password of before would have with it what was sealed since.
+        // Otherwise an earlier password could open content that was sealed since.
         let isNewer = own.dataKeys.contains { key in !older.dataKeys.contains { $0.id == key.id } }
         let known = try stored { try store.fact(.keyring) }
         let isOwn = known.flatMap { try? Keyring(sealed: $0, openedBy: password) } != nil
         guard isOwn || !isNewer else { throw .keyringNotRestorable }
         let account = try await call { api throws(APIError) in try await api.getAccount(token) }
-        // The code that the server knows is that of the older keyring. Nothing new is sealed to one that was removed.
+        // The server's code is that of the older keyring. A removed code gets no new content.
         let code = account.recovery.set ? older.recovery?.publicKey.bytes : nil
         let keepsCode = code != nil && code == own.recovery?.publicKey.bytes
         var restored = own.opening(also: older)
@@ -55,7 +53,7 @@ extension Vault {
         let next = try numberedForSending(restored.changed { if !keepsCode { $0.recovery = nil } })
         guard let sealed = try? next.sealed(under: password) else { throw .unreadable }
         let recoveryKeyring = try recoveryKeyring(of: next, login.accountId)
-        // The same bytes again are a success: only the reply was lost then.
+        // The server accepts equal bytes again, so a retry after a lost reply is safe.
         let written = try await call { api throws(APIError) in
             try await api.putKeyring(
                 sealed, recoveryKeyring: recoveryKeyring, removingRecovery: keepsCode ? nil : password.passwordKey,
@@ -68,13 +66,13 @@ extension Vault {
         return (next, sealed, written)
     }
 
-    /// Notes a keyring, and seals anew what it does not open: in one transaction, because neither is of use without the other.
-    /// The secrets of before are dropped.
+    /// Stores a keyring, and seals content again that it cannot open, in one transaction. Each is useless without the
+    /// other. The previous secrets are deleted.
     /// - Parameters:
-    ///   - password: Kept with the keyring, so that the vault stays open; nil for a vault that is locked.
+    ///   - password: Stored with the keyring, so that the vault stays open; nil for a locked vault.
     ///   - secrets: Other secrets that are replaced.
-    ///   - old: What opens the store as it is; nil when there is nothing, or nobody can open it.
-    ///   - body: What belongs to the same transaction.
+    ///   - old: Opens the present store; nil when it is empty or cannot be opened.
+    ///   - body: Further steps of the transaction.
     func keep(
         _ sealer: Sealer, _ sealedKeyring: [UInt8], _ revision: Revision?, _ password: KnownPassword?,
         _ secrets: [StoreFact: SecureBytes?] = [:], from old: Sealer?, _ body: () throws -> Void = {}
@@ -98,7 +96,7 @@ extension Vault {
         }
     }
 
-    /// Notes a printed code that was not replaced with the data key, or that it was replaced since.
+    /// Records a printed code that was not replaced together with the data key, or its replacement.
     private func noteRecoveryCode(of previous: Keyring, after keyring: Keyring) throws {
         let code = keyring.recovery?.publicKey.bytes
         if code == nil || code != previous.recovery?.publicKey.bytes {
@@ -115,10 +113,10 @@ extension Vault {
         return secrets.bytes
     }
 
-    /// What is kept open on this device; nil when the vault is locked.
+    /// Returns the keys of an open vault on this device; nil when the vault is locked.
     func keptOpen() throws(VaultError) -> (password: KnownPassword, keyring: Keyring)? {
         let current = try secret(.openKeys)
-        // An earlier version stored the stretched password itself.
+        // An earlier version stored the derived password itself.
         let earlier = current == nil ? try secret(.openKeyring) : nil
         guard let secrets = current ?? earlier else { return nil }
         var reader = SecretReader(secrets)
@@ -132,13 +130,13 @@ extension Vault {
 
     // MARK: Counters
 
-    /// Returns how a keyring that the server gave relates to the one that is known here.
+    /// Compares a keyring from the server with the known one.
     func order(of keyring: Keyring, openedBy password: KnownPassword) throws(VaultError) -> KeyringOrder {
         guard let account = try knownAccount() else { return .later }
         let known = try stored { try store.counter(.keyringCounter) }
         if keyring.counter < known { return .rolledBack }
         if keyring.counter > known {
-            // It would seal with a key that was given up because others may have it.
+            // It would seal with a key that was retired because it may have been disclosed.
             return try stored { try store.isRetired(keyring.currentKey) } ? .rolledBack : .later
         }
         // A store of an earlier version has no digest.
@@ -147,8 +145,9 @@ extension Vault {
         return expected == nil || expected == keyring.digest ? .same : .rolledBack
     }
 
-    /// Gives a keyring that is about to be sent a counter that no keyring from here has had: above its own, the known one, and
-    /// every one that was sent and not confirmed. The counter is on the disk when this returns.
+    /// Assigns a keyring that is about to be sent a counter that no keyring of this device has had. It is above its own
+    /// counter, the known one, and every one that was sent without a confirmation. The counter is on the disk when this
+    /// returns.
     func numberedForSending(_ keyring: Keyring) throws(VaultError) -> Keyring {
         try stored {
             try store.transaction {
@@ -163,7 +162,7 @@ extension Vault {
         }
     }
 
-    /// What opens what is stored here, also when the vault is locked, provided that the password is the same.
+    /// Returns a sealer that opens the store, even of a locked vault if the password is the same.
     func storeSealer(_ account: AccountID, _ password: KnownPassword) throws(VaultError) -> Sealer? {
         if let opened { return opened.engine.sealer }
         if let kept = try keptOpen() { return Sealer(account: account, keyring: kept.keyring) }

@@ -2,17 +2,17 @@ internal import Cryptography
 internal import Foundation
 
 extension Vault {
-    /// Deletes the account with everything in it, on the server and here. There is no way back.
+    /// Deletes the account with all of its data, on the server and on this device. It cannot be undone.
     ///
-    /// When no reply comes it may be done already: called again within an hour it finds out.
+    /// Without a reply, the account may be deleted. Call the function again within an hour to find out.
     ///
     /// ```swift
     /// try await vault.leave(password: Password(typed))
     /// ```
-    /// - Parameter discardingUnsentEdits: Without it, edits that the server does not have keep everything as it is.
-    /// - Throws: ``VaultError/unsentEdits(count:)``; when they were made while the server was asked, the account may be gone.
+    /// - Parameter discardingUnsentEdits: False to throw when there are unsent edits, with nothing changed.
+    /// - Throws: ``VaultError/unsentEdits(count:)``. If they were made during the request, the account may be deleted.
     public func leave(password: Password, discardingUnsentEdits: Bool = false) async throws(VaultError) {
-        // Whoever has no session any more may have no account: that is found out below.
+        // Without a session the account may already be deleted, which is checked below.
         do throws(VaultError) { try await settleBeforeProof() } catch .sessionEnded {}
         let opened = try open
         let credentials = try possibleCredentials(opened)
@@ -35,14 +35,14 @@ extension Vault {
                 }
             })
         } catch {
-            // A password that was never the right one here, or is no more, leads nowhere also while there is an account.
+            // A wrong or former password also fails while the account exists.
             guard error.code == .unauthenticated, mayBeDone, isOwn, candidates.count == credentials.count,
                 try await isGone(candidates)
             else {
                 let isKnown = error.code == .unauthenticated ? isOwn || !mayBeDone : error.isRefusal
                 try stored {
                     if isKnown {
-                        // What is refused now was not done before either.
+                        // If the request is rejected now, earlier ones were not carried out.
                         try store.set(.leaving, nil)
                     } else if !hasLeftDevice {
                         try store.set(.leaving, before.map { Array(String($0).utf8) })
@@ -56,14 +56,14 @@ extension Vault {
 
     private static var now: Int64 { Int64(Date().timeIntervalSince1970) }
 
-    /// Who logs in with what.
+    /// The data of a log-in.
     private struct Credential {
         let userid: String
         let iterations: Int
         let password: KnownPassword
     }
 
-    /// What may be in force: what is known here, and what a change has made of it whose end nobody has seen.
+    /// Returns the credentials that may be valid: the known one, and that of a change whose outcome is uncertain.
     private func possibleCredentials(_ opened: Opened) throws(VaultError) -> [Credential] {
         var credentials = [
             Credential(userid: opened.userid, iterations: try knownIterations(), password: opened.password)
@@ -77,15 +77,15 @@ extension Vault {
         return credentials
     }
 
-    /// What a log-in sends.
+    /// The proof of a log-in.
     private struct Proof {
         let userid: String
         let passwordKey: SecretBytes
     }
 
-    /// What is shown to the server of the password.
-    /// - Returns: Also whether it is one of those that may be in force, and what logs in with each of them: fewer when a change
-    ///   of the password has no known end, and this process has not seen the other password.
+    /// Derives the password key for the server.
+    /// - Returns: Also true when it is of a credential that may be valid, and the proofs of these credentials. Some are
+    ///   missing when the outcome of a password change is uncertain and this process does not have the other password.
     private func proofs(
         _ password: Password, _ credentials: [Credential]
     ) async throws(VaultError) -> (SecretBytes, isOwn: Bool, all: [Proof]) {
@@ -105,7 +105,7 @@ extension Vault {
         return (own ?? first, own != nil, all)
     }
 
-    /// Whether there is no account any more to which any of them leads: a session may have ended for another reason.
+    /// Returns true when no credential opens an account. A session may also have ended for another reason.
     private func isGone(_ credentials: [Proof]) async throws(VaultError) -> Bool {
         let device = DeviceClaim(name: settings.deviceName, token: try secret(.deviceToken).map(Token.init))
         for credential in credentials {

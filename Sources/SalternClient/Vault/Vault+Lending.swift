@@ -2,11 +2,11 @@ internal import Foundation
 
 /// The file of a store.
 enum StoreFile {
-    /// Returns what is another one when the file was written; one that equals no other where that cannot be said.
+    /// Returns a value that differs after each write to the file; a random one if it cannot be determined.
     static func state(in folder: URL) -> [Int] {
         let path = folder.appending(path: "store.sqlite").path
         var status = stat()
-        // A log that no connection has brought into the file may have any content.
+        // A write-ahead log that was not merged into the file may have any content.
         guard lstat(path + "-wal", &status) != 0, lstat(path, &status) == 0 else { return [.random(in: 0...(.max))] }
         #if canImport(Darwin)
             let modified = status.st_mtimespec
@@ -17,38 +17,38 @@ enum StoreFile {
     }
 }
 
-/// How the rounds of watched folders share a store that other processes use, too.
+/// The sharing of a store between rounds of watched folders and other processes.
 struct StoreLending {
-    /// Rounds that use the store.
+    /// The number of rounds that use the store.
     var users = 0
-    /// Those of them that have stopped where another process can have it.
+    /// The number of those rounds that are paused, so that another process can use the store.
     var resting = 0
-    /// Whether one of them lends the store, or waits until it comes back.
+    /// True while one of them releases the store, or waits for its return.
     var isExchanging = false
-    /// How often the store has come back.
+    /// The number of times that the store was reopened.
     var returns = 0
-    /// How often another process had written to it by then.
+    /// The number of those times at which another process had written to it.
     var outsideWrites = 0
-    /// The state of the store's file when it was lent.
+    /// The state of the store's file when it was released.
     var file: [Int] = []
 }
 
-/// A store that other processes use between the rounds of folders that are watched, and within long ones.
+/// A store that other processes use between the rounds of watched folders, and during long rounds.
 ///
-/// A round stops before each step while a process waits for the store. When all rounds of this process have stopped or ended,
-/// one of them lends the store and takes it back behind the processes that wait, and all go on.
+/// A round pauses before each step while a process waits for the store. When all rounds of this process have paused or
+/// ended, one of them closes the store, and reopens it after the waiting processes. Then all continue.
 extension Vault {
     private static let pause = Duration.milliseconds(20)
 
-    /// The first round of a folder that is watched uses the store as it is.
+    /// Prepares sharing. The first round of a watched folder uses the open store.
     func beginLending() {
         beforePiece = { vault throws(VaultError) in _ = try await vault.giveWay() }
     }
 
-    /// Takes the store for a round, behind the processes that wait for it or use it. Each call that returns needs
+    /// Opens the store for a round, after the processes that wait for it or use it. Each call that returns needs
     /// ``endStoreUse()``.
-    /// - Parameter isPatient: False where a process that uses the store for long is an error.
-    /// - Returns: How often another process has written to the store so far.
+    /// - Parameter isPatient: False to throw when another process uses the store for long.
+    /// - Returns: The number of times that another process has written to the store so far.
     /// - Throws: ``VaultError/locked`` when another process has logged out or has locked the vault.
     func reclaimStore(isPatient: Bool = true) async throws(VaultError) -> Int {
         lending.users += 1
@@ -61,19 +61,19 @@ extension Vault {
         }
     }
 
-    /// Lets the processes that wait for the store have it, within a round.
-    /// - Returns: How often another process has written to the store so far.
+    /// Lets waiting processes use the store, within a round.
+    /// - Returns: The number of times that another process has written to the store so far.
     func giveWay() async throws(VaultError) -> Int {
         if lending.users > 0, mustRest { try await rest(true) }
         return lending.outsideWrites
     }
 
-    /// Whether a round stops before its next step.
+    /// True when a round has to pause before its next step.
     private var mustRest: Bool {
         store.isLent || lending.isExchanging || StoreTicket.isAwaited(settings.folder)
     }
 
-    /// Waits until the other processes have had the store, or none waits any more.
+    /// Waits until the other processes have used the store, or none waits.
     private func rest(_ isPatient: Bool) async throws(VaultError) {
         let wasOpen = opened != nil
         let returns = lending.returns
@@ -92,7 +92,7 @@ extension Vault {
         if wasOpen && opened == nil { throw .locked }
     }
 
-    /// Lends the store, and takes it back behind the processes that wait for it.
+    /// Closes the store, and reopens it after the waiting processes.
     private func exchange() async throws(VaultError) {
         lending.isExchanging = true
         defer { lending.isExchanging = false }
@@ -115,7 +115,7 @@ extension Vault {
         try reopen()
     }
 
-    /// Goes on with what another process has left in the store.
+    /// Continues with the state that another process has stored.
     private func reopen() throws(VaultError) {
         do throws(VaultError) {
             let isThere = try resume()
@@ -127,7 +127,7 @@ extension Vault {
         }
     }
 
-    /// Gives the store to other processes, when no round needs it.
+    /// Closes the store for other processes, when no round needs it.
     func endStoreUse() async {
         lending.users -= 1
         guard lending.users == 0 else { return }

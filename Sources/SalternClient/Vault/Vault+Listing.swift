@@ -1,22 +1,22 @@
 internal import Cryptography
 public import Foundation
 
-/// An item as a list shows it, without its content.
+/// An item in a list, without its content.
 public struct ItemSummary: Hashable, Sendable {
     /// The item's id.
     public let id: ItemID
     /// The item's collection.
     public let collection: String
-    /// The item's title; nil when it has none or does not open.
+    /// The item's title; nil when it has none or the item cannot be opened.
     public let title: String?
-    /// The length of the body, in bytes; nil when the item does not open.
+    /// The length of the body, in bytes; nil when the item cannot be opened.
     public let byteCount: Int?
     /// True when the server has not confirmed the version of this device.
     public let isUnsent: Bool
-    /// Why that cannot be sent, when it is longer than the plan allows in an item, as far as that is known here: make it
-    /// shorter, or give it up with ``Vault/discardChange(_:)``.
+    /// The limit of the plan that prevents sending, according to the last known plan; nil otherwise. Shorten the item,
+    /// or call ``Vault/discardChange(_:)``.
     public let shortage: PlanShortage?
-    /// For what was deleted: since when.
+    /// The time of the deletion, for a deleted item.
     public let removedAt: Date?
 
     /// Creates a summary, for previews and tests of an app.
@@ -35,12 +35,12 @@ public struct ItemSummary: Hashable, Sendable {
 }
 
 extension Vault {
-    /// The items that are here, in the order of their ids.
+    /// Returns the items on this device, in the order of their ids.
     ///
     /// ```swift
     /// for item in try await vault.items(in: "notes") { print(item.title ?? "untitled", item.isUnsent) }
     /// ```
-    /// - Parameter collection: Nil for all of them.
+    /// - Parameter collection: Nil for all collections.
     public func items(in collection: String? = nil) throws(VaultError) -> [ItemSummary] {
         let sealer = try open.engine.sealer
         var items: [ItemSummary] = []
@@ -95,7 +95,7 @@ extension Vault {
         try stored { try store.collectionCounts() }
     }
 
-    /// - Parameter allowed: How many sealed bytes an item may have; nil as long as nobody knows.
+    /// - Parameter allowed: The limit of an item, in sealed bytes; nil while it is unknown.
     private func summary(
         _ id: ItemID, _ content: ItemContent, _ sealer: Sealer, isUnsent: Bool, allowed: Int64? = nil,
         removedAt: Date? = nil
@@ -109,7 +109,7 @@ extension Vault {
 }
 
 extension ItemContent {
-    /// Why it cannot be sent; nil when it is not too long.
+    /// Returns the exceeded limit; nil when the item is not too long.
     func shortage(allowed: Int64) -> PlanShortage? {
         PlanShortage(itemOf: Int64(body.bytes.count + (title?.bytes.count ?? 0)), allowed: allowed)
     }

@@ -2,9 +2,9 @@ internal import Foundation
 
 /// Several processes of an app with one store: a share extension, a widget.
 ///
-/// One process at a time has the store. A process that opens a vault waits for ``VaultSettings/storePatience``, in the order in
-/// which the processes have come. It has the store until its last reference to the vault goes. The app itself lends the
-/// store while it does not need it.
+/// One process at a time has the store. A process that opens a vault waits for ``VaultSettings/storePatience``, in the
+/// order of arrival. It has the store until the last reference to its vault is released. The app itself lets others use
+/// the store while it does not need it.
 ///
 /// ```swift
 /// // The app, when it enters the background and the foreground:
@@ -19,17 +19,17 @@ internal import Foundation
 /// try await vault.collection("notes", of: Note.self).put(note)
 /// ```
 ///
-/// All processes need the same ``VaultSettings/folder`` (an app group's container) and a ``VaultSettings/deviceKey`` that each
-/// of them can read (a shared keychain access group).
+/// All processes need the same ``VaultSettings/folder`` (an app group's container) and a ``VaultSettings/deviceKey``
+/// that each of them can read (a shared keychain access group).
 extension Vault {
-    /// Lets other processes use the store until ``takeBackStore()``. Meanwhile calls that read or write it throw
-    /// ``VaultError/store(_:)`` with ``StoreError/inUse``. A call that is repeated while the store is lent does nothing.
+    /// Lets other processes use the store until ``takeBackStore()``. Until then, calls that read or write it throw
+    /// ``VaultError/store(_:)`` with ``StoreError/inUse``. Repeated calls have no effect.
     ///
     /// ```swift
     /// case .background: try await vault.lendStore()
     /// ```
-    /// - Throws: ``VaultError/store(_:)`` with ``StoreError/inUse`` while an attachment is being sent or a folder is in sync:
-    ///   nothing is lent then. A sync that is under way comes to its end first.
+    /// - Throws: ``VaultError/store(_:)`` with ``StoreError/inUse`` while an attachment is being sent or a folder is
+    ///   syncing, with nothing changed. A running sync ends first.
     public func lendStore() async throws(VaultError) {
         await serverLock.lock()
         defer { serverLock.unlock() }
@@ -39,15 +39,15 @@ extension Vault {
         lend()
     }
 
-    /// Takes the store back, after the processes that wait for it or use it. ``changes()`` reports what they have changed.
-    /// A call without ``lendStore()`` before it does nothing.
+    /// Opens the store again, after the processes that wait for it or use it. ``changes()`` reports their changes.
+    /// Without an earlier ``lendStore()`` the call has no effect.
     ///
     /// ```swift
     /// case .active: try await vault.takeBackStore()
     /// ```
-    /// - Returns: Whether another process has written to the store.
-    /// - Throws: ``VaultError/store(_:)`` with ``StoreError/inUse`` when no process has given the store back for
-    ///   30 seconds: it is still lent then. ``VaultError/locked`` when another process has locked or signed out the vault.
+    /// - Returns: True when another process has written to the store.
+    /// - Throws: ``VaultError/store(_:)`` with ``StoreError/inUse`` when no process has released the store for 30
+    ///   seconds; it then stays closed. ``VaultError/locked`` when another process has locked or signed out the vault.
     @discardableResult
     public func takeBackStore() async throws(VaultError) -> Bool {
         if !store.isLent { return false }
@@ -63,7 +63,7 @@ extension Vault {
         guard let stamps = try? store.stamps() else { return }
         let ids = Set(stamps.keys).union(lentStamps.keys).filter { stamps[$0] != lentStamps[$0] }
         lentStamps = [:]
-        // What the other process has not sent is sent from here, too.
+        // This process also sends the other process's unsent changes.
         if !ids.isEmpty { notify(Set(ids)) }
     }
 

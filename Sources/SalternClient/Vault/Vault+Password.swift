@@ -1,10 +1,10 @@
 internal import Cryptography
 
 extension Vault {
-    /// Sets a new password. Items need not be sealed again: the keyring is sealed under the new one. All other sessions
-    /// end.
+    /// Sets a new password. Items are not sealed again, because only the keyring is sealed with the password. All other
+    /// sessions end.
     ///
-    /// When no reply comes it may be done; the next ``sync()`` or call that needs the password finds out.
+    /// Without a reply, the change may have been applied. The next ``sync()`` or call with the password finds out.
     ///
     /// Example: "Password and recovery" in docs/app.md.
     /// - Throws: ``VaultError/wrongCredentials`` when `current` is not the present password.
@@ -14,10 +14,9 @@ extension Vault {
         }
     }
 
-    /// Takes another userid, which is another salt, so that even the same password becomes another key. All other sessions
-    /// end.
+    /// Sets another userid. It is another salt, so the same password gives another key. All other sessions end.
     ///
-    /// When no reply comes it may be done; the next ``sync()`` or call that needs the password finds out.
+    /// Without a reply, the change may have been applied. The next ``sync()`` or call with the password finds out.
     ///
     /// ```swift
     /// try await vault.changeUserid(to: "ada@example.net", password: password)
@@ -42,7 +41,7 @@ extension Vault {
         let known = try knownIterations()
         let old = try await stretch(current, opened.userid, known)
         if let newUserid, newUserid == opened.userid, newUserid != useridBefore {
-            // It was done when it was sent before.
+            // An earlier request has applied the change.
             guard opened.password.matches(old) else { throw .wrongCredentials }
             return
         }
@@ -65,7 +64,7 @@ extension Vault {
                     self.opened?.password.matches(stretched) ?? false
                 }
             } catch {
-                // Another device was faster: its keyring is the one to seal anew.
+                // Another device has changed the keyring, which has to be sealed again.
                 if error.code == .keyringChanged, attempt < 3 { continue }
                 throw VaultError(error)
             }
@@ -77,8 +76,8 @@ extension Vault {
         }
     }
 
-    /// Notes what the server has confirmed. It is so, whatever has become of the vault meanwhile: one that was locked stays
-    /// locked, and of one that was signed out nothing is noted.
+    /// Stores a confirmed change, regardless of the vault's present state. A vault that was locked stays locked. For a
+    /// vault that was signed out, nothing is stored.
     func rememberChange(
         of opened: Opened, _ userid: String, _ iterations: Int, _ device: Token?, _ keyring: Keyring, _ sealed: [UInt8],
         _ revision: Revision?, _ password: KnownPassword
@@ -90,7 +89,7 @@ extension Vault {
             opens: self.opened != nil)
     }
 
-    /// A password's key with the keyring that it opens from now on, for it and for the printed code.
+    /// Returns a new credential and its sealed keyring, also sealed for the printed code.
     func newCredential(
         _ password: StretchedPassword, _ iterations: Int, _ keyring: Keyring, replacing revision: Revision?,
         _ account: AccountID
@@ -102,15 +101,15 @@ extension Vault {
         return (credential, sealed)
     }
 
-    /// What the printed code shall open of a keyring; nil when the keyring knows no code.
+    /// Seals the keyring for the printed code; nil when there is no code.
     func recoveryKeyring(of keyring: Keyring, _ account: AccountID) throws(VaultError) -> [UInt8]? {
         guard let recovery = keyring.recovery else { return nil }
         guard let sealed = try? recovery.sealedKeyring(keyring, account: account) else { throw .unreadable }
         return sealed
     }
 
-    /// The keyring as the server has it, which another device may have changed.
-    /// - Throws: ``VaultError/keyringUnusable`` for one that does not open or is older than is known.
+    /// Fetches the keyring from the server, which another device may have changed.
+    /// - Throws: ``VaultError/keyringUnusable`` for one that cannot be opened or is older than the known one.
     func latestKeyring() async throws(VaultError) -> (keyring: Keyring, revision: Revision) {
         let opened = try open
         let reply = try await call { api throws(APIError) in try await api.getKeyring(opened.token) }
@@ -126,9 +125,9 @@ extension Vault {
 
     // MARK: A printed code
 
-    /// Makes a recovery code for a person to print. One from before opens nothing any more.
+    /// Creates a recovery code for a person to print. The previous one becomes invalid.
     ///
-    /// When no reply comes the one from before may open nothing either; ``Notice/Kind/recoveryRemoved`` says so then.
+    /// Without a reply, the previous one may be invalid, too. ``Notice/Kind/recoveryRemoved`` then reports it.
     ///
     /// Example: "Password and recovery" in docs/app.md.
     public func makeRecoveryCode(password: Password) async throws(VaultError) -> RecoveryCode {
@@ -146,7 +145,7 @@ extension Vault {
         guard let recoveryKeyring = try? recovery.sealedKeyring(next, account: opened.account),
             let sealed = try? next.sealed(under: opened.password)
         else { throw .unreadable }
-        // At once: a keyring that names keys which no code opens would make later ones be sealed to nobody.
+        // In one request: otherwise later keyrings could be sealed with keys that no code opens.
         let done = UnconfirmedChange.Outcome.recoveryCode(recovery)
         try noteUnconfirmed(done, replacing: revision)
         let written: Revision??
@@ -161,7 +160,7 @@ extension Vault {
         } catch {
             throw VaultError(error)
         }
-        // Nobody has to hear that the code was lost: here it is.
+        // The code is not lost, because this call returns it.
         guard let written else {
             try stored { try store.forgetNotices(.recoveryRemoved) }
             return code
@@ -172,7 +171,7 @@ extension Vault {
         return code
     }
 
-    /// Ends the recovery: no printed code sets a new password any more.
+    /// Removes the recovery: no printed code can set a new password.
     ///
     /// ```swift
     /// try await vault.removeRecoveryCode(password: password)
@@ -184,7 +183,8 @@ extension Vault {
         let opened = try open
         let iterations = try knownIterations()
         let proof = try await stretch(password, opened.userid, iterations)
-        // The server first: when it breaks off here, the keyring names a code that opens nothing, and the next try goes on.
+        // The server comes first. After an interruption the keyring names an invalid code, and the next attempt
+        // continues.
         do throws(APIError) {
             try await settings.retries({ () throws(APIError) in
                 try await api.removeRecovery(currentPasswordKey: proof.passwordKey, opened.token)

@@ -4,13 +4,13 @@ extension Vault {
     /// Sets a new password with a printed code, and opens the vault. All sessions end.
     ///
     /// Example: "Password and recovery" in docs/app.md.
-    /// - Parameter restoringKeyring: Whether the person has agreed to take a keyring that the server has kept, after
+    /// - Parameter restoringKeyring: True when the user has approved a kept keyring of the server, after
     ///   ``VaultError/keyringReplaced``.
-    /// - Throws: ``VaultError/codeRequired`` when the account has a second factor: the new password is set then; log in.
-    ///   ``VaultError/keyringUnusable`` when the code opens older keys than this device knows; nothing is set then.
-    ///   ``VaultError/untrustworthy(_:)`` when the server says that the account has more iterations than
-    ///   ``StretchingRule/automaticIterationLimit``; nothing is set then.
-    ///   ``VaultError/keyringReplaced`` when only a keyring that the server has kept opens; nothing is set then.
+    /// - Throws: ``VaultError/codeRequired`` when the account has a second factor; the new password is set, so log in.
+    ///   The following errors leave the password unchanged. ``VaultError/keyringUnusable`` when the code opens older
+    ///   keys than the known ones. ``VaultError/untrustworthy(_:)`` when the server names more iterations than
+    ///   ``StretchingRule/automaticIterationLimit``. ``VaultError/keyringReplaced`` when only a kept keyring can be
+    ///   opened.
     public static func recover(
         _ settings: VaultSettings, userid: String, code: RecoveryCode, newPassword: Password,
         restoringKeyring: Bool = false
@@ -51,8 +51,8 @@ extension Vault {
         }
     }
 
-    /// The keyring that a code has opened, as far as this device may go on with it: one that is older than the known one
-    /// has to have all the keys of that, and is used for no others. It goes on from the known one's counter.
+    /// Returns the keyring of a code in a form that this device may use. An older keyring must contain all known keys,
+    /// is used for no others, and continues from the known counter.
     private func notOlder(_ keyring: Keyring, of account: AccountID) throws(VaultError) -> Keyring {
         guard let knownAccount = try knownAccount() else { return keyring }
         guard knownAccount == account else { throw .otherAccount }
@@ -75,7 +75,7 @@ extension Vault {
 
     private func knownKeyIDs() throws(VaultError) -> [DataKey.ID] {
         let ids = try stored { try store.keyIDs() }
-        // A store of before notes them with its next keyring.
+        // A store of an earlier version records them with its next keyring.
         return try ids.isEmpty ? keptOpen()?.keyring.dataKeys.map(\.id) ?? [] : ids
     }
 }

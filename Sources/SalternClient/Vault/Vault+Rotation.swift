@@ -1,35 +1,37 @@
 internal import Cryptography
 
 extension Vault {
-    /// Draws a new data key and seals everything anew with it: for when somebody may have seen the old one. The password
-    /// and the printed recovery code stay as they are. All other sessions end; what their devices have not sent is sealed
-    /// anew there when they log in again.
+    /// Generates a new data key and seals all content with it, after the old one may have been disclosed. The password
+    /// and the printed recovery code stay valid. All other sessions end. Their devices seal unsent edits again after
+    /// the next log-in.
     ///
-    /// Where there is a printed code, ``Notice/Kind/recoveryCodeOutdated`` stays until there is another one: the old keyring
-    /// holds what makes that code believe a keyring. The key that names the chunks of attachments stays, too.
+    /// If there is a printed code, ``Notice/Kind/recoveryCodeOutdated`` stays until there is another one. The old
+    /// keyring contains the key by which that code authenticates a keyring. The key that names the chunks of
+    /// attachments stays, too.
     ///
-    /// Each item stays the edit that it is. So what is only sealed anew can be told from what somebody has written, however
-    /// often keys were changed.
+    /// Each item keeps its edit. Content that was only sealed again can thus be distinguished from new content after
+    /// any number of rotations.
     ///
-    /// Nothing is changed before the server changes everything at once. Whatever stops it, the next ``sync()`` finds out
-    /// whether it was done, and undoes it otherwise. What deleted items held and older versions that only the server
-    /// keeps cannot be restored from the server afterwards: the new keyring does not have the key of before.
+    /// The server applies all changes at once. After an interruption, the next ``sync()`` finds out if they were
+    /// applied, and discards the rotation otherwise. Then deleted items and older versions that only the server has
+    /// cannot be restored. The new keyring does not contain their key.
     ///
     /// ```swift
     /// try await vault.rotateKeys(password: password)
     /// ```
-    /// - Returns: What was fetched and sent before.
-    /// - Throws: ``VaultError/unreadable`` when the server has an item that does not open, ``VaultError/deletionsHeld``.
+    /// - Returns: The report of the sync before the rotation.
+    /// - Throws: ``VaultError/unreadable`` when the server has an item that cannot be opened,
+    ///   ``VaultError/deletionsHeld``.
     @discardableResult
     public func rotateKeys(password: Password) async throws(VaultError) -> SyncReport {
-        // What is sent to the server while keys change would be sealed with the old one.
+        // Content that is sent during the rotation would be sealed with the old key.
         await serverLock.lock()
         defer { serverLock.unlock() }
         var report = try await round()
         guard !report.isHeld else { throw .deletionsHeld }
         let opened = try open
         let stretched = try await stretch(password, opened.userid, knownIterations())
-        // The keyring is sealed under it: a server that says yes to a wrong one would lock the person out.
+        // The keyring is sealed with it. A server that accepts a wrong one would lock the user out.
         guard opened.password.matches(stretched) else { throw .wrongCredentials }
         let rotation = try await call { api throws(APIError) in
             try await api.openRotation(currentPasswordKey: stretched.passwordKey, opened.token)
@@ -39,7 +41,7 @@ extension Vault {
         do throws(VaultError) {
             try await carryOut(rotation.id, key, stretched, opened, into: &report)
         } catch {
-            // Its reply may be all that was lost.
+            // Possibly only the reply was lost.
             try? await settleRotation()
             guard let current = self.opened, current.engine.sealer.keyring.currentKey == key else { throw error }
         }
@@ -58,20 +60,20 @@ extension Vault {
             let sealer = Sealer(account: opened.account, keyring: next)
             let added = try await stage(id, sealer, opened, &staged)
             fruitless = added == 0 ? fruitless + 1 : 0
-            // What the server misses is nothing that this device could seal: it has not opened it.
+            // This device has not opened the items that the server misses, so it cannot seal them.
             if fruitless > 2 { throw .unreadable }
             let (credential, sealed) = try newCredential(
                 password, iterations, next, replacing: revision, opened.account)
             let reply: RotationCommitReply
             do throws(APIError) {
-                // The same again is a success: only the reply was lost then.
+                // The server accepts an equal request again, so a retry after a lost reply is safe.
                 reply = try await settings.retries({ () throws(APIError) in
                     try await api.commitRotation(id, credential, current: password.passwordKey, opened.token)
                 })
             } catch {
                 switch error.code {
                 case .rotationIncomplete?:
-                    // Others have written meanwhile.
+                    // Other devices have written since.
                     let more = try await runEngine()
                     guard !more.isHeld else { throw .deletionsHeld }
                     report.add(more)
@@ -85,15 +87,14 @@ extension Vault {
         throw .unavailable(.unexpectedReply)
     }
 
-    /// The keyring as the server has it, with the new key in the place of all that it has. The keys of the recovery are
-    /// those that it holds.
+    /// Returns the server's keyring with the new key instead of its data keys. The keys of the recovery stay.
     private func rotatedKeyring(_ key: DataKey) async throws(VaultError) -> (Keyring, Revision) {
         let (keyring, revision) = try await latestKeyring()
         return (try numberedForSending(keyring.changed { $0.dataKeys = [key] }), revision)
     }
 
-    /// Stages what is not staged as it is now.
-    /// - Returns: How many items.
+    /// Stages the items that are not staged in their present version.
+    /// - Returns: The number of staged items.
     private func stage(
         _ rotation: RotationID, _ new: Sealer, _ opened: Opened, _ staged: inout [ItemID: Revision]
     ) async throws(VaultError) -> Int {
@@ -164,8 +165,8 @@ extension Vault {
         try stored { try store.set(.rotation, nil) }
     }
 
-    /// Finds out what has come of a rotation whose end was not seen. Unless the server has carried it out, it is thrown
-    /// away, so that a commit that is still under way changes nothing.
+    /// Finds out the outcome of an interrupted rotation. Unless the server has committed it, it is discarded, so that a
+    /// commit in transit has no effect.
     func settleRotation() async throws(VaultError) {
         guard let id = try stored({ try store.fact(.rotation) }).flatMap({ RotationID(bytes: $0) }) else { return }
         let token = try open.token
@@ -174,7 +175,7 @@ extension Vault {
         } catch {
             guard [.notFound, .rotationCommitted].contains(error.code) else { throw VaultError(error) }
         }
-        // Before anything is sent: it would be sealed with the key of before.
+        // Before anything is sent, which would be sealed with the previous key.
         try await takeLaterKeyring()
         try stored { try store.set(.rotation, nil) }
     }

@@ -2,34 +2,34 @@ internal import Foundation
 
 /// The result of ``Vault/fetchVersions(of:)``.
 public struct VersionReport: Hashable, Sendable {
-    /// Versions that this device has now and did not have before.
+    /// The number of versions that are new on this device.
     public internal(set) var fetched = 0
-    /// Versions of the server that do not open here, or are not what they are listed as. Nothing of them is shown.
+    /// The number of the server's versions that cannot be opened, or differ from their list. They are not shown.
     public internal(set) var refused = 0
 
     /// Creates an empty report.
     public init() {}
 }
 
-/// Older versions that the server keeps. A device that was not there when an item was changed gets them from here; the
-/// versions that each device keeps itself (``Vault/replacedVersions(of:)``) do not need the network.
+/// Older versions on the server, for a device that was offline when an item was changed. The versions that each device
+/// keeps itself (``Vault/replacedVersions(of:)``) need no network.
 ///
-/// Every version is checked before it is used. Its seal names account, item and collection, so the server can show no
-/// other item's content. The number of its edit is sealed too: it has to be lower than that of the content which has
-/// replaced it here, so a present or later content is not accepted as an older one. A version becomes the present content
-/// only as a new edit of this device.
+/// Every version is checked before use. Its seal contains account, item and collection, so that the server cannot
+/// substitute another item's content. The number of its edit is sealed, too. It must be lower than that of the content
+/// that replaced it here, so that present or later content is not accepted. A version becomes the present content only
+/// as a new edit of this device.
 extension Vault {
     private static let versionPageLimit = 100
 
-    /// The versions of an item that the server keeps, the latest first; none of an item that it does not have.
+    /// Lists the versions of an item on the server, the latest first; empty for an item that it does not have.
     ///
     /// ```swift
     /// if let version = try await vault.serverVersions(of: id).first {
     ///     try await vault.restore(id, serverRevision: version.revision)
     /// }
     /// ```
-    /// - Throws: ``APIError/unexpectedReply`` in ``VaultError/unavailable(_:)`` for a list that is not in order or does not
-    ///   end.
+    /// - Throws: ``APIError/unexpectedReply`` in ``VaultError/unavailable(_:)`` for a list that is not in order or does
+    ///   not end.
     public func serverVersions(of id: ItemID) async throws(VaultError) -> [VersionHeader] {
         let token = try open.token
         var versions: [VersionHeader] = []
@@ -56,35 +56,35 @@ extension Vault {
         throw .unavailable(.unexpectedReply)
     }
 
-    /// Returns the content of a version that the server keeps.
+    /// Returns the content of a version on the server.
     ///
     /// ```swift
     /// if let version = try await vault.serverVersions(of: id).first {
     ///     print(try await vault.item(id, serverRevision: version.revision).title ?? "untitled")
     /// }
     /// ```
-    /// - Throws: ``VaultError/notFound`` when it keeps no such version, ``VaultError/unreadable`` when the version does not
-    ///   open, ``APIError/unexpectedReply`` in ``VaultError/unavailable(_:)`` when it is another one.
+    /// - Throws: ``VaultError/notFound`` when there is no such version. ``VaultError/unreadable`` when the version
+    ///   cannot be opened. ``APIError/unexpectedReply`` in ``VaultError/unavailable(_:)`` when it is another one.
     public func item(_ id: ItemID, serverRevision revision: Revision) async throws(VaultError) -> PlainItem {
         try await serverVersion(id, revision).item
     }
 
-    /// Makes a version that the server keeps the present one, as a new edit of this device. The present one is kept like
-    /// every version that is replaced.
+    /// Makes a version of the server the present one, as a new edit of this device. The replaced content is kept as a
+    /// version.
     ///
     /// ```swift
     /// if let version = try await vault.serverVersions(of: id).first {
     ///     try await vault.restore(id, serverRevision: version.revision)
     /// }
     /// ```
-    /// - Throws: What ``item(_:serverRevision:)`` throws.
+    /// - Throws: The errors of ``item(_:serverRevision:)``.
     public func restore(_ id: ItemID, serverRevision revision: Revision) async throws(VaultError) {
         let version = try await serverVersion(id, revision)
         try put(version.item, id, in: version.content.collection)
     }
 
-    /// Fetches those versions of an item that the server keeps and this device does not have. They are kept here like the
-    /// versions that were replaced on this device, within the same limits, and listed by ``replacedVersions(of:)``.
+    /// Fetches the versions of an item that this device does not have. They are stored with the versions that were
+    /// replaced on this device, within the same limits, and listed by ``replacedVersions(of:)``.
     ///
     /// ```swift
     /// try await vault.fetchVersions(of: id)
@@ -112,7 +112,7 @@ extension Vault {
                 }
                 continue
             }
-            // The list goes back in time, and so do the edits.
+            // Versions and their edits are listed in descending order.
             guard version.edit < later else {
                 report.refused += 1
                 continue
@@ -120,7 +120,7 @@ extension Vault {
             later = version.edit
             found.append((header, version))
         }
-        // From the earliest on, so that versions of one second have their numbers in order.
+        // The earliest comes first, so that versions of one second are numbered in order.
         for (header, version) in found.reversed() {
             try stored {
                 if try !store.hasReplaced(id, version.content) { report.fetched += 1 }
@@ -131,7 +131,7 @@ extension Vault {
         return report
     }
 
-    /// A version of the server that was checked.
+    /// A checked version of the server.
     private struct ServerVersion {
         let content: ItemContent
         let item: PlainItem
@@ -157,15 +157,15 @@ extension Vault {
         return found
     }
 
-    /// Compares a version with what is known of its item here: an earlier revision holds an earlier edit, and one revision
-    /// one content.
+    /// Compares a version with the known item. An earlier revision must have an earlier edit, and one revision one
+    /// content.
     private func checkOrder(
         of version: ServerVersion, _ id: ItemID, _ revision: Revision, _ sealer: Sealer
     ) throws(VaultError) {
         guard let known = try stored({ try store.item(id) }), !known.isSealed else { return }
         if revision < known.revision, version.edit < known.edit { return }
         if revision > known.revision, version.edit > known.edit { return }
-        // After a deletion and a restoration, a later revision holds the same content.
+        // After a deletion and a restoration, a later revision has the same content.
         if revision >= known.revision, version.edit == known.edit,
             (try? sealer.open(known.content, id))?.item == version.item
         {

@@ -5,11 +5,13 @@ extension Vault {
     ///
     /// Example: "First launch" in docs/app.md.
     /// - Parameters:
-    ///   - iterations: The PBKDF2 iterations; nil for the server's recommendation within the limits of ``StretchingRule``.
-    ///   - invite: The operator's invite, where the server requires one.
-    /// - Throws: ``VaultError/refused(_:)`` with ``Problem/Code/useridTaken`` when another account has the userid, or when the
-    ///   server refuses registrations. ``VaultError/useridNotCanonical(canonical:)`` with the form to repeat the call with.
-    ///   ``VaultError/otherAccount`` when the folder holds another account. ``VaultError/unavailable(_:)`` without a reply.
+    ///   - iterations: The PBKDF2 iterations; nil for the server's recommendation within the limits of
+    ///     ``StretchingRule``.
+    ///   - invite: The operator's invite, if the server requires one.
+    /// - Throws: ``VaultError/refused(_:)`` with ``Problem/Code/useridTaken`` when another account has the userid, or
+    ///   when the server rejects registrations. ``VaultError/useridNotCanonical(canonical:)`` with the form for the
+    ///   next call. ``VaultError/otherAccount`` when the folder contains another account.
+    ///   ``VaultError/unavailable(_:)`` without a reply.
     public static func signUp(
         _ settings: VaultSettings, userid: String, password: Password, iterations: Int? = nil, invite: String? = nil
     ) async throws(VaultError) -> Vault {
@@ -18,18 +20,19 @@ extension Vault {
         return vault
     }
 
-    /// Opens the vault of an account that exists.
+    /// Opens the vault of an existing account.
     ///
     /// Example: "First launch" in docs/app.md.
     /// - Parameters:
     ///   - code: Six digits or a recovery code, after ``VaultError/codeRequired``.
-    ///   - restoringKeyring: Whether the person has agreed that a keyring that the server has kept goes over the present one,
-    ///     after ``VaultError/keyringReplaced``.
-    /// - Throws: ``VaultError/wrongCredentials``. ``VaultError/codeRequired`` or ``VaultError/wrongCode`` with a second factor.
-    ///   ``VaultError/useridNotCanonical(canonical:)`` with the form to repeat the call with.
+    ///   - restoringKeyring: True when the user has approved that a kept keyring of the server replaces the present
+    ///     one, after ``VaultError/keyringReplaced``.
+    /// - Throws: ``VaultError/wrongCredentials``. ``VaultError/codeRequired`` or ``VaultError/wrongCode`` with a second
+    ///   factor. ``VaultError/useridNotCanonical(canonical:)`` with the form for the next call.
     ///   ``VaultError/untrustworthy(_:)`` for parameters that this app does not use. ``VaultError/keyringReplaced`` or
-    ///   ``VaultError/keyringUnusable`` when the keyring does not open or is older than a known one.
-    ///   ``VaultError/otherAccount`` when the folder holds another account. ``VaultError/unavailable(_:)`` without a reply.
+    ///   ``VaultError/keyringUnusable`` when the keyring cannot be opened or is older than a known one.
+    ///   ``VaultError/otherAccount`` when the folder contains another account. ``VaultError/unavailable(_:)`` without a
+    ///   reply.
     public static func logIn(
         _ settings: VaultSettings, userid: String, password: Password, code: String? = nil,
         restoringKeyring: Bool = false
@@ -39,20 +42,20 @@ extension Vault {
         return vault
     }
 
-    /// Opens a new session in the place of one that has ended. What was not sent is still there.
+    /// Opens a new session after one has ended. Unsent edits are kept.
     ///
     /// Example: "Unlock and log in again" in docs/app.md.
     /// - Parameters:
     ///   - code: Six digits or a recovery code, after ``VaultError/codeRequired``.
-    ///   - userid: The new one, when another device has changed it.
-    ///   - restoringKeyring: Whether somebody has agreed that the keyring that is known here goes over an older one that
-    ///     the server gives, after ``Notice/Kind/keyringRolledBack``: its database was restored from a backup. Fewer
-    ///     iterations than were used here are taken then, too. After ``VaultError/keyringReplaced`` a keyring that the server
-    ///     has kept goes over one that does not open. A printed code that not both know opens nothing afterwards
-    ///     (``Notice/Kind/recoveryRemoved``).
-    /// - Throws: ``VaultError/keyringNotRestorable`` where the password is not the one that the known keyring is sealed
-    ///   with, and there are newer keys in it. ``VaultError/unsentEdits(count:)`` when another device has changed password
-    ///   and keys while the vault here was locked: unlock it with the password of before, then log in again.
+    ///   - userid: The new userid, when another device has changed it.
+    ///   - restoringKeyring: True when the user has approved that a keyring is restored. After
+    ///     ``Notice/Kind/keyringRolledBack`` the known keyring replaces the server's older one, because its database
+    ///     was restored from a backup. Fewer iterations than the known ones are then accepted, too. After
+    ///     ``VaultError/keyringReplaced`` a kept keyring of the server replaces one that cannot be opened. A printed
+    ///     code that is not in both keyrings becomes invalid (``Notice/Kind/recoveryRemoved``).
+    /// - Throws: ``VaultError/keyringNotRestorable`` when the known keyring is sealed with another password and has
+    ///   newer keys. ``VaultError/unsentEdits(count:)`` when another device has changed password and keys while this
+    ///   vault was locked: unlock it with the previous password, then log in again.
     public func logInAgain(
         password: Password, code: String? = nil, userid: String? = nil, restoringKeyring: Bool = false
     ) async throws(VaultError) {
@@ -66,7 +69,7 @@ extension Vault {
     /// Opens the vault of the last log-in, without password and without network.
     ///
     /// Example: "Launch" in docs/app.md.
-    /// - Returns: nil when no account is logged in on this device. A vault that was locked (``isLocked``) wants ``unlock(_:)``.
+    /// - Returns: nil when no account is logged in on this device. A locked vault (``isLocked``) needs ``unlock(_:)``.
     /// - Throws: ``VaultError/store(_:)`` when the folder cannot be opened, such as ``StoreError/inUse``.
     public static func resume(_ settings: VaultSettings) async throws(VaultError) -> Vault? {
         let vault = try await opening(settings)
@@ -93,7 +96,7 @@ extension Vault {
                         deviceName: self.settings.deviceName, invite: invite)
                 })
         } catch {
-            // A reply that was lost: the account may be there already, and the log-in will say so.
+            // If a reply was lost, the account may exist already, and the log-in succeeds.
             if error.code == .useridTaken, (try? await logIn(userid, password, nil)) != nil { return }
             throw VaultError(error)
         }
@@ -103,8 +106,7 @@ extension Vault {
             opens: true)
     }
 
-    /// Logs in with the userid that is known here, or with the one that the account was to take when nobody has seen what
-    /// became of that.
+    /// Logs in with the known userid, or with the new one of a change whose outcome is uncertain.
     private func logIn(
         asKnown userid: String, _ password: Password, _ code: String?, _ restoringKeyring: Bool = false
     ) async throws(VaultError) {
@@ -112,7 +114,7 @@ extension Vault {
         do throws(VaultError) {
             try await logIn(userid, password, code, restoringKeyring: restoringKeyring)
         } catch let first {
-            // For a userid that nobody has, a server makes up what it says.
+            // For an unknown userid the server returns decoys.
             guard let next, next != userid, first.isAboutUserid else { throw first }
             do throws(VaultError) {
                 try await logIn(next, password, code, renamed: true, restoringKeyring: restoringKeyring)
@@ -122,7 +124,7 @@ extension Vault {
         }
     }
 
-    /// - Parameter renamed: Whether the userid may be another than the known one, of the same account.
+    /// - Parameter renamed: True when the userid may differ from the known one, for the same account.
     func logIn(
         _ userid: String, _ password: Password, _ code: String?, renamed: Bool = false,
         restoringKeyring: Bool = false
@@ -139,7 +141,7 @@ extension Vault {
         try refuseFewer(parameters.iterations, wasRestored: restoringKeyring)
         var stretched = try await stretch(password, userid, parameters.iterations)
         let device = DeviceClaim(name: settings.deviceName, token: try secret(.deviceToken).map(Token.init))
-        // A code is good for one log-in: when only the reply was lost, the same one is wrong.
+        // A code is valid for one log-in. After a lost reply the same code is rejected.
         let retries = code == nil ? settings.retries : Retries(attempts: 1)
         let reply: LoginReply
         do throws(APIError) {
@@ -151,10 +153,10 @@ extension Vault {
             throw VaultError(error)
         }
         try await usingNewSession(reply.session.token) { () async throws(VaultError) in
-            // Somebody else's account: what is here is not to be mixed with it.
+            // The account is another one, whose items must not be mixed with those in the store.
             if renamed, try knownAccount() != reply.accountId { throw .otherAccount }
             var (keyring, sealed, revision) = try await keyring(of: reply, stretched, restoring: restoringKeyring)
-            // The same account gave a later keyring before: this one would seal with keys that are no longer used.
+            // The same account had a later keyring before: this one would seal with retired keys.
             if try order(of: keyring, openedBy: stretched.known) == .rolledBack {
                 try stored { try store.note(.keyringRolledBack) }
                 guard restoringKeyring else { throw .keyringUnusable }
@@ -176,7 +178,7 @@ extension Vault {
         }
     }
 
-    /// The keyring of a log-in: the server's, or one that it has kept where that does not open.
+    /// Returns the keyring of a log-in: the server's, or a kept one when that cannot be opened.
     private func keyring(
         of reply: LoginReply, _ password: StretchedPassword, restoring: Bool
     ) async throws(VaultError) -> (Keyring, sealed: [UInt8], Revision?) {
@@ -186,35 +188,35 @@ extension Vault {
         return try await restoreKeyring(over: reply, password, isAgreed: restoring)
     }
 
-    /// Returns a code of the second factor as it is sent.
-    /// - Throws: ``VaultError/wrongCode`` for an empty one, which is not sent.
+    /// Normalises a code of the second factor.
+    /// - Throws: ``VaultError/wrongCode`` for an empty code, without a request.
     static func oneTimeCode(_ text: String) throws(VaultError) -> String {
         let code = PastedText.code(text)
         guard !code.isEmpty else { throw .wrongCode }
         return code
     }
 
-    /// Does what a session was opened for. What is refused leaves none behind that nobody has.
+    /// Runs the steps after a log-in. After an error it ends the session, which would otherwise stay unused.
     func usingNewSession(_ token: Token, _ body: () async throws(VaultError) -> Void) async throws(VaultError) {
         do throws(VaultError) {
             try await body()
         } catch {
-            // Without an answer nobody knows what has become of it, and another request has none either.
+            // Without a reply the outcome is uncertain, and another request would also fail.
             if case .unavailable = error { throw error }
             try? await api.endCurrentSession(token)
             throw error
         }
     }
 
-    /// Opens the vault with what the store has.
-    /// - Returns: false when nobody is logged in here.
+    /// Opens the vault from the store.
+    /// - Returns: False when no account is logged in.
     func resume() throws(VaultError) -> Bool {
         guard let account = try knownAccount(), let userid = try stored({ try store.text(.userid) }) else {
             return false
         }
         guard let kept = try keptOpen() else { return true }
         opened = makeOpened(account, userid, try keptToken() ?? .missing, kept.password, kept.keyring)
-        // What an earlier version stored is replaced; a disk that can only be read keeps it.
+        // Secrets of an earlier version are replaced; on a read-only disk they stay.
         if try stored({ try store.fact(.openKeyring) }) != nil {
             let secrets = Self.secrets(kept.password, kept.keyring)
             try? deviceSecrets.change([.openKeys: secrets, .openKeyring: nil])
@@ -222,14 +224,14 @@ extension Vault {
         return true
     }
 
-    /// Forgets the keys: from now on the password is needed. Nothing is sent. What is under way comes to its end, and leaves
-    /// the vault locked.
+    /// Locks the vault: its keys are deleted, and the password is needed again. No request is sent. Running calls
+    /// complete, and the vault stays locked.
     ///
-    /// The device key is replaced, so that no copy of the keys that is left in the store's files can be opened.
+    /// The device key is replaced, so that remaining copies of the keys in the store's files cannot be opened.
     ///
     /// Example: "Lock, sign out, lost device" in docs/app.md.
-    /// - Throws: ``VaultError/store(_:)`` when the disk or the key store fails. The keys are gone from memory then, but can be
-    ///   on the disk.
+    /// - Throws: ``VaultError/store(_:)`` when the disk or the key store fails. The keys are then deleted from memory,
+    ///   but may remain on the disk.
     public func lock() throws(VaultError) {
         lockCount += 1
         if store.isClosed { return }
@@ -241,14 +243,14 @@ extension Vault {
         }
     }
 
-    /// True when items cannot be read before the password is given to ``unlock(_:)``.
+    /// True when items cannot be read until ``unlock(_:)`` is called.
     public var isLocked: Bool { opened == nil }
 
-    /// Opens a vault that was locked, or whose device key is lost, without network. In the latter case the session is lost, too:
-    /// ``sync()`` throws ``VaultError/sessionEnded`` until ``logInAgain(password:code:userid:restoringKeyring:)``.
+    /// Opens a locked vault, or one whose device key is lost, without network. In the latter case the session is lost,
+    /// too: ``sync()`` throws ``VaultError/sessionEnded`` until ``logInAgain(password:code:userid:restoringKeyring:)``.
     ///
     /// Example: "Unlock and log in again" in docs/app.md.
-    /// - Throws: ``VaultError/wrongCredentials`` for another password than the last one that this device has seen.
+    /// - Throws: ``VaultError/wrongCredentials`` for another password than the last one of this device.
     ///   ``VaultError/sessionEnded`` when no account is logged in on this device.
     public func unlock(_ password: Password) async throws(VaultError) {
         guard let account = try knownAccount(), let userid = try stored({ try store.text(.userid) }),
@@ -258,7 +260,7 @@ extension Vault {
         let locks = lockCount
         let stretched = try await stretch(password, userid, Int(iterations))
         guard locks == lockCount else { throw .locked }
-        // What is known now: a change that was under way may have come to its end.
+        // The keyring is read after the wait, because a running change may have completed.
         guard let sealed = try stored({ try store.fact(.keyring) }) else { throw .sessionEnded }
         guard let keyring = try? Keyring(sealed: sealed, openedBy: stretched) else { throw .wrongCredentials }
         let known = stretched.known
@@ -270,14 +272,14 @@ extension Vault {
 
     // MARK: Pieces
 
-    /// The account's userid, as far as this device knows; nil when nobody is logged in here.
+    /// The account's last userid on this device; nil when no account is logged in.
     public var userid: String? { get throws(VaultError) { try stored { try store.text(.userid) } } }
 
     func knownAccount() throws(VaultError) -> AccountID? {
         try stored { try store.fact(.account) }.flatMap { AccountID(bytes: $0) }
     }
 
-    /// A store holds one account: another one's items would be sent to this one.
+    /// Rejects another account: the store contains one account, and would send its items to the other.
     func refuseOther(_ userid: String) throws(VaultError) {
         if let known = try stored({ try store.text(.userid) }), known != userid {
             throw .otherAccount
@@ -294,7 +296,7 @@ extension Vault {
         }
     }
 
-    /// Calls what may be repeated.
+    /// Calls the API with retries, for requests that may be repeated.
     func call<Result: Sendable>(
         _ body: (SalternAPI) async throws(APIError) -> Result
     ) async throws(VaultError) -> Result {
@@ -305,7 +307,7 @@ extension Vault {
         }
     }
 
-    /// What the device key seals.
+    /// The secrets that the device key seals.
     var deviceSecrets: DeviceSecrets { DeviceSecrets(store, settings.deviceKey) }
 
     /// Returns a secret; nil when there is none that the device key opens.
@@ -315,9 +317,10 @@ extension Vault {
 
     private func keptToken() throws(VaultError) -> Token? { try secret(.token).map(Token.init) }
 
+    /// Stores a session with its account and keyring.
     /// - Parameters:
-    ///   - known: What opens the store as it is, for who has it at hand.
-    ///   - opens: Whether the vault is open afterwards: not when somebody has locked it since.
+    ///   - known: Opens the present store; nil to determine it.
+    ///   - opens: True to open the vault; false when it was locked since.
     func remember(
         account: AccountID, userid: String, iterations: Int, session: Token, device: Token?, keyring: Keyring,
         sealed: [UInt8], keyringRevision: Revision?, _ password: KnownPassword, from known: Sealer? = nil,
@@ -364,7 +367,7 @@ extension Vault {
 }
 
 extension VaultError {
-    /// Whether there may be no account with the userid.
+    /// True when the error can mean that no account has the userid.
     fileprivate var isAboutUserid: Bool {
         switch self {
         case .wrongCredentials, .untrustworthy(.iterations): true

@@ -1,13 +1,15 @@
 extension Vault {
-    /// So many pages are followed, a million shares: a server that always has another one would be followed for ever.
+    /// The maximum number of pages that are followed, for a million shares. A hostile server could otherwise send pages
+    /// without end.
     private static let pageLimit = 2_000
 
-    /// The account's open shares, the newest first.
+    /// Returns the account's open shares, the newest first.
     ///
     /// ```swift
     /// for share in try await vault.shares() where share.views == 0 { try await vault.endShare(share.id) }
     /// ```
-    /// - Throws: ``APIError/unexpectedReply`` in ``VaultError/unavailable(_:)`` for a list that repeats itself or does not end.
+    /// - Throws: ``APIError/unexpectedReply`` in ``VaultError/unavailable(_:)`` for a list with repetitions or without
+    ///   an end.
     public func shares() async throws(VaultError) -> [ShareHeader] {
         let token = try open.token
         var shares: [ShareHeader] = []
@@ -26,7 +28,7 @@ extension Vault {
         throw .unavailable(.unexpectedReply)
     }
 
-    /// Ends a share: its link opens nothing any more.
+    /// Deletes a share: its link becomes invalid.
     ///
     /// ```swift
     /// for share in try await vault.shares() where share.views == 0 { try await vault.endShare(share.id) }

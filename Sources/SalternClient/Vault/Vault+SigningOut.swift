@@ -5,19 +5,19 @@ extension Vault {
     public enum SessionEnd: Sendable {
         /// The server has ended it.
         case ended
-        /// The server has not answered in time, or nobody was logged in. What there is ends when nobody has used it for a
-        /// while, or from another device (``endSession(_:)``).
+        /// The server has not replied in time, or no account was logged in. A remaining session ends after a period
+        /// without use, or from another device (``endSession(_:)``).
         case left
     }
 
-    /// Removes everything from this device, and then ends the session, for which a server that does not answer is given three
-    /// seconds. Nothing that is under way writes anything here afterwards, and the vault is of no use any more.
+    /// Removes all data from this device, and then ends the session. The request is limited to three seconds. Running
+    /// calls write nothing afterwards, and the vault cannot be used again.
     ///
     /// Example: "Lock, sign out, lost device" in docs/app.md.
     /// - Parameters:
-    ///   - discardingUnsentEdits: Without it, edits that the server does not have keep the vault as it is.
-    ///   - forgettingHeldDeletions: Without it, deletions that wait for somebody to agree do so, too, here or in a folder.
-    ///     Forgotten, they are undone where a folder has the files still: to the next vault those are new.
+    ///   - discardingUnsentEdits: False to throw when there are unsent edits, with nothing changed.
+    ///   - forgettingHeldDeletions: False to throw when deletions wait for approval, here or in a folder. With true
+    ///     they are undone if a folder still has the files, which are new to the next vault.
     /// - Throws: ``VaultError/unsentEdits(count:)``, ``VaultError/deletionsHeld``.
     @discardableResult
     public func signOut(
@@ -28,7 +28,8 @@ extension Vault {
         if token == nil, let kept = try? secret(.token) { token = Token(kept) }
         try forgetEverything(
             keepsUnsentEdits: !discardingUnsentEdits, keepsHeldDeletions: !forgettingHeldDeletions)
-        // Last: what is written while the server is asked would be lost, and a silent server would keep everything here.
+        // The request comes last. Edits during it would be lost, and a server without a reply would prevent the
+        // removal.
         guard let token, token != .missing else { return .left }
         return await endSession(token)
     }
@@ -52,7 +53,7 @@ extension Vault {
         }
     }
 
-    /// Nothing of the account stays on this device.
+    /// Removes all data of the account from this device.
     func forgetEverything(keepsUnsentEdits: Bool, keepsHeldDeletions: Bool = false) throws(VaultError) {
         if store.isClosed { return }
         try transaction {
@@ -66,7 +67,7 @@ extension Vault {
         store.shrink()
         store.close()
         opened = nil
-        // Who follows hears that there is nothing to follow.
+        // Readers of sequences receive the end of the data.
         notify([])
         endObserving()
         try stored { try ending.get() }

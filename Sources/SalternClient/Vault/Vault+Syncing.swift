@@ -1,15 +1,15 @@
 internal import Foundation
 
 extension Vault {
-    /// Brings device and server together. One at a time: a second call waits for the first and then does its own.
+    /// Syncs this device with the server. One sync runs at a time: a second call waits for the first and then syncs.
     ///
-    /// Content of attachments that waits on this device is sent, and after it the items that name it; ``progress()`` reports how
-    /// much. Once a day the call also removes chunks of deleted attachments from the server (``sweepChunks()``). A failure of
-    /// that is not a failure of the sync.
+    /// Content of attachments that waits on this device is sent, and then the items that name it; ``progress()``
+    /// reports it. Once a day the call also removes chunks of deleted attachments from the server (``sweepChunks()``).
+    /// An error of that step does not fail the sync.
     ///
     /// Example: "Sync and offline" in docs/app.md.
-    /// - Throws: ``VaultError/unavailable(_:)`` without a reply, ``VaultError/sessionEnded``, ``VaultError/locked``. Edits stay
-    ///   on the device in any case.
+    /// - Throws: ``VaultError/unavailable(_:)`` without a reply, ``VaultError/sessionEnded``, ``VaultError/locked``.
+    ///   Edits always stay on the device.
     @discardableResult
     public func sync() async throws(VaultError) -> SyncReport {
         try await roundAndSweep(.none)
@@ -27,21 +27,21 @@ extension Vault {
         return try await round(agreement)
     }
 
-    /// Agrees to the deletions that ``Notice/Kind/massDeletion`` tells of, and syncs. Whatever stops it, the consent is of
-    /// this one round.
+    /// Approves the deletions of ``Notice/Kind/massDeletion``, and syncs. The approval is valid for this round only,
+    /// even when it fails.
     ///
     /// ```swift
     /// // After the list was shown and the user has agreed:
     /// if try await !vault.heldDeletions().isEmpty { try await vault.agreeToDeletions() }
     /// ```
-    /// - Parameter collection: Only to those of this collection; nil for all.
+    /// - Parameter collection: The collection whose deletions are approved; nil for all.
     @discardableResult
     public func agreeToDeletions(in collection: String? = nil) async throws(VaultError) -> SyncReport {
         try await roundAndSweep(collection.map { .collections([$0]) } ?? .all)
     }
 
-    /// The items that were deleted elsewhere and are kept until a person agrees (``agreeToDeletions(in:)``), by collection
-    /// and title.
+    /// Returns the items that other devices have deleted and that are kept until the user approves
+    /// (``agreeToDeletions(in:)``), by collection and title.
     ///
     /// ```swift
     /// for deletion in try await vault.heldDeletions() { print(deletion.title ?? "untitled") }
@@ -62,7 +62,7 @@ extension Vault {
 
     // MARK: Rounds
 
-    /// Requires that the caller holds ``serverLock``.
+    /// Runs one round. The caller holds ``serverLock``.
     func round(_ agreement: DeletionAgreement = .none) async throws(VaultError) -> SyncReport {
         try await syncing { () async throws(VaultError) in
             try await settleUnconfirmedChange()
@@ -74,7 +74,7 @@ extension Vault {
                 report.add(try await runEngine(agreement))
             }
             try stored { try store.set(.leaving, nil) }
-            // What the server does not take may never be taken: whoever looks is told.
+            // The server may never accept the rejected changes. The plan is fetched so that the reason can be shown.
             if isLimitInDoubt || report.unsent > 0 {
                 isLimitInDoubt = false
                 _ = try? await account()
@@ -83,15 +83,15 @@ extension Vault {
         }
     }
 
-    /// Before anything is sent: chunks that were given up may have its room.
+    /// Before anything is sent: abandoned chunks may use the room.
     private func makeRoom() async throws(VaultError) {
         try forgetUnsettled()
         do throws(VaultError) { try await removeAbandoned() } catch .refused {
-            // It holds up nothing else.
+            // An error does not block other changes.
         }
     }
 
-    /// - Parameter sends: False where only news are fetched.
+    /// - Parameter sends: False to fetch only.
     func runEngine(
         _ agreement: DeletionAgreement = .none, sends: Bool = true
     ) async throws(VaultError) -> SyncReport {
@@ -99,7 +99,7 @@ extension Vault {
         let noticesBefore = try stored { try store.lastNotice() }
         var report = SyncReport()
         do {
-            // What is in the store by then is not fetched again: it is told now, whatever became of the rest.
+            // Stored changes are not fetched again, so they are reported even after an error.
             defer {
                 noteRemoved(report)
                 let hasNotices = (try? store.lastNotice()) != noticesBefore
@@ -121,12 +121,12 @@ extension Vault {
     }
 }
 
-/// A deletion by another device that waits for a person to agree.
+/// A deletion by another device that waits for the user's approval.
 public struct HeldDeletion: Hashable, Sendable {
     /// The item's id.
     public let id: ItemID
     /// The item's collection.
     public let collection: String
-    /// Nil for an item without a title, or one that does not open.
+    /// The title; nil for an item without a title, or one that cannot be opened.
     public let title: String?
 }

@@ -2,10 +2,10 @@ internal import Cryptography
 internal import Foundation
 
 extension Vault {
-    /// Notes what is about to be sent: from now on it may be done.
+    /// Records a change that is about to be sent, and whose outcome is then uncertain.
     /// - Parameters:
     ///   - password: The password that it sets, if it sets one.
-    ///   - current: The password of before.
+    ///   - current: The previous password.
     func noteUnconfirmed(
         _ outcome: UnconfirmedChange.Outcome, replacing revision: Revision, password: KnownPassword? = nil,
         under current: KnownPassword? = nil
@@ -19,8 +19,8 @@ extension Vault {
         }
     }
 
-    /// Its end was seen.
-    /// - Parameter losesCode: Whether a printed code was made that the person has not seen.
+    /// Removes the record of a change whose outcome is certain.
+    /// - Parameter losesCode: True when a printed code was created that was not shown.
     func forgetUnconfirmed(losesCode: Bool = false) throws(VaultError) {
         if store.isClosed { return }
         try stored {
@@ -45,21 +45,22 @@ extension Vault {
         return change
     }
 
-    /// The userid that the account has when a change of it was done, and nobody has seen that here.
+    /// Returns the new userid of a change whose outcome is uncertain.
     func unconfirmedUserid() throws(VaultError) -> String? {
         guard case .credential(let credential)? = try unconfirmedChange()?.outcome else { return nil }
         return credential.userid
     }
 
-    /// Sends a change, and finds out what became of it when no reply says so.
-    /// - Returns: nil when it was done, and noted here.
-    /// - Throws: What was answered, when it was not done, or when nobody can tell yet: then the next call finds out.
+    /// Sends a change, and determines its outcome when no reply arrives.
+    /// - Returns: nil when it was applied, and stored here.
+    /// - Throws: The error when it was not applied, or when the outcome is still uncertain: the next call then
+    ///   determines it.
     func sendChange<Reply: Sendable>(
         _ send: () async throws(APIError) -> Reply, orFindsDone isDone: () -> Bool
     ) async throws(APIError) -> Reply? {
         var mayBeDone = false
         do throws(APIError) {
-            // The same bytes again are a success: only the reply was lost then.
+            // The server accepts equal bytes again, so a retry after a lost reply is safe.
             return try await settings.retries({ () throws(APIError) in
                 do throws(APIError) { return try await send() } catch {
                     mayBeDone = mayBeDone || error.mayBeDone
@@ -77,8 +78,9 @@ extension Vault {
         }
     }
 
-    /// For who has no turn, and is about to show the server what the person has typed. Whoever has it is not waited for: who
-    /// leaves would wait for a silent server.
+    /// Settles an uncertain change before a password is sent to the server. The caller does not hold the vault's lock.
+    /// If another call holds it, this one does not wait, because deleting the account would then wait for an
+    /// unresponsive server.
     func settleBeforeProof() async throws(VaultError) {
         guard !serverLock.isLocked, try unconfirmedChange() != nil else { return }
         await serverLock.lock()
@@ -86,16 +88,16 @@ extension Vault {
         try await settleUnconfirmedChange()
     }
 
-    /// Finds out what has come of a change whose end was not seen. When it is done, this device goes on with it; otherwise
-    /// the keyring is replaced by an equal one, so that a request that is still under way changes nothing.
+    /// Determines the outcome of a change without a reply. If it was applied, this device stores it. Otherwise the
+    /// keyring is replaced by an equal one, so that a request in transit has no effect.
     func settleUnconfirmedChange() async throws(VaultError) {
         guard let change = try unconfirmedChange() else { return }
         for _ in 0..<3 {
             let opened = try open
             let reply = try await call { api throws(APIError) in try await api.getKeyring(opened.token) }
-            // Locked or logged in anew meanwhile: then these keys are not to be kept.
+            // If the vault has been locked or a new session opened, these keys must not be stored.
             guard let current = self.opened, current.engine === opened.engine else { throw .locked }
-            // Whoever says that there is none proves nothing.
+            // A reply without a keyring proves nothing.
             guard let reply else { return }
             if let keyring = try? Keyring(sealed: reply.keyring.bytes, openedBy: opened.password) {
                 if try order(of: keyring, openedBy: opened.password) == .rolledBack {
@@ -123,7 +125,8 @@ extension Vault {
         throw .unavailable(.unexpectedReply)
     }
 
-    /// - Returns: Whether that is over. Otherwise the server's keyring was changed meanwhile.
+    /// Replaces the keyring by an equal one.
+    /// - Returns: True when the change is settled. False when the server's keyring was changed since.
     private func replaceByEqual(
         _ keyring: Keyring, _ revision: Revision, _ opened: Opened
     ) async throws(VaultError) -> Bool {
@@ -138,7 +141,7 @@ extension Vault {
             })
         } catch {
             if error.code == .preconditionFailed { return false }
-            // What is refused now will be refused again; syncing is not to wait for it.
+            // A rejected request is rejected again, and syncing must not wait for it.
             if error.isRefusal, error.code != .unauthenticated { return true }
             throw VaultError(error)
         }

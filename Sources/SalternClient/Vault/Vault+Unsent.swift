@@ -1,28 +1,27 @@
 internal import Cryptography
 internal import Foundation
 
-/// What the server has not confirmed, and may never.
+/// The changes that the server has not confirmed.
 extension Vault {
     /// Returns the number of changes that the server has not confirmed.
     ///
     /// Example: "Sync and offline" in docs/app.md.
     public func unsentCount() throws(VaultError) -> Int { try stored { try store.changeCount() } }
 
-    /// Returns true when deletions wait for the user's consent: those of other devices (``agreeToDeletions(in:)``), or those of
-    /// files, as far as the last round of a folder has seen (``FolderSettings/allowsDeletions``).
+    /// Returns true when deletions wait for the user's approval. They are of other devices (``agreeToDeletions(in:)``),
+    /// or of files according to the last round of a folder (``FolderSettings/allowsDeletions``).
     ///
     /// ```swift
     /// if try await vault.areDeletionsHeld() { print(try await vault.heldDeletions().count) }
     /// ```
     public func areDeletionsHeld() throws(VaultError) -> Bool { try stored { try store.holdsDeletions() } }
 
-    /// The items that the server does not have as they are here, in the order in which they are sent; deletions are not
-    /// among them.
+    /// Returns the items whose present version the server does not have, in the order of sending, without deletions.
     ///
     /// ```swift
     /// for item in try await vault.unsentItems(limit: 20) { print(item.title ?? "untitled", item.shortage ?? "waits") }
     /// ```
-    /// - Parameter limit: No more than so many.
+    /// - Parameter limit: The maximum number of items to return.
     public func unsentItems(limit: Int = .max) throws(VaultError) -> [ItemSummary] {
         var items: [ItemSummary] = []
         for id in try stored({ try store.changedIDs(limit: Int64(limit)) }) {
@@ -31,16 +30,16 @@ extension Vault {
         return items
     }
 
-    /// Gives up what was changed of an item here and not sent: the item is what the server was last seen to have, and there
-    /// is none where it has none. What was written goes to the trash of this device, under an id of its own where there is
-    /// an item.
+    /// Discards the unsent change of an item. The item returns to its last received state of the server, if there is
+    /// one. The discarded content goes to the trash of this device. If the item exists, the content gets another id
+    /// there.
     ///
-    /// What was sent and not confirmed may be on the server all the same: then the next ``sync()`` brings it.
+    /// Content that was sent without a confirmation may be on the server. The next ``sync()`` then fetches it.
     ///
     /// ```swift
     /// for item in try await vault.unsentItems() where item.shortage != nil { try await vault.discardChange(item.id) }
     /// ```
-    /// - Throws: ``VaultError/notFound`` when nothing of it is unsent.
+    /// - Throws: ``VaultError/notFound`` when the item has no unsent change.
     public func discardChange(_ id: ItemID) throws(VaultError) {
         let sealer = try open.engine.sealer
         let copy = ItemID.random()
@@ -57,7 +56,7 @@ extension Vault {
                 }
                 try store.trash(written, at: Date())
             } else if item != nil {
-                // It is not deleted any more.
+                // The item is no longer deleted.
                 try store.removeFromTrash(id)
             }
             try store.forgetChange(id)
@@ -66,31 +65,31 @@ extension Vault {
         notify([id])
     }
 
-    /// No plan and no batch allows more sealed bytes in an item.
+    /// The maximum number of sealed bytes of an item that any plan and any batch allow.
     package static let longestItemByteCount = Int(PlanRoom.itemByteLimit)
 
-    /// What is longer than the plan allows would stay unsent for ever.
+    /// Rejects an item that is longer than the plan allows, because it would stay unsent permanently.
     /// - Throws: ``VaultError/noRoom(_:)``
     func refuseTooLong(_ item: PlainItem) throws(VaultError) {
         let allowed = try stored { try store.number(.itemBytes) } ?? .max
         if let shortage = item.shortage(allowed: allowed) {
-            // It may have been another plan: the next sync asks.
+            // The plan may have changed: the next sync fetches it.
             isLimitInDoubt = true
             throw .noRoom(shortage)
         }
     }
 
-    /// The same, before it is known what else the item has. What the server said before is asked for again, where it can
-    /// be, before anything is refused.
+    /// Rejects a body that is too long, before the rest of the item exists. The last known limit is fetched again
+    /// first, if possible.
     func refuseTooLong(_ body: SecureBytes) async throws(VaultError) {
         try await refuseTooLong(bodyOf: Int64(body.count))
     }
 
-    /// The same for a body that was not read.
+    /// Rejects a body that is too long, before it is read.
     package func refuseTooLong(bodyOf byteCount: Int64) async throws(VaultError) {
-        // So little fits in every plan's item.
+        // So little content fits in every plan's item.
         if byteCount <= 4 << 10 { return }
-        // What is longer than any item is that much too long, however it is sealed.
+        // The exact length of very long content is not relevant.
         let needed = Int64(SealedBox.sealedCount(Int(min(byteCount, 1 << 40))))
         let known = try await itemByteLimit()
         if PlanShortage(itemOf: needed, allowed: known) == nil { return }
@@ -100,7 +99,7 @@ extension Vault {
 }
 
 extension PlainItem {
-    /// Returns why the item cannot be sent; nil when it fits in the plan's items and in a batch.
+    /// Returns the exceeded limit; nil when the item fits in the plan's items and in a batch.
     func shortage(allowed: Int64) -> PlanShortage? {
         let title = title.map { SealedBox.sealedCount($0.utf8.count) } ?? 0
         return PlanShortage(itemOf: Int64(SealedBox.sealedCount(body.count) + title), allowed: allowed)

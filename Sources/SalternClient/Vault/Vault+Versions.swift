@@ -3,7 +3,7 @@ public import Foundation
 
 /// A version of an item that another one has replaced on this device.
 public struct ReplacedVersion: Hashable, Sendable {
-    /// Names the version on this device, as long as it is kept.
+    /// The number of the version on this device, as long as it is kept.
     public let number: Int64
     /// The id of the item.
     public let item: ItemID
@@ -11,19 +11,20 @@ public struct ReplacedVersion: Hashable, Sendable {
     public let collection: String
     /// The title of the version; nil when it has none.
     public let title: String?
-    /// The length of the body.
+    /// The length of the body, in bytes.
     public let byteCount: Int
     /// The time at which another version replaced it, by the clock of this device.
     public let replacedAt: Date
 }
 
 /// Replaced versions are kept like deleted items: on this device, for 30 days. Versions that were replaced in quick
-/// succession are thinned out; each item keeps 32 of them and 64 MiB at most.
+/// succession are thinned out. Each item keeps at most 32 of them, with 64 MiB.
 extension Vault {
-    /// The versions of an item that were replaced, the latest first: by edits here, by versions from elsewhere, by merges.
+    /// Returns the replaced versions of an item, the latest first. Edits here, received versions and merges replace
+    /// versions.
     ///
     /// Example: "Edit" in docs/app.md.
-    /// - Parameter id: Nil for those of all items, also of items that were deleted since.
+    /// - Parameter id: Nil for all items, including deleted ones.
     public func replacedVersions(of id: ItemID? = nil) throws(VaultError) -> [ReplacedVersion] {
         let sealer = try open.engine.sealer
         var versions: [ReplacedVersion] = []
@@ -39,7 +40,7 @@ extension Vault {
         return versions
     }
 
-    /// Returns the content of a version that was replaced.
+    /// Returns the content of a replaced version.
     ///
     /// ```swift
     /// for version in try await vault.replacedVersions(of: id) {
@@ -51,8 +52,8 @@ extension Vault {
         try replaced(id, number).item
     }
 
-    /// Makes a version that was replaced the present one again, also of an item that was deleted since. The present one is
-    /// kept like every version that is replaced.
+    /// Makes a replaced version the present one again, even of a deleted item. The replaced content is kept as a
+    /// version.
     ///
     /// ```swift
     /// if let version = try await vault.replacedVersions(of: id).first {

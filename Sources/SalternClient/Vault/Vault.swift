@@ -1,7 +1,7 @@
 internal import Cryptography
 internal import Foundation
 
-/// An account's encrypted items on this device: read and written offline, kept in step with the server.
+/// An account's encrypted items on this device: read and written offline, synced with the server.
 ///
 /// ```swift
 /// let vault = try await Vault.logIn(settings, userid: "ada@example.org", password: Password(typed))
@@ -19,47 +19,48 @@ public actor Vault {
             if oldValue == nil {
                 state = .idle
             } else if case .failed = state, opened.token != oldValue?.token {
-                // That was of the session before.
+                // The failure was of the previous session.
                 state = .idle
             }
             openings += 1
             openingObservers.notify(openings)
         }
     }
-    /// The state of the last sync; or that the vault is locked or signed out.
+    /// The state of the last sync, or of a locked or signed-out vault.
     public internal(set) var state = SyncState.locked { didSet { stateObservers.notify(state) } }
-    /// Items of edits that are stored together, and reported together afterwards; nil for single edits.
+    /// Items of edits that are stored together, and then reported together; nil for single edits.
     var gathered: Set<ItemID>?
     nonisolated let observers = Observers<ItemChanges>()
-    /// Items that were changed here and are to be sent.
+    /// The items that were changed here and have to be sent.
     nonisolated let editObservers = Observers<Set<ItemID>>()
     nonisolated let progressObservers = Observers<VaultProgress>()
     nonisolated let stateObservers = Observers<SyncState>()
     /// The number of times that the vault was opened, by a password, by a new session or by new keys.
     var openings = 0
     nonisolated let openingObservers = Observers<Int>()
-    /// Held by each task that brings store and server together, or changes the keys between them.
+    /// Held by each task that syncs or changes the keys.
     let serverLock = AsyncMutex()
-    /// Items that were deleted elsewhere, and that nobody has been told of: whoever syncs in the background tells nobody.
+    /// The items that other devices have deleted and that were not reported yet, after syncs in the background.
     private var removed: Set<ItemID> = []
-    /// Whether the server may be asked what the plan allows without being needed: not again while it does not answer.
+    /// True when the limits of the plan may be fetched although the call does not need the server. False after an
+    /// attempt without a reply.
     var mayAskForLimits = true
-    /// Whether something was refused by what the server said of the plan some time ago.
+    /// True when an item was rejected by an earlier limit of the plan.
     var isLimitInDoubt = false
     /// Attachments that are being sent.
     var attaching: [ItemID: Attaching] = [:]
-    /// How rounds of folders use the store, where it is lent to other processes between them.
+    /// The state of sharing the store with other processes between the rounds of folders.
     var lending = StoreLending()
-    /// The versions of all items when it was lent.
+    /// The versions of all items when the store was released.
     var lentStamps: [ItemID: StoreStamp] = [:]
     /// Called before each piece of an attachment is sent, when nothing else uses the store.
     var beforePiece: (@Sendable (isolated Vault) async throws(VaultError) -> Void)?
-    /// How many versions were opened to look for manifests.
+    /// The number of versions that were opened to search for manifests.
     var readCount = 0
-    /// How often somebody has locked the vault: what was begun before that does not open it.
+    /// The number of times that the vault was locked. A call that began earlier does not open it.
     var lockCount = 0
 
-    /// What is there while the vault is not locked.
+    /// The state of a vault that is not locked.
     struct Opened {
         let account: AccountID
         let userid: String
@@ -81,7 +82,7 @@ public actor Vault {
             let file = settings.folder.appending(path: "store.sqlite").path
             let store = try Store(path: file)
             DeviceSecrets(store, settings.deviceKey).repair()
-            // On a full disk the next opening tries again.
+            // On a full disk the next opening repeats it.
             try? store.noteFile(at: file)
             self.store = store
         } catch CocoaError.fileWriteVolumeReadOnly {
@@ -91,7 +92,7 @@ public actor Vault {
         }
     }
 
-    /// For a store that is open already.
+    /// Creates a vault with an open store.
     init(_ settings: VaultSettings, _ store: Store) {
         self.settings = settings
         self.store = store
@@ -100,10 +101,10 @@ public actor Vault {
 
     // MARK: Items
 
-    /// Returns the item as it is on this device; nil when there is none.
+    /// Returns the present item on this device; nil when there is none.
     ///
     /// Example: "Share" in docs/app.md.
-    /// - Throws: ``VaultError/unreadable`` when the item does not open. ``VaultError/locked``.
+    /// - Throws: ``VaultError/unreadable`` when the item cannot be opened. ``VaultError/locked``.
     public func item(_ id: ItemID) throws(VaultError) -> PlainItem? {
         let sealer = try self.sealer
         guard let content = try stored({ try store.current(id) }) else { return nil }
@@ -111,7 +112,7 @@ public actor Vault {
         return opened.item
     }
 
-    /// Every item of a collection that opens, by id, and the ids of those that do not.
+    /// Returns the items of a collection that can be opened, by id, and the ids of the others.
     func items(
         _ collection: String
     ) throws(VaultError) -> (opened: [ItemID: (item: PlainItem, version: ItemVersion)], sealed: Set<ItemID>) {
@@ -130,7 +131,7 @@ public actor Vault {
         return (items, sealed)
     }
 
-    /// The ids of a collection's items, in the order of the ids.
+    /// Returns the ids of a collection's items, in the order of the ids.
     ///
     /// ```swift
     /// for id in try await vault.ids("notes") { print(id) }
@@ -152,11 +153,11 @@ public actor Vault {
     /// let note = PlainItem(title: "Shopping", body: try await vault.body(holding: AttachmentSource(file: file)))
     /// try await vault.put(note, id, in: "files")
     /// ```
-    /// - Parameter seen: The version that the person has changed. When another one has come meanwhile, both are kept: this
-    ///   one under another id, with a ``Notice/Kind/conflict``. Without it, whatever is there is written over.
-    /// - Returns: Where it was written.
-    /// - Throws: ``VaultError/noRoom(_:)`` for what is longer than the plan allows in an item, as far as that is known here.
-    ///   ``VaultError/invalidCollection(_:)`` for a name that no collection can have.
+    /// - Parameter seen: The version that the user has changed. If another version has arrived since, both are kept:
+    ///   this one under another id, with a ``Notice/Kind/conflict``. Without `seen`, any present version is replaced.
+    /// - Returns: The id under which it was written.
+    /// - Throws: ``VaultError/noRoom(_:)`` for an item that is longer than the last known limit of the plan.
+    ///   ``VaultError/invalidCollection(_:)`` for an invalid name of a collection.
     @discardableResult
     public func put(
         _ item: PlainItem, _ id: ItemID, in collection: String, over seen: ItemVersion? = nil
@@ -165,7 +166,7 @@ public actor Vault {
         return try putUnbounded(item, id, in: collection, over: seen)
     }
 
-    /// For a file's item, whose manifest is as short as the plan wanted when it was made.
+    /// Writes a file's item, whose manifest was within the plan's limit when it was created.
     @discardableResult
     func putUnbounded(
         _ item: PlainItem, _ id: ItemID, in collection: String, over seen: ItemVersion? = nil
@@ -184,7 +185,7 @@ public actor Vault {
         if let before {
             guard let opened = try? sealer.open(before, id) else { throw .unreadable }
             if opened.item == item && before.collection == collection { return id }
-            // What never left this device is replaced; numbers count what others may have seen.
+            // An edit that was never sent is replaced without a new number.
             let isReplaced = try stored { try store.change(id).map { !$0.wasSent } ?? false }
             edit = isReplaced && !opened.edit.isCopy ? opened.edit : opened.edit.next(after: before.body.bytes)
         } else {
@@ -212,7 +213,7 @@ public actor Vault {
     }
 
     private func nextEdit(ofRemoved id: ItemID, _ sealer: Sealer) throws(VaultError) -> SealedBox.Edit {
-        // The trash may have an unsent edit of what the server has, or an older one.
+        // The trash may have an unsent edit of the server's item, or an older one.
         let last = try stored { try [store.trashed(id), store.item(id)] }.compactMap(\.self).max { $0.edit < $1.edit }?
             .content
         let deletion = try stored { try store.tombstone(id) }?.deletion
@@ -224,10 +225,10 @@ public actor Vault {
         return opened.edit.creating(after: last.body.bytes, deletedAt: deletion)
     }
 
-    /// Deletes an item. What it held is kept in the trash of this device for a while.
+    /// Deletes an item. Its content is kept in the trash of this device for a period.
     ///
-    /// Where only what was changed here does not open, that is what goes to the trash: nobody who could read the server's
-    /// version has deleted it.
+    /// If only the local change cannot be opened, the change goes to the trash instead. The server's readable version
+    /// stays.
     ///
     /// Example: "Edit" in docs/app.md.
     public func delete(_ id: ItemID) throws(VaultError) {
@@ -246,7 +247,7 @@ public actor Vault {
                         (try? sealer.open(content, id)) == nil && (try? sealer.open(item.content, id)) != nil
                     } else { false }
                 if hidesReadable || item == nil && change?.sent == nil {
-                    // Or the server has never heard of it.
+                    // The second case: the server has never received it.
                     try store.forgetChange(id)
                 } else {
                     try store.record(id, content: nil, edit: edit)
@@ -256,10 +257,11 @@ public actor Vault {
         notify([id])
     }
 
-    /// Restores an item that was deleted here or elsewhere, from the trash of this device.
+    /// Restores an item that was deleted on this or another device, from the trash of this device.
     ///
     /// Example: "Edit" in docs/app.md.
-    /// - Throws: ``VaultError/notFound`` when the trash does not have it, ``VaultError/unreadable`` when it does not open.
+    /// - Throws: ``VaultError/notFound`` when the trash does not have it, ``VaultError/unreadable`` when it cannot be
+    ///   opened.
     public func restore(_ id: ItemID) throws(VaultError) {
         let sealer = try self.sealer
         guard let item = try stored({ try store.trashed(id) }) else { throw .notFound }
@@ -268,7 +270,7 @@ public actor Vault {
         try stored { try store.removeFromTrash(id) }
     }
 
-    /// Returns the events that the user has to see, such as conflicts.
+    /// Returns the events for the user, such as conflicts.
     ///
     /// Example: "Conflicts" in docs/app.md.
     public func notices() throws(VaultError) -> [Notice] { try stored { try store.notices() } }
@@ -279,14 +281,14 @@ public actor Vault {
     public func forget(_ notice: Notice) throws(VaultError) {
         if notice.kind.isLasting { return }
         try stored { try store.forgetNotice(notice.number) }
-        // No item is other than before, but models show notices.
+        // No item has changed, but models show notices.
         notifySynced([])
     }
 
     // MARK: Observing
 
-    /// The ids of items that are other than before, as they change here, by this device or by others: everything from the
-    /// moment of the call on. The sequence ends after a sign-out, like all others of the vault.
+    /// Returns the ids of changed items, by this device or by others, from the moment of the call on. The sequence ends
+    /// after a sign-out, like all others of the vault.
     ///
     /// ```swift
     /// for await ids in vault.changes() where ids.contains(id) {
@@ -295,7 +297,7 @@ public actor Vault {
     /// ```
     public nonisolated func changes() -> AsyncStream<Set<ItemID>> { observers.add { $0.ids } }
 
-    /// Reports items that were changed here by a person or the app, which are to be sent.
+    /// Reports items that were changed here and have to be sent.
     func notify(_ ids: Set<ItemID>) {
         if let others = gathered {
             gathered = others.union(ids)
@@ -324,7 +326,7 @@ public actor Vault {
         removed.formUnion(report.removed)
     }
 
-    /// What was deleted elsewhere since this was asked last.
+    /// Returns the items that other devices have deleted since the last call.
     func takeRemoved() -> Set<ItemID> {
         defer { removed = [] }
         return removed
@@ -343,12 +345,12 @@ public actor Vault {
 
     private var sealer: Sealer { get throws(VaultError) { try open.engine.sealer } }
 
-    /// Does something with the store, whose errors become the vault's.
+    /// Uses the store, and converts its errors.
     func stored<Result>(_ body: () throws -> Result) throws(VaultError) -> Result {
         do { return try body() } catch { throw VaultError(ofStore: error) }
     }
 
-    /// Does several things with the store as one, whose errors become the vault's.
+    /// Runs a transaction of the store, and converts its errors.
     func transaction<Result>(_ body: () throws -> Result) throws(VaultError) -> Result {
         do { return try store.transaction(body) } catch let error as VaultError { throw error } catch {
             throw VaultError(ofStore: error)

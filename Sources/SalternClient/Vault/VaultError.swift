@@ -1,64 +1,64 @@
-/// Why a vault did not do what it should.
+/// The reason for which an operation of a vault failed.
 public enum VaultError: Error, Sendable {
-    /// Userid and password do not belong together.
+    /// Userid and password do not match.
     case wrongCredentials
-    /// The account has a second factor: ask for a code.
+    /// The account has a second factor: prompt for a code.
     case codeRequired
-    /// The code is wrong, too old or was used.
+    /// The code is wrong, too old or already used.
     case wrongCode
-    /// The vault is locked: ask for the password. Or it was signed out, and has nothing any more.
+    /// The vault is locked: prompt for the password. Or it was signed out, and is empty.
     case locked
-    /// The session has ended: log in again. Nothing that is stored here is lost.
+    /// The session has ended: log in again. No data on this device is lost.
     case sessionEnded
-    /// The server has refused.
+    /// The server has rejected the request.
     case refused(Problem)
-    /// There was no reply, or none that is understood.
+    /// No reply arrived, or it is malformed or unexpected.
     case unavailable(APIError)
-    /// The server asked for something that this app does not do; it may have been taken over.
+    /// The server requested something that this app does not support. It may be hostile.
     case untrustworthy(StretchingRule.Refusal)
-    /// The userid is not in its canonical form: ask the person whether this is meant.
+    /// The userid is not in its canonical form: show that form for confirmation.
     case useridNotCanonical(canonical: String)
-    /// The server has an account under this userid, but not the keyring of this app, or an older one than is known.
+    /// The server has an account with this userid, but not the keyring of this app, or an older one than the known one.
     case keyringUnusable
-    /// The server's keyring does not open with the password or the printed code, and one that it has kept does: a session has
-    /// replaced it, or a later version of this app has. Ask the person, then repeat the call with `restoringKeyring`.
+    /// The password or the printed code does not open the server's keyring, but a kept one. A session or a later
+    /// version of this app has replaced it. After the user's approval, repeat the call with `restoringKeyring`.
     case keyringReplaced
-    /// The keyring that is known here does not go over the server's older one: it has newer keys, and the password is
-    /// another since, so that whoever knows the one of before could open what is new. Sign out after
-    /// ``Vault/exportDocuments(to:collection:)``, log in, and ``Vault/importDocuments(from:)``.
+    /// The known keyring cannot replace the server's older one. It has newer keys, and the password was changed since,
+    /// so an earlier password could open new content. Sign out after ``Vault/exportDocuments(to:collection:)``, log in,
+    /// and call ``Vault/importDocuments(from:)``.
     case keyringNotRestorable
-    /// A recovery code with a typing error.
+    /// The recovery code has a typing error.
     case malformedRecoveryCode
-    /// The folder holds the items of another account, and the two are not mixed.
+    /// The folder contains the items of another account. Accounts are not mixed.
     case otherAccount
-    /// Edits that were not sent would be lost.
+    /// Unsent edits would be lost.
     case unsentEdits(count: Int)
-    /// Many deletions wait for somebody to agree: ``Vault/agreeToDeletions()`` comes first.
+    /// Many deletions wait for the user's approval: call ``Vault/agreeToDeletions(in:)`` first.
     case deletionsHeld
-    /// The plan has no room for it, or for so long an item. Nothing was written.
+    /// The plan has no room for the item, or a lower limit of one item. Nothing was written.
     case noRoom(PlanShortage)
     /// There is no such item.
     case notFound
-    /// The source of an attachment threw, or gave another number of bytes than was asked for.
+    /// The source of an attachment threw, or returned another number of bytes than requested.
     case sourceFailed
     /// The server does not have a chunk that an attachment's manifest names.
     case missingChunk(ItemID)
-    /// The server's bytes of a chunk do not open, or are those of another chunk.
+    /// The server's bytes of a chunk cannot be opened, or are those of another chunk.
     case damagedChunk(ItemID)
-    /// The key in a share's link does not open what was fetched. The fetched share takes another key without another view.
+    /// The key of a share's link does not open the fetched share. Another key can be tried without another view.
     case wrongShareKey(FetchedShare)
-    /// A name that no collection can have: it is not 1 to 32 of `a-z`, `0-9` and `-`, or it is that of attachments' chunks.
-    /// Nothing was written.
+    /// The name of a collection is invalid: it is not 1 to 32 of `a-z`, `0-9` and `-`, or it is that of attachments'
+    /// chunks. Nothing was written.
     case invalidCollection(String)
-    /// A file is no whole file of documents. Nothing was imported.
+    /// The file is not a complete file of documents. Nothing was imported.
     case invalidDocuments(DocumentFault)
     /// The content cannot be encoded, decoded or sealed.
     case unreadable
-    /// The local store.
+    /// The local store failed.
     case store(StoreError)
 
-    /// True for the error of a call whose task was cancelled: ``unavailable(_:)`` with ``TransportError/cancelled``. What an
-    /// attachment has sent under an id of the caller's stays, and is not sent again.
+    /// True for the error of a call whose task was cancelled: ``unavailable(_:)`` with ``TransportError/cancelled``.
+    /// Chunks of an attachment that were sent under the caller's id stay, and are not sent again.
     ///
     /// ```swift
     /// do { _ = try await vault.attach(source, id: id) } catch where !error.isCancellation { show(error) }
@@ -67,8 +67,9 @@ public enum VaultError: Error, Sendable {
         if case .unavailable(.transport(.cancelled)) = self { true } else { false }
     }
 
-    /// True when the server has shown another key than the pinned one or an untrusted certificate, asks for what this app does
-    /// not do, or when the transport is configured wrongly: a person has to see to it. False where the server cannot be reached.
+    /// True for an error about the server's identity or the configuration, which a person has to correct. The server
+    /// has another key than the pinned one or an untrusted certificate, or requests something that this app does not
+    /// support. Or the transport's configuration is malformed. False when the server is unreachable.
     ///
     /// ```swift
     /// catch .unavailable where !error.isAboutTrust { showOffline() }

@@ -1,27 +1,27 @@
 /// The progress of a long operation.
 public enum VaultProgress: Hashable, Sendable {
-    /// So many changes of other devices have been fetched.
+    /// The number of changes of other devices that have been fetched.
     case fetched(Int)
-    /// So many of the changes that were made here have been sent.
+    /// The number of changes of this device that have been sent.
     case sent(Int, of: Int)
-    /// So many bytes of attachments that waited on this device have been sent, sealed.
+    /// The sealed bytes of waiting attachments that have been sent.
     case sentContent(Int64, of: Int64)
-    /// So many items have been sealed anew for a rotation.
+    /// The number of items that have been sealed again for a rotation.
     case sealedAnew(Int, of: Int)
-    /// So many bytes of an export have been written.
+    /// The bytes of an export that have been written.
     case exported(Int)
-    /// So many bytes of a file have been imported.
+    /// The bytes of a file that have been imported.
     case imported(Int, of: Int)
-    /// So many bytes of a folder's files have been read, to see what has changed.
+    /// The bytes of a folder's files that have been read to find changes.
     case read(Int)
-    /// So much of what a folder and the vault lack of each other has been done: files that were sent, fetched, moved or
-    /// deleted. There may be more afterwards.
+    /// The number of files that have been sent, fetched, moved or deleted, of those in which folder and vault differed.
+    /// Further ones can follow.
     case settled(Int, of: Int)
 }
 
 extension Vault {
-    /// Returns the progress of syncs, rotations, exports, imports and folders, from the moment of the call on. A slow reader
-    /// misses some.
+    /// Returns the progress of syncs, rotations, exports, imports and folders, from the moment of the call on. A slow
+    /// reader misses some.
     ///
     /// ```swift
     /// for await progress in vault.progress() {

@@ -2,9 +2,9 @@ public import Foundation
 
 /// The folder of a vault, the server that it trusts, and the rules of the app.
 public struct VaultSettings: Sendable {
-    /// The folder of the store; made when there is none.
+    /// The folder of the store; created when there is none.
     public var folder: URL
-    /// Carries requests to the server.
+    /// The transport of requests to the server.
     public var transport: any HTTPTransport
     /// The parameters of key derivation that the app accepts.
     public var stretching: StretchingRule
@@ -12,12 +12,12 @@ public struct VaultSettings: Sendable {
     public var deviceName: String?
     /// The store of the device key.
     public var deviceKey: any DeviceKeyStore
-    /// Makes one version of two; without it both are kept.
+    /// Merges two versions; without it both are kept.
     public var merge: MergeRule?
     /// The rules of single collections; see ``merge(_:of:schema:_:)``.
     var collectionMerges: [String: MergeRule] = [:]
-    /// How long opening the vault waits for another process that uses its store: see ``Vault/lendStore()``. Zero, the default,
-    /// is not at all.
+    /// The longest wait of opening the vault for another process that uses its store: see ``Vault/lendStore()``. The
+    /// default is no wait.
     ///
     /// ```swift
     /// settings.storePatience = .seconds(5)  // in a share extension
@@ -27,13 +27,13 @@ public struct VaultSettings: Sendable {
     public var attachments = AttachmentStorage()
     /// The rule by which requests are repeated, where repeating them is safe.
     public var retries = Retries(attempts: 3)
-    /// How much is fetched and sent at once.
+    /// The limits of a round.
     var limits = SyncLimits()
-    /// How long who signs out waits for the server.
+    /// The longest wait of a sign-out for the server.
     var signOutPatience = Duration.seconds(3)
     /// The wall clock.
     var now: @Sendable () -> Date = { Date() }
-    /// Names items that are made by conflicts and from files.
+    /// Generates ids of items that conflicts and files create.
     var newID: @Sendable () -> ItemID = { .random() }
 
     /// - Parameter deviceKey: By default a file in the folder that only its owner can read.

@@ -1,18 +1,17 @@
 internal import Postgres
 
-/// SQL for the counters of an account: of the changes of its items, and of its keyring.
+/// SQL for the two counters of an account: item changes and keyring revisions.
 ///
-/// A number that was given out is never given out again, also when the database was restored to a time before: then the
-/// installation's base has been moved above whatever the lost time can have counted to. It is read in the very statement
-/// that takes a number, so that no node can count on from what it remembers.
+/// No number is issued twice, even after a database rollback: the installation's base then moves above all numbers that
+/// the lost period can have issued. The statement that takes a number reads the base, so no node counts from memory.
 enum AccountCounter {
-    /// The number that all further ones are above.
+    /// A lower bound: all further numbers are above it.
     static let base: SQLFragment = "(SELECT b.revision_base FROM saltern.installation b WHERE b.singleton)"
 
-    /// The highest number of a counter, or the base when that is higher: what clients hold for "so far".
+    /// The latest number of a counter, or the base if that is higher. Clients use it as the current position.
     static func head(_ counter: SQLFragment) -> SQLFragment { "greatest(\(counter), \(base))" }
 
-    /// The number that a counter has after `count` further ones were taken.
+    /// The value of a counter after `count` further numbers are taken.
     static func next(_ counter: SQLFragment, by count: SQLFragment = "1") -> SQLFragment {
         "\(head(counter)) + \(count)"
     }

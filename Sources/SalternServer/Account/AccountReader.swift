@@ -1,8 +1,8 @@
 internal import HTTPCore
 internal import Postgres
 
-/// Reads what belongs to an account for longer than a request lasts: every read looks at the session anew, with the time
-/// of the read, and is a transaction of its own.
+/// Reads an account's rows for the duration of a streamed reply. Each read is a transaction of its own and checks the
+/// session again at its own time.
 struct AccountReader: Sendable {
     let session: SessionKey
     let database: PostgresClient
@@ -10,7 +10,8 @@ struct AccountReader: Sendable {
     let policy: SessionPolicy
 
     /// Reads rows.
-    /// - Throws: `ResponseStreamEnded` when the session has ended, or a `PostgresError`.
+    ///
+    /// - Throws: `ResponseStreamEnded` if the session has ended, or a `PostgresError`.
     func read<Read: AccountRead>(_ read: Read) async throws -> [Read.Row] {
         let caller = Caller(session, now: clock.now, policy: policy)
         let (sessions, rows) = try await database.execute(

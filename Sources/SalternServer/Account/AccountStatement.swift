@@ -1,9 +1,9 @@
 public import Postgres
 
-/// A statement that reads what belongs to the caller's account.
+/// A statement that reads rows of the caller's account.
 ///
-/// It is sent together with the look-up of the session, so it must be harmless when there is none: its rows are
-/// dropped then.
+/// It is sent together with the check of the session. Without a live session its rows are discarded, so it must be
+/// harmless.
 protocol AccountRead: Sendable {
     associatedtype Row: Sendable
 
@@ -14,11 +14,11 @@ protocol AccountRead: Sendable {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row
 }
 
-/// The SQL of an ``AccountRead``: it has `\(.account)`.
+/// The SQL of an ``AccountRead``, with the parameter `\(.account)`.
 typealias AccountSQL<Root> = SQLTemplate<Root, AccountID>
 
 extension AccountID: SQLContext {
-    /// What a statement about an account is supplied with.
+    /// The parameters that a statement about an account receives.
     public enum Parameter: Sendable {
         case account
     }
@@ -34,29 +34,29 @@ extension AccountRead where Row: DecodableRow {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try Row(row: &row) }
 }
 
-/// A statement that changes what belongs to the caller's account.
+/// A statement that changes rows of the caller's account.
 ///
-/// The account's row is locked before the statement takes its snapshot, so it sees what the writer before it left; a
-/// ``ShortPath`` locks it by itself.
+/// The account's row is locked before the statement takes its snapshot, so it sees the previous writer's changes. A
+/// ``ShortPath`` takes the lock itself.
 ///
-/// It is executed also when the look-up of the session found none, so its SQL must contain
-/// ``Caller/isLiveSession`` and change nothing when that is false.
+/// It also runs if the check of the session finds none. Its SQL must therefore contain ``Caller/isLiveSession`` and
+/// change nothing if that is false.
 protocol AccountWrite: Sendable {
     associatedtype Row: Sendable
 
     /// The SQL and its parameters.
     static var sql: CallerSQL<Self> { get }
 
-    /// Whether it is sent on a connection of its own: what takes long, and what uses up a code.
+    /// True if it is sent on a dedicated connection: statements that take long or use up a code.
     static var needsLease: Bool { get }
 
-    /// Whether it may share a transaction with other accounts' (`Statement.bytesInGroup`).
+    /// True if it may share a transaction with other accounts' writes (`Statement.bytesInGroup`).
     static var joinsGroups: Bool { get }
 
-    /// The sealed bytes that it carries. With many it is sent on a connection of its own as well.
+    /// Sealed bytes in its parameters. With many it is also sent on a dedicated connection.
     var sealedByteCount: Int { get }
 
-    /// Whether this one is sent on a connection of its own.
+    /// True if this statement is sent on a dedicated connection.
     var isLong: Bool { get }
 
     /// Reads one row.
@@ -78,7 +78,7 @@ extension AccountWrite where Row: DecodableRow {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try Row(row: &row) }
 }
 
-/// An ``AccountRead`` with the account that only ``Authorization`` can supply.
+/// Combines an ``AccountRead`` with the account, which only ``Authorization`` supplies.
 struct Owned<Read: AccountRead>: Statement {
     let accountID: AccountID
     let read: Read
@@ -91,7 +91,7 @@ struct Owned<Read: AccountRead>: Statement {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Read.Row { try Read.decode(&row) }
 }
 
-/// An ``AccountWrite`` with the caller that only ``Authorization`` can supply.
+/// Combines an ``AccountWrite`` with the caller, which only ``Authorization`` supplies.
 struct Guarded<Write: AccountWrite>: Statement {
     let caller: Caller
     let write: Write

@@ -1,29 +1,30 @@
 internal import HTTPCore
 internal import Postgres
 
-/// What one request may do with the account that its token names: read and write, always together with the look-up
-/// of the session, in one round trip and one transaction.
+/// Reads and changes the account that a request's token names. Each access includes the check of the session, in one
+/// round trip and one transaction.
 ///
-/// An endpoint has no other way to the rows of an account, so it cannot forget to authenticate.
+/// An endpoint has no other access to an account's rows, so it cannot omit the check.
 final class Authorization {
     let caller: Caller
     let database: PostgresClient
     let attempts: Attempts
-    /// Who sends the request.
+    /// The address that the request comes from.
     let client: ClientAddress
     private let clock: any WallClock
     private let policy: SessionPolicy
     private let known: KnownSessions
 
-    /// Who sends more sealed bytes does not share a connection: PostgreSQL takes what comes behind them when it has stored
-    /// them, and that can be other accounts'.
+    /// Maximum of sealed bytes on a shared connection. PostgreSQL reads the statements behind a longer write, which may
+    /// be other accounts', only after it has stored that.
     static let sharedByteLimit = 262_144
 
-    /// The account, once its session was found to be live. It names the account in the log and permits nothing.
+    /// The account, once its session was found live. It names the account in the log and grants no access.
     var authenticatedAccount: AccountID?
 
-    /// Reads the request's token. Nothing is looked up yet.
-    /// - Throws: ``Unauthenticated`` when there is none or it is malformed.
+    /// Reads the request's token, without a query.
+    ///
+    /// - Throws: ``Unauthenticated`` if it is missing or malformed.
     init(
         _ request: Request, database: PostgresClient, attempts: Attempts, clock: any WallClock, policy: SessionPolicy,
         known: KnownSessions
@@ -37,10 +38,10 @@ final class Authorization {
         self.known = known
     }
 
-    /// What requests of the account lock.
+    /// The request key of the account.
     var key: RequestKey { .account(caller.accountID) }
 
-    /// How a transaction has its connection that may take seconds or minutes.
+    /// The use of a dedicated connection by a transaction that may take seconds or minutes.
     var longUse: LeaseUse { .long(by: .network(of: client)) }
 
     /// The account that the token names.
@@ -49,7 +50,7 @@ final class Authorization {
     /// The hash of the caller's own token.
     var tokenHash: TokenHash { caller.tokenHash }
 
-    /// Reads on with the request's session for as long as the reply takes.
+    /// Reads with the request's session while the reply is sent.
     var reader: AccountReader {
         AccountReader(
             session: SessionKey(accountID: accountID, tokenHash: tokenHash), database: database, clock: clock,
@@ -59,15 +60,17 @@ final class Authorization {
     /// The time of this request.
     var now: Timestamp { caller.now }
 
-    /// A session that was last used at or before it is not live.
+    /// The idle limit: sessions last used at or before it are not live.
     var idleSince: Timestamp { caller.idleSince }
 
-    /// Another version of an item is due to be kept when the last one was kept at or before it.
+    /// The start of the interval between versions: an item's next version is kept if the last one was kept at or before
+    /// it.
     var keptSince: Timestamp { caller.keptSince }
 
-    /// Looks the session up and does nothing else.
+    /// Checks the session and does nothing else.
+    ///
     /// - Returns: The account.
-    /// - Throws: ``Unauthenticated`` when the session is not live, or a `PostgresError`.
+    /// - Throws: ``Unauthenticated`` if the session is not live, or a `PostgresError`.
     func identify() async throws -> AccountID {
         let sessions = try await database.execute(Authenticate(caller: caller))
         try find(sessions)
@@ -75,13 +78,15 @@ final class Authorization {
         return accountID
     }
 
-    /// Looks the session up when nobody has lately: whoever has none waits for no account (``KnownSessions``).
+    /// Checks the session unless this node has found it live recently. A request without a live session therefore never
+    /// waits for an account (``KnownSessions``).
     private func requireKnown() async throws {
         if !known.contains(tokenHash) { _ = try await identify() }
     }
 
-    /// Reads what belongs to the account.
-    /// - Throws: ``Unauthenticated`` when the session is not live, or a `PostgresError`.
+    /// Reads rows of the account.
+    ///
+    /// - Throws: ``Unauthenticated`` if the session is not live, or a `PostgresError`.
     func read<Read: AccountRead>(_ read: Read) async throws -> [Read.Row] {
         let (sessions, rows) = try await database.execute(
             Authenticate(caller: caller), Owned(accountID: caller.accountID, read: read))
@@ -89,15 +94,17 @@ final class Authorization {
         return rows
     }
 
-    /// Changes what belongs to the account.
-    /// - Throws: ``Unauthenticated`` when the session is not live, or a `PostgresError`.
+    /// Changes rows of the account.
+    ///
+    /// - Throws: ``Unauthenticated`` if the session is not live, or a `PostgresError`.
     func write<Write: AccountWrite>(_ write: Write) async throws -> [Write.Row] {
         try await confirm(try await send(write))
     }
 
-    /// Changes what belongs to the account when it is the case that `write` is for.
-    /// - Returns: No rows when nothing was changed, whatever the reason, be it the session. Then the full statement is to be
-    ///   asked.
+    /// Changes rows of the account if the short path of `write` applies.
+    ///
+    /// - Returns: No rows if nothing was changed, for any reason, including an ended session. The caller then sends the
+    ///   full statement.
     func writeOnShortPath<Write: ShortPath>(_ write: Write) async throws -> [Write.Row] {
         try await requireKnown()
         let write = Guarded(caller: caller, write: write)
@@ -108,10 +115,11 @@ final class Authorization {
         return try accept(rows)
     }
 
-    /// The same, and in the same transaction what belongs to the change.
+    /// Changes rows on the short path, and sends one dependent statement in the same transaction.
+    ///
     /// - Parameters:
     ///   - next: Must change nothing unless `write` has.
-    ///   - byteCount: The sealed bytes that `next` carries.
+    ///   - byteCount: Sealed bytes in the parameters of `next`.
     func writeOnShortPath<Write: ShortPath, Next: Statement>(
         _ write: Write, followedBy next: Next, of byteCount: Int
     ) async throws -> [Write.Row] {
@@ -120,7 +128,7 @@ final class Authorization {
         return try accept(rows)
     }
 
-    /// The same with two statements behind the change, and what the last one returns.
+    /// Changes rows on the short path, sends two dependent statements, and returns the rows of the first and the last.
     func writeOnShortPath<Write: ShortPath, Next: Statement, Last: Statement>(
         _ write: Write, followedBy next: Next, _ last: Last
     ) async throws -> (first: [Write.Row], last: [Last.Row]) {
@@ -129,20 +137,22 @@ final class Authorization {
         return (try accept(rows), lastRows)
     }
 
-    /// Takes the session with which a short path has changed something.
+    /// Accepts the session with which a short path has changed rows.
     private func accept<Row: ShortPathRow>(_ rows: [Row]) throws(Unauthenticated) -> [Row] {
         if let row = rows.first { try accept([LiveSession(isTouchDue: row.isTouchDue)]) }
         return rows
     }
 
     /// Ends sessions of the account.
-    /// - Throws: ``Unauthenticated`` when the caller's is not live, or a `PostgresError`.
+    ///
+    /// - Throws: ``Unauthenticated`` if the caller's session is not live, or a `PostgresError`.
     func end<Removal: CallersSessionRemoval>(_ removal: Removal) async throws -> [Removal.Row] {
         try await write(RecordCallersSessionEnds(removal: removal), then: removal)
     }
 
-    /// Changes what belongs to the account by two statements of one transaction, of which the second one answers.
-    /// - Throws: ``Unauthenticated`` when the session is not live, or a `PostgresError`.
+    /// Changes rows of the account by two statements of one transaction, and returns the rows of the second.
+    ///
+    /// - Throws: ``Unauthenticated`` if the session is not live, or a `PostgresError`.
     func write<First: AccountWrite, Second: AccountWrite>(
         _ first: First, then second: Second
     ) async throws -> [Second.Row] {
@@ -153,8 +163,8 @@ final class Authorization {
         return try await confirm(rows)
     }
 
-    /// The session may have ended while the first statement waited for the lock; the ones behind it have changed nothing
-    /// then.
+    /// Checks the session again if no row was returned. It may have ended while the first statement waited for the
+    /// lock; the later statements have then changed nothing.
     private func confirm<Row>(_ rows: [Row]) async throws -> [Row] {
         if rows.isEmpty {
             try accept(try await database.execute(Authenticate(caller: caller)))
@@ -170,7 +180,9 @@ final class Authorization {
         return rows
     }
 
-    /// - Parameter alone: Whether the statements have a connection for themselves.
+    /// Sends statements under the account's request key.
+    ///
+    /// - Parameter alone: True for a dedicated connection.
     private func send<each S: Statement>(
         _ statement: repeat each S, alone: Bool
     ) async throws -> (repeat [(each S).Row]) {
@@ -182,10 +194,11 @@ final class Authorization {
         }
     }
 
-    /// Changes what belongs to the account, and in the same transaction something else that belongs to the change.
+    /// Changes rows of the account, and sends one dependent statement in the same transaction.
+    ///
     /// - Parameters:
     ///   - next: Must change nothing unless `write` has.
-    ///   - byteCount: The sealed bytes that `next` carries.
+    ///   - byteCount: Sealed bytes in the parameters of `next`.
     func write<Write: AccountWrite, Next: Statement>(
         _ write: Write, followedBy next: Next, of byteCount: Int = 0
     ) async throws -> [Write.Row] {
@@ -196,7 +209,7 @@ final class Authorization {
         return rows
     }
 
-    /// The same with two statements behind the change, and what the last one returns.
+    /// Changes rows of the account, sends two dependent statements, and returns the rows of the first and the last.
     func write<Write: AccountWrite, Next: Statement, Last: Statement>(
         _ write: Write, followedBy next: Next, _ last: Last, of byteCount: Int = 0
     ) async throws -> (first: [Write.Row], last: [Last.Row]) {
@@ -207,7 +220,7 @@ final class Authorization {
         return (rows, lastRows)
     }
 
-    /// The same with three.
+    /// Changes rows of the account, sends three dependent statements, and returns the rows of the first and the last.
     func write<Write: AccountWrite, Next: Statement, Third: Statement, Last: Statement>(
         _ write: Write, followedBy next: Next, _ third: Third, _ last: Last
     ) async throws -> (first: [Write.Row], last: [Last.Row]) {
@@ -218,13 +231,14 @@ final class Authorization {
         return (rows, lastRows)
     }
 
-    /// Runs `body` in a transaction that has found the session to be live and holds the lock of the account's row.
-    /// - Throws: ``Unauthenticated`` when the session is not live, a `PostgresError`, or what `body` throws.
+    /// Runs `body` in a transaction that has found the session live and locked the account's row.
+    ///
+    /// - Throws: ``Unauthenticated`` if the session is not live, a `PostgresError`, or an error of `body`.
     func transaction<Result>(_ body: (Transaction) async throws -> Result) async throws -> Result {
         try await requireKnown()
         let (session, result) = try await database.withTransaction(key: key) { transaction in
-            // The session may have ended while the first statement waited for the lock; the second one sees it. The
-            // first one finds nothing when the account is locked by an admin, and then has locked nothing.
+            // The session may have ended while the first statement waited for the lock; the second one detects that.
+            // The first returns no row, and locks none, if an admin has locked the account.
             let (held, sessions) = try await transaction.execute(
                 AuthenticateForWrite(caller: caller),
                 Authenticate(caller: caller))
@@ -236,10 +250,11 @@ final class Authorization {
         return result
     }
 
-    /// Runs `body` in a transaction that has found the session to be live and holds the lock of the account's row, with
-    /// what a first statement has found, in the same round trip as the lock.
-    /// - Parameter first: Must have no row when the session has ended.
-    /// - Throws: ``Unauthenticated`` when the session is not live, a `PostgresError`, or what `body` throws.
+    /// Runs `body` in a transaction that has found the session live and locked the account's row. `body` receives the
+    /// rows of `first`, which is sent in the same round trip as the lock.
+    ///
+    /// - Parameter first: Must return no row if the session has ended.
+    /// - Throws: ``Unauthenticated`` if the session is not live, a `PostgresError`, or an error of `body`.
     func transaction<First: AccountWrite, Result>(
         after first: First, _ body: (Transaction, [First.Row]) async throws -> Result
     ) async throws -> Result {
@@ -255,14 +270,15 @@ final class Authorization {
         return result
     }
 
-    /// Changes what belongs to the account in a transaction of ``transaction(_:)``.
+    /// Changes rows of the account in a transaction of ``transaction(_:)``.
     func execute<Write: AccountWrite>(
         _ write: Write, in transaction: Transaction
     ) async throws(PostgresError) -> [Write.Row] {
         try await transaction.execute(Guarded(caller: caller, write: write))
     }
 
-    /// Takes the session that was looked up; one that is not there is known no more.
+    /// Returns the session that was found. Without one, it removes the session from ``KnownSessions`` and throws
+    /// ``Unauthenticated``.
     @discardableResult
     private func find(_ sessions: [LiveSession]) throws(Unauthenticated) -> LiveSession {
         guard let session = sessions.first else {
@@ -276,15 +292,18 @@ final class Authorization {
     private func accept(_ sessions: [LiveSession]) throws(Unauthenticated) {
         let session = try find(sessions)
         guard session.isTouchDue else { return }
-        // Nobody waits for it: a session whose use is not recorded is only a little older.
+        // The request does not wait for it: without the record a session only appears slightly older.
         database.executeInBackground(TouchSession(caller: caller), about: .session(caller.tokenHash))
     }
 }
 
 extension Authorization {
-    /// An attempt to show a secret of the account within the session. It counts for the session's own slot, so that a
-    /// stolen token keeps no other device out, and serves no better to guess than the token of a device.
-    /// - Parameter userid: The account's.
+    /// Begins a check of one of the account's secrets within the session.
+    ///
+    /// It counts for the session's own counter. A stolen token therefore blocks no other device, and allows no more
+    /// guesses than a device's token.
+    ///
+    /// - Parameter userid: The account's userid.
     func attempt(_ userid: Userid) async throws(PostgresError) -> ThrottledCheck {
         let login = try await database.execute(FindLogin(userid: userid)).first
         let device = KnownDevice.ofSession(accountID, tokenHash, generation: login?.deviceGeneration ?? 0)

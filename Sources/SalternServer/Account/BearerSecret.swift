@@ -1,12 +1,13 @@
 internal import Cryptography
 internal import HTTPCore
 
-/// The one way in which tokens arrive: `Authorization: Bearer`, a prefix that says of what kind the token is, and
-/// base64url (RFC 6750 §2.1).
+/// Reads tokens in their only form: `Authorization: Bearer`, a prefix that names the kind of token, and base64url (RFC
+/// 6750 §2.1).
 enum BearerSecret {
     /// Calls `body` with the bytes behind the prefix, which are wiped afterwards.
-    /// - Parameter byteCount: How many bytes a token of the kind has.
-    /// - Returns: Nil when the field is absent, comes twice or is anything else.
+    ///
+    /// - Parameter byteCount: The length of tokens of this kind, in bytes.
+    /// - Returns: Nil if the field is absent, repeated or malformed.
     static func read<Result>(
         _ fields: RequestFields, prefix: String, byteCount: Int, _ body: (UnsafeRawBufferPointer) -> Result?
     ) -> Result? {
@@ -20,7 +21,7 @@ enum BearerSecret {
         } ?? nil
     }
 
-    /// What follows the prefix.
+    /// Returns the text behind the prefix.
     private static func text(
         of value: UnsafeBufferPointer<UInt8>, _ prefix: String.UTF8View, _ byteCount: Int
     ) -> UnsafeRawBufferPointer? {

@@ -1,16 +1,17 @@
 internal import Postgres
 
-/// Who asks and when: what every statement is supplied with that works on the caller's account.
+/// The caller of a request and its time: the parameters of all statements about the caller's account.
 struct Caller: Sendable {
     let accountID: AccountID
     let tokenHash: TokenHash
-    /// A session that ended before is not live.
+    /// The time of the request. Sessions that expire at or before it are not live.
     let now: Timestamp
-    /// A session that was last used at or before it is not live.
+    /// The idle limit: sessions last used at or before it are not live.
     let idleSince: Timestamp
-    /// The use of a session that was last used at or before it is to be recorded.
+    /// The use of a session is recorded if its last recorded use is at or before this time.
     let touchBefore: Timestamp
-    /// Another version of an item is due to be kept when the last one was kept at or before it.
+    /// The start of the interval between versions: an item's next version is kept if the last one was kept at or before
+    /// it.
     var keptSince: Timestamp { now - ItemVersion.interval }
 
     init(_ token: PresentedToken, now: Timestamp, policy: SessionPolicy) {
@@ -34,12 +35,12 @@ struct Caller: Sendable {
         AND \(SessionLiveness.isLive("live", at: "\(.now)", idleSince: "\(.idleSince)"))
         """
 
-    /// Whether the use of the session `live` is to be recorded.
+    /// The condition that the use of the session `live` is due to be recorded.
     static let isTouchDue: CallerSQL<Never> = "live.last_used_at <= \(.touchBefore)"
 }
 
-/// The SQL of an ``AccountWrite``: it has `\(.account)`, `\(.token)`, `\(.now)`, `\(.idleSince)`, `\(.touchBefore)`
-/// and `\(.keptSince)`.
+/// The SQL of an ``AccountWrite``, with the parameters `\(.account)`, `\(.token)`, `\(.now)`, `\(.idleSince)`,
+/// `\(.touchBefore)` and `\(.keptSince)`.
 typealias CallerSQL<Root> = SQLTemplate<Root, Caller>
 
 extension Caller: SQLContext {

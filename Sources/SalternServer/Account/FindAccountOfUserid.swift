@@ -1,6 +1,6 @@
 internal import Postgres
 
-/// The account that a userid leads to.
+/// Finds the account of a userid.
 struct FindAccountOfUserid: Statement {
     typealias Row = AccountID
 

@@ -1,7 +1,7 @@
 internal import Cryptography
 public import Postgres
 
-/// A UUID that says what it identifies, so that a session's identifier cannot be passed for an item's.
+/// A UUID whose type names the identified entity, so that a session's identifier cannot be used as an item's.
 public struct Identifier<Entity>: Hashable, Sendable {
     public let uuid: UUID
 
@@ -9,7 +9,7 @@ public struct Identifier<Entity>: Hashable, Sendable {
         self.uuid = uuid
     }
 
-    /// A new random identifier (RFC 9562, version 4).
+    /// Draws a random identifier (RFC 9562, version 4).
     static func random() -> Identifier {
         withUnsafeTemporaryAllocation(byteCount: 16, alignment: 8) { buffer in
             SecureRandom.fill(buffer)

@@ -1,13 +1,13 @@
 internal import Synchronization
 
-/// Sessions that this node has found to be live: their requests may wait where the writes of their account wait.
+/// Sessions that this node has recently found live. Only their requests may queue for their account's writes.
 ///
-/// A token names its account, and everybody can make another one that does: a device that was logged out, a thief, who has
-/// seen the account's id in a log. What they send must not fill the account's queue, nor hold its turn. So a session that
-/// is not known here is looked up first, by a statement that waits for nobody. What is known may have ended since; the
-/// statement itself finds that out, and then it is known no more.
+/// A token contains its account's id, so anyone who has seen the id can construct one: a logged-out device, a reader of
+/// a log. Such requests must not fill the account's queue or occupy its permit. A session that is absent here is
+/// therefore checked first, by a statement that waits for no lock. A listed session may have ended since; the statement
+/// itself detects that, and the session is removed.
 public final class KnownSessions: Sendable {
-    /// For how many sessions there is a place; 640 KiB. One that has lost its place is looked up again.
+    /// The number of entries; 640 KiB in all. An evicted session is checked again.
     static let places = 16_384
 
     private let table = Mutex([TokenHash?](repeating: nil, count: places))
@@ -18,12 +18,12 @@ public final class KnownSessions: Sendable {
         table.withLock { $0[Self.place(of: session)] == session }
     }
 
-    /// The session is live.
+    /// Adds a session that was found live.
     func insert(_ session: TokenHash) {
         table.withLock { $0[Self.place(of: session)] = session }
     }
 
-    /// The session is not live.
+    /// Removes a session that was found not live.
     func remove(_ session: TokenHash) {
         table.withLock { table in
             let place = Self.place(of: session)
@@ -31,6 +31,7 @@ public final class KnownSessions: Sendable {
         }
     }
 
-    /// Hashes are seeded anew in each process: nobody can choose sessions that share a place.
+    /// Returns a session's index. Hashes are seeded in each process, so clients cannot choose sessions that share an
+    /// index.
     private static func place(of session: TokenHash) -> Int { session.hashValue & (places - 1) }
 }

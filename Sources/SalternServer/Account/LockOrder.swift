@@ -1,43 +1,45 @@
-/// The order in which rows are locked. Every statement that writes, and every transaction, follows it; so two of them may
-/// wait for each other, but never both for the other.
+/// The order in which rows are locked. All writing statements and transactions follow it, so no two wait for each
+/// other.
 ///
-/// 1. A transaction takes the locks of a case below before those of a later one. Rows that it has locked already it may
-///    write at any time.
-/// 2. What belongs to an account (``isWithinAccount``) is written with the account's row locked, and needs no order of its
-///    own: nobody else is there. Four things are written without it, and none of them ever waits: a new session and a
-///    new event, which are rows that nobody else knows, under `FOR KEY SHARE` of the account's row; the end of the events
-///    that a new one pushes out, and the last use of sessions, which skip rows that somebody has locked.
-/// 3. Of several accounts the rows are locked first, all of them, in the order of their ids.
-/// 4. A new row waits for nobody when its key was drawn at random: only a userid and the subject of attempts are keys that
-///    others may be writing at the same moment.
-/// 5. A statement that must not wait for its place says `SKIP LOCKED`, and then obeys no order.
-/// 6. Whoever holds an account for long takes what strangers ask for last: the failures at its userid, the userid itself,
-///    the links that they open. The end of the audit log, for which everybody waits who records, comes last of all.
-/// 7. Whoever moves the revision base locks the installation's row and then the table of accounts as a whole, in `SHARE`
-///    mode: no change of an account is under way while it moves.
-/// 8. A group is several requests in one transaction (`Statement.bytesInGroup`): each follows the order, and between them
-///    there is none. There nobody waits for longer than 5 ms, so no circle lasts, and who has waited goes on alone.
+/// 1. A transaction takes the locks of a case below before those of a later one. It may write rows that it has locked
+///    already at any time.
+/// 2. Rows within an account (``isWithinAccount``) are written with the account's row locked, and need no order among
+///    themselves. Four writes do without that lock, and none of them waits. A new session and a new event are rows that
+///    no other transaction can refer to, and take `FOR KEY SHARE` of the account's row. The removal of surplus events,
+///    and the last use of sessions, skip locked rows.
+/// 3. Of several accounts, all rows are locked first, in the order of their ids.
+/// 4. A new row with a random key waits for no other. Only a userid and the subject of attempts are keys that others
+///    may write at the same moment.
+/// 5. A statement with `SKIP LOCKED` never waits, and is exempt from the order.
+/// 6. A transaction that holds an account for long takes last the rows that strangers request: failures at the userid,
+///    the userid itself, links. The end of the audit log comes last of all, because each record waits for it.
+/// 7. A move of the revision base locks the installation's row, then the table of accounts in `SHARE` mode. No account
+///    changes during the move.
+/// 8. A group is several requests in one transaction (`Statement.bytesInGroup`). Each follows the order; between them
+///    there is none. A lock wait there ends after 5 ms, so no cycle lasts, and the request continues alone.
 ///
-/// How strong a lock of the account's row is: `FOR KEY SHARE` (the account stays: log-ins, events) and `FOR NO KEY UPDATE`
-/// (writes) go together; `FOR UPDATE` (changes of the credential, deletion, acts of admins) keeps out both.
+/// Strengths of locks of the account's row:
+///
+/// - `FOR KEY SHARE` (the account stays: log-ins, events) and `FOR NO KEY UPDATE` (writes) are compatible.
+/// - `FOR UPDATE` (changes of the credential, deletion, acts of admins) excludes both.
 enum LockOrder: Int, CaseIterable {
-    /// One row, changed on its own.
+    /// A single row, changed on its own.
     case installation
     case plans
-    /// Used up before the userid is taken, so that nobody without an invite learns which userids exist.
+    /// Taken before the userid, so that callers without an invite cannot test which userids exist.
     case invites
     case accounts
-    /// What belongs to an account.
+    /// Rows of an account.
     case contents
     case failedAttempts
     case logins
     case shares
-    /// The list of an account's shares, which is an account's but for the shares that have none.
+    /// The list of an account's shares. It belongs to the account, except for shares without one.
     case accountShares
     /// The end of the audit log.
     case auditHead
 
-    /// The tables whose rows are locked at this place.
+    /// The tables whose rows are locked at this position.
     var tables: [String] {
         switch self {
         case .installation: ["installation"]
@@ -58,6 +60,6 @@ enum LockOrder: Int, CaseIterable {
         }
     }
 
-    /// Whether these rows are an account's and written under its lock.
+    /// True if the rows belong to an account and are written under its lock.
     var isWithinAccount: Bool { self == .contents || self == .accountShares }
 }

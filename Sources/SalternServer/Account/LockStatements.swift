@@ -1,7 +1,7 @@
 internal import Postgres
 
-/// Locks an account's row against other writers until the transaction ends, as everybody does first who writes what
-/// belongs to the account. The statement that follows has a snapshot of its own: it sees what the one before left.
+/// Locks an account's row against other writers until the transaction ends. All writers of the account's rows take this
+/// lock first. The next statement has a snapshot of its own, so it sees the previous writer's changes.
 struct LockAccount: Statement {
     typealias Row = AccountID
 
@@ -11,8 +11,8 @@ struct LockAccount: Statement {
         "SELECT a.account_id FROM saltern.accounts a WHERE a.account_id = \(\.accountID) FOR NO KEY UPDATE"
 }
 
-/// Locks an account's row against everything, until the transaction ends: a log-in takes `FOR KEY SHARE`, a write
-/// `FOR NO KEY UPDATE`, and both wait.
+/// Locks an account's row against all other locks until the transaction ends. Log-ins (`FOR KEY SHARE`) and writes
+/// (`FOR NO KEY UPDATE`) wait.
 struct LockAccountWholly: Statement {
     typealias Row = AccountID
 
@@ -22,8 +22,8 @@ struct LockAccountWholly: Statement {
         "SELECT a.account_id FROM saltern.accounts a WHERE a.account_id = \(\.accountID) FOR UPDATE"
 }
 
-/// Sees to it that an account stays until the transaction ends. Writes and log-ins go on; a deletion and a change of the
-/// credential wait, or are waited for.
+/// Prevents the deletion of an account until the transaction ends. Writes and log-ins continue; a deletion or a change
+/// of the credential waits, or is waited for.
 struct KeepAccount: Statement {
     typealias Row = AccountID
 
@@ -33,8 +33,8 @@ struct KeepAccount: Statement {
         "SELECT a.account_id FROM saltern.accounts a WHERE a.account_id = \(\.accountID) FOR KEY SHARE"
 }
 
-/// Locks the account that owns a share, as everybody does first who changes one in the owner's name; how many sealed
-/// bytes its plan allows. No row when the account is locked or gone.
+/// Locks the account that owns a share, before a change in the owner's name. Returns the plan's limit of sealed bytes,
+/// and no row if the account is locked or gone.
 struct LockShareOwner: Statement {
     typealias Row = Int64
 
@@ -47,9 +47,10 @@ struct LockShareOwner: Statement {
         """
 }
 
-/// Plans each statement of the transaction for its own parameters, and for the tables as they are. A plan that PostgreSQL has
-/// kept may be of a time when the tables were small: it would look for a few rows among all of the account. For statements
-/// that take long enough for the planning not to matter.
+/// Makes PostgreSQL plan each statement of the transaction for its own parameters.
+///
+/// A cached plan may date from a time of small tables, and would scan all of an account's rows for a few. It is for
+/// statements long enough to make the planning time negligible.
 struct PlanForParameters: Statement {
     typealias Row = String
 

@@ -1,9 +1,9 @@
 internal import Postgres
 
-/// How much a row with sealed bytes counts for.
+/// SQL for the size of rows with sealed bytes.
 enum SealedSize {
-    /// The sealed bytes of a row of an alias: title and body together. The lengths of columns that are stored apart are
-    /// known without reading them. 0 for a tombstone, and where there is no row.
+    /// The sealed bytes of a row of an alias: title and body together. PostgreSQL stores the lengths of such columns
+    /// apart and does not read the values. 0 for a tombstone or a missing row.
     static func bytes(of alias: SQLFragment) -> SQLFragment {
         "(coalesce(octet_length(\(alias).body), 0) + coalesce(octet_length(\(alias).title), 0))::bigint"
     }

@@ -1,17 +1,18 @@
 internal import Postgres
 
-/// A session as its rows are found.
+/// The columns by which a session's row is found.
 struct SessionKey: Hashable, Sendable {
     let accountID: AccountID
     let tokenHash: TokenHash
 }
 
-/// When a session is live.
+/// SQL conditions on a session's life.
 enum SessionLiveness {
-    /// The condition that the session of an alias is live, and not one that a recovery has opened.
+    /// The condition that the session of an alias is live and not restricted to a recovery.
+    ///
     /// - Parameters:
-    ///   - now: A session that ended before is not live.
-    ///   - idleSince: A session that was last used at or before it is not live.
+    ///   - now: Sessions that expire at or before it are not live.
+    ///   - idleSince: Sessions last used at or before it are not live.
     static func isLive<Root, Context>(
         _ alias: SQLFragment, at now: SQLTemplate<Root, Context>, idleSince: SQLTemplate<Root, Context>
     ) -> SQLTemplate<Root, Context> {

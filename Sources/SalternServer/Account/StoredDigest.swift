@@ -1,8 +1,8 @@
 internal import Cryptography
 internal import Postgres
 
-/// A SHA-256 digest or code that the database has as `bytea`, in a type that says what it is of: so that the hash of a
-/// token cannot be passed for a verifier. Compared in constant time.
+/// A SHA-256 digest or code that the database stores as `bytea`. Each kind is a type of its own, so the hash of a token
+/// cannot be used as a verifier. Compared in constant time.
 protocol StoredDigest: PostgresValue, Hashable, Sendable {
     var digest: SHA256Digest { get }
 

@@ -1,12 +1,12 @@
 internal import HTTPCore
 
 extension Application {
-    /// Bodies that anybody may send, and others of a few members.
+    /// Bodies without authentication, and others with few members.
     private static let small = BodyRule.json(limit: 8_192)
-    /// The account's keyring and what the recovery code opens.
+    /// The keyring and the recovery keyring.
     private static let keyrings = BodyRule.json(limit: Keyring.requestLimitWithRecovery)
 
-    /// Every route of the service.
+    /// Returns all routes of the service.
     static func routes(_ parts: Dependencies, _ build: RouteBuilder) -> [Route<RouteMetadata>] {
         let item = BodyRule.jsonOrBytes(json: parts.configuration.items.requestLimit, bytes: ItemPolicy.byteLimit)
         let share = BodyRule.json(limit: parts.configuration.items.requestLimit)
@@ -96,7 +96,7 @@ extension Application {
         ] + pages(parts.configuration, build)
     }
 
-    /// What browsers and the platforms of apps fetch: constant replies, so no bucket pays for them.
+    /// Returns the routes for browsers and platforms of apps. Their replies are constant, so they have no rate limit.
     private static func pages(
         _ configuration: ServiceConfiguration, _ build: RouteBuilder
     ) -> [Route<RouteMetadata>] {

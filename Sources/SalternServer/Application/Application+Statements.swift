@@ -1,7 +1,7 @@
 internal import Postgres
 
 extension Application {
-    /// Every statement that the service sends, by the name of its type.
+    /// All statements of the service, each with the name of its type.
     public static var statements: [(name: String, sql: String)] {
         [
             // AccountAdministration

@@ -1,11 +1,11 @@
 public import HTTPCore
 public import Postgres
 
-/// The whole service as one event loop runs it: every endpoint with its dependencies, behind one router.
+/// The service of one event loop: all endpoints with their dependencies, behind one router.
 ///
-/// Loops share nothing, so each has an application of its own.
+/// Each loop has its own application.
 public struct Application: Responder {
-    /// Every route, as `Application+Routes.swift` lists them.
+    /// All routes, in the order of `Application+Routes.swift`.
     public let router: Router<RouteMetadata>
     private let finisher: ResponseFinisher
     private let limiter: RateLimiter
@@ -17,15 +17,15 @@ public struct Application: Responder {
     /// Composes the service.
     ///
     /// - Parameters:
-    ///   - configuration: Without ``ServiceConfiguration/findings``.
-    ///   - installation: What ``Installation/load(configuration:database:clock:)`` returned.
+    ///   - configuration: Must have no ``ServiceConfiguration/findings``.
+    ///   - installation: The result of ``Installation/load(configuration:database:clock:)``.
     ///   - database: The client of the loop that calls the responder.
-    ///   - revisions: The node's watcher, which somebody runs.
-    ///   - nodeState: The node's; the same for all loops.
-    ///   - log: Where every request leaves a line.
-    ///   - metrics: Where every request is counted.
-    ///   - clock: The time for everything that is stored and compared.
-    ///   - pace: How long work lets the others on the loop have their turn.
+    ///   - revisions: The node's watcher, which its owner runs.
+    ///   - nodeState: The node's, shared by all loops.
+    ///   - log: Receives a line for each request.
+    ///   - metrics: Counts each request.
+    ///   - clock: The time that is stored and compared.
+    ///   - pace: Yields to other work on the loop during long computations.
     public init(
         configuration: ServiceConfiguration, installation: Installation, database: PostgresClient,
         revisions: RevisionWatcher, nodeState: NodeState, log: Log, metrics: RequestMetrics,
@@ -99,8 +99,8 @@ public struct Application: Responder {
             respond: handler(route, request))
     }
 
-    /// The handler of the route. Where the route needs content, a chunked body that turns out to be empty is refused
-    /// (RFC 9112 §6.3).
+    /// Returns the handler of the route. If the route requires content, it rejects a chunked body that is empty (RFC
+    /// 9112 §6.3).
     private func handler(_ route: Route<RouteMetadata>, _ request: Request) -> @Sendable () async -> Response {
         guard request.head.framing == .chunked, route.body != .none else { return { await route.handler(request) } }
         return { [self] in
@@ -112,7 +112,7 @@ public struct Application: Responder {
         }
     }
 
-    /// How to find out who sends a body to a route that takes long ones.
+    /// Returns the check of the sender that precedes a long body. Nil for routes without long bodies.
     private func identification(
         _ route: Route<RouteMetadata>, _ request: Request
     ) -> (@Sendable () async -> Identification)? {
@@ -140,7 +140,7 @@ public struct Application: Responder {
             start: .now, accountID: accountID)
     }
 
-    /// Takes a token of the client address for the route.
+    /// Takes a token of the route's bucket for the client address.
     private func admit(_ client: ClientAddress, _ head: RequestHead, _ route: RouteMetadata) throws(Problem) {
         let isGuest = route.guests.admits(head.fields)
         guard let rateClass = isGuest ? route.guests.rateClass : route.rateClass,
@@ -149,7 +149,7 @@ public struct Application: Responder {
         throw limited.problem
     }
 
-    /// A body that needs a session is not read from somebody who shows no token at all, unless the route has guests.
+    /// Returns the limit of the body. Routes that need a session reject a body without any token, except from guests.
     private static func bodyLimit(
         _ limit: Int, _ head: RequestHead, _ route: RouteMetadata
     ) throws(Problem) -> Int {
@@ -170,7 +170,7 @@ public struct Application: Responder {
     }
 }
 
-/// What endpoints are made of.
+/// Dependencies of endpoints.
 struct Dependencies: Sendable {
     let configuration: ServiceConfiguration
     let installation: Installation
@@ -179,7 +179,7 @@ struct Dependencies: Sendable {
     let nodeState: NodeState
     let clock: any WallClock
 
-    /// What slows guessing down.
+    /// The checks of secrets, which limit guessing.
     var attempts: Attempts {
         Attempts(
             subjects: installation.attempts, database: database, counterQueue: nodeState.counterQueue,

@@ -1,14 +1,14 @@
 internal import HTTPCore
 
-/// Who may call a route of the caller's account without a session.
+/// Callers without a session on a route of the caller's account.
 public enum GuestRule: Sendable, Equatable {
     case nobody
-    /// Whoever shows a share's manage token.
+    /// Callers with a share's manage token.
     case managersOfShares
-    /// Whoever shows no token at all, with bodies of so many bytes.
+    /// Callers without any token, with a limit of the body in bytes.
     case strangers(bodyLimit: Int)
 
-    /// Whether a request with these fields comes from a guest.
+    /// Returns true if a request with these fields comes from a guest.
     func admits(_ fields: RequestFields) -> Bool {
         switch self {
         case .nobody: false
@@ -17,7 +17,7 @@ public enum GuestRule: Sendable, Equatable {
         }
     }
 
-    /// Which of a guest's buckets pays.
+    /// The bucket that a guest's request takes from.
     var rateClass: RateClass? {
         switch self {
         case .nobody: nil
@@ -26,7 +26,7 @@ public enum GuestRule: Sendable, Equatable {
         }
     }
 
-    /// The longest body of a guest, in bytes, where the route takes `limit` of everybody else.
+    /// Returns the maximum body of a guest in bytes, on a route whose own limit is `limit`.
     func bodyLimit(_ limit: Int) -> Int {
         if case .strangers(let own) = self { min(own, limit) } else { limit }
     }

@@ -1,20 +1,19 @@
 internal import HTTPCore
 
-/// The one way in which endpoints read their bodies.
+/// Reads the bodies of all endpoints.
 enum JSONBody {
-    /// Parses the request's body as one object, lets `read` take its members and refuses the rest. The body is gone
-    /// afterwards: what was read of it stays, its text does not.
+    /// Parses the request's body as one object, passes its members to `read`, and rejects members that remain. The
+    /// body's text is discarded; only the read values stay.
     ///
-    /// A member named `password`, at any depth, is refused before anything else is said about the body: whoever
-    /// sends one has not stretched it.
+    /// A member named `password`, at any depth, is rejected before all other errors: such a client has not derived a
+    /// key.
     static func read<Value>(_ request: Request, _ read: (inout JSONMembers) throws -> Value) throws -> Value {
         let document = try JSONParser(valueLimit: request.valueLimit).parse(request.takeBody())
         try refusePassword(in: document)
         return try JSONMembers.read(document, read)
     }
 
-    /// The same for bodies that can be large: others have their turn while it is parsed, and while `read` decodes what is
-    /// sealed.
+    /// Reads a body that can be large. It yields to other work while it parses, and while `read` decodes sealed values.
     static func readLarge<Value>(
         _ request: Request, _ read: (inout JSONMembers) async throws -> Value
     ) async throws -> Value {
@@ -32,7 +31,7 @@ enum JSONBody {
     }
 }
 
-/// A client sent something named `password`.
+/// The error of a body with a member named `password`.
 struct PasswordRefused: ProblemConvertible {
     var problem: Problem {
         Problem(

@@ -1,24 +1,24 @@
-/// What the loops of a node share to bound what anybody can do.
+/// State that the loops of a node share. Most of it limits callers without authentication.
 public struct NodeState: Sendable {
-    /// Requests of client addresses.
+    /// Rate limits of client addresses.
     public let addresses: RateLimiter
-    /// Attempts that wait for others at the same counter.
+    /// Queues of attempts at the same failure counter.
     public let counterQueue: CounterQueue
-    /// Questions whether the database is ready.
+    /// Readiness of the database.
     let readiness: Readiness
-    /// Looks at secrets.
+    /// Running checks of secrets.
     public let checks: ActiveSecretChecks
-    /// Log-ins that have not counted the account's sessions.
+    /// Log-ins since the last count of an account's sessions.
     let sessions: SessionTally
-    /// Sessions whose requests may wait for their account.
+    /// Sessions whose requests may queue for their account.
     let knownSessions = KnownSessions()
-    /// Exports under way.
+    /// Running exports.
     let exports = RunningExports()
 
     /// - Parameters:
-    ///   - limits: What addresses may do.
-    ///   - sessions: What decides at which log-ins an account's sessions are counted.
-    ///   - time: The time since any fixed moment; the system's when nil.
+    ///   - limits: Rate limits of addresses.
+    ///   - sessions: Decides the log-ins at which an account's sessions are counted.
+    ///   - time: The time since any fixed moment. Nil for the system's.
     public init(
         _ limits: RateLimits, sessions: SessionTally = SessionTally(), time: (@Sendable () -> Duration)? = nil
     ) {

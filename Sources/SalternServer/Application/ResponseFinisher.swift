@@ -1,25 +1,24 @@
 internal import HTTPCore
 internal import Postgres
 
-/// The last step of every reply: errors become responses here and nowhere else, every reply gets its security
-/// fields, and the request is logged and counted.
+/// Finishes all replies: turns errors into responses, adds security fields, and logs and counts the request.
 final class ResponseFinisher: Sendable {
     let log: Log
     let metrics: RequestMetrics
-    /// What every reply carries.
+    /// Fields of every reply.
     private let securityFields: HTTPFields
-    /// The value of `Strict-Transport-Security`; nil to send none.
+    /// The value of `Strict-Transport-Security`. Nil omits the field.
     private let strictTransportSecurity: String?
 
     init(log: Log, metrics: RequestMetrics, strictTransportSecurity: String?) {
         self.log = log
         self.metrics = metrics
         self.strictTransportSecurity = strictTransportSecurity
-        // A proxy that compresses a reply makes its entity tag a weak one (RFC 9110 §8.8.1), which no change can name.
+        // A proxy that compresses a reply weakens its entity tag (RFC 9110 §8.8.1), and no change can name a weak one.
         securityFields = ["Cache-Control": "no-store, no-transform", "X-Content-Type-Options": "nosniff"]
     }
 
-    /// Turns what a handler threw into the reply.
+    /// Turns an error of a handler into a reply.
     func response(
         to error: any Error, head: RequestHead?, requestID: RequestID, trace: TraceParent?, route: String,
         start: ContinuousClock.Instant, accountID: AccountID? = nil
@@ -32,19 +31,20 @@ final class ResponseFinisher: Sendable {
         return response
     }
 
-    /// Makes the reply of what a handler returned.
-    /// - Parameter head: What is answered; nil when that is not a request.
+    /// Completes the response of a handler.
+    ///
+    /// - Parameter head: The request's head. Nil if the input is not a request.
     func finish(
         _ response: inout Response, head: RequestHead?, requestID: RequestID, trace: TraceParent?, route: String,
         start: ContinuousClock.Instant, accountID: AccountID? = nil, problemCode: String? = nil
     ) {
         if case .stream(let stream) = response.body {
             response.body = .stream(reportingErrors(of: stream, requestID: requestID))
-            // Without it nginx keeps what was written until its buffer is full, and the head as well.
+            // Without it nginx holds the head and the written pieces back until its buffer is full.
             response.fields.append("X-Accel-Buffering", "no")
         }
         response.fields.append(contentsOf: securityFields)
-        // An address is never a host of this field, and localhost is other programs' as well (RFC 6797 §8.1.1).
+        // The field does not apply to IP addresses (RFC 6797 §8.1.1), and other programs share localhost.
         if let strictTransportSecurity, head?.hasDomainName ?? false {
             response.fields.append("Strict-Transport-Security", strictTransportSecurity)
         }
@@ -56,8 +56,8 @@ final class ResponseFinisher: Sendable {
         log.write(record)
     }
 
-    /// The problem that clients see. What they cannot see is logged with the request's identifier: what an error of
-    /// the database says about itself, which never includes values, or the name of an unexpected error's type.
+    /// Returns the problem for the client, and logs the rest with the request's id. That is the database's message
+    /// about an error, which never contains values, or the name of an unexpected error's type.
     private func problem(for error: any Error, requestID: RequestID) -> Problem {
         if let error = error as? any ProblemConvertible {
             if let error = error as? any OperatorProblem { error.write(to: log, requestID: requestID) }
@@ -66,7 +66,7 @@ final class ResponseFinisher: Sendable {
         if Self.isClientDisconnect(error) { return Self.clientGone }
         if let error = error as? PostgresError {
             let problem = DatabaseProblem.problem(for: error)
-            // Who sends too much at once is no failure of the database.
+            // A client that sends too much at once is no failure of the database.
             if problem.status.code >= 500 {
                 log.write(.error, "database_error", ["requestId": requestID, "error": error])
             }
@@ -78,19 +78,18 @@ final class ResponseFinisher: Sendable {
         return .internalError
     }
 
-    /// A handler is cancelled when its connection has ended. (One that has taken too long is as well, when that was answered
-    /// and counted.)
+    /// Returns true for the errors of a cancelled handler. Handlers are cancelled when their connection ends, or after
+    /// their deadline; in that case the reply has already been sent and counted.
     private static func isClientDisconnect(_ error: any Error) -> Bool {
         if case .cancelled? = error as? PostgresError { return true }
         return error is CancellationError
     }
 
-    /// Reaches nobody; the log and the metrics have it under the status that nginx has for it, because it is no failure of
-    /// the server.
+    /// Never sent. Log and metrics use nginx's status, because it is no failure of the server.
     private static let clientGone = Problem(
         HTTPStatus(499), "client_gone", title: "Client Gone", detail: "The client closed the connection.")
 
-    /// The head of a stream has gone when it fails, so nobody but the log can be told why.
+    /// Logs the errors of a stream. Its head is already sent, so the client cannot receive them.
     private func reportingErrors(of stream: ResponseStream, requestID: RequestID) -> ResponseStream {
         stream.reportingErrors { [log] error in
             if let error = error as? PostgresError {
@@ -103,9 +102,9 @@ final class ResponseFinisher: Sendable {
     }
 }
 
-/// What clients are told when the database fails.
+/// Replies to failures of the database.
 enum DatabaseProblem {
-    /// The problem for an error that no feature has dealt with.
+    /// Returns the problem for an error that no feature handles.
     static func problem(for error: PostgresError) -> Problem {
         if error.sqlState == .diskFull {
             return Problem(
@@ -128,7 +127,7 @@ enum DatabaseProblem {
             responseFields: ["Retry-After": String(seconds)])
     }
 
-    /// A restore begins with the schema put aside.
+    /// Returns true for a missing schema: a restore begins by moving it aside.
     private static func isSchemaMissing(_ error: PostgresError) -> Bool {
         error.sqlState == .undefinedTable || error.sqlState == .invalidSchemaName
     }

@@ -1,7 +1,7 @@
 internal import HTTPCore
 internal import Postgres
 
-/// Makes routes of endpoints: what goes around every endpoint is put around it here.
+/// Makes routes of endpoints and adds the steps that all of them share.
 struct RouteBuilder: Sendable {
     let finisher: ResponseFinisher
     let database: PostgresClient
@@ -10,10 +10,10 @@ struct RouteBuilder: Sendable {
     let knownSessions: KnownSessions
     let clock: any WallClock
 
-    /// How long a reply may take, where nothing else is said.
+    /// Deadline of a reply on routes without their own.
     static let standardDeadline = Duration.seconds(30)
 
-    /// A route that anybody may call. Which bucket pays has to be said for each.
+    /// Makes a route without authentication. Each names its bucket.
     func open(
         _ method: HTTPMethod, _ template: String, rate: RateClass?, body: BodyRule = .none, query: [String] = [],
         ignoresQuery: Bool = false, deadline: Duration = standardDeadline, _ endpoint: some OpenEndpoint
@@ -37,7 +37,7 @@ struct RouteBuilder: Sendable {
         }
     }
 
-    /// A route that works on the caller's account.
+    /// Makes a route on the caller's account.
     func account(
         _ method: HTTPMethod, _ template: String, rate: RateClass = .account, body: BodyRule = .none,
         query: [String] = [], bytesQuery: [String] = [], deadline: Duration = standardDeadline,
@@ -68,15 +68,16 @@ struct RouteBuilder: Sendable {
         }
     }
 
-    /// The longest body that is read from somebody who only claims to have a session.
+    /// Maximum body in bytes that is read before the session is checked.
     private static let anybodysLimit = 98_304
 
-    /// Whose session a request shows; restricted ones have one route.
+    /// Checks the request's session and returns its account as the owner of memory. Restricted sessions are not
+    /// accepted.
     @Sendable private func identifySession(_ request: Request) async throws -> MemoryBudget.Owner {
         try await authorization(of: request).identify().memoryOwner
     }
 
-    /// The same, where a restricted session is good too, and one that has set a credential and ended with that.
+    /// Checks the request's session, which may be restricted, or may have ended by setting a credential.
     @Sendable private func identifyAnySession(_ request: Request) async throws -> MemoryBudget.Owner {
         try await authorization(of: request).identifyAny().memoryOwner
     }
@@ -86,7 +87,7 @@ struct RouteBuilder: Sendable {
             request, database: database, attempts: attempts, clock: clock, policy: sessions, known: knownSessions)
     }
 
-    /// A route that works on the caller's account, and that guests may call without a session.
+    /// Makes a route on the caller's account that also accepts guests without a session.
     func account(
         _ method: HTTPMethod, _ template: String, body: BodyRule = .none, guests: GuestRule,
         _ endpoint: some AccountEndpoint & OpenEndpoint
@@ -99,7 +100,8 @@ struct RouteBuilder: Sendable {
             deadline: Self.standardDeadline
         ) { [self] request in
             guard guests.admits(request.head.fields) else { return try await identifySession(request) }
-            // Strangers send short bodies only; one is asked about when their address has no room for more of them.
+            // Requests without a token have short bodies only. This check runs if their address has no memory left for
+            // more of them.
             guard let guestIdentity else { throw Refusal.overloaded(retryAfter: 1) }
             return try await guestIdentity(request)
         }

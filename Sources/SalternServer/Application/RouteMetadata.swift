@@ -1,28 +1,28 @@
 internal import HTTPCore
 
-/// What the application knows of a route besides its handler.
+/// The properties of a route besides its handler.
 public struct RouteMetadata: Sendable {
-    /// Method and template, as logs and metrics name the route.
+    /// Method and template, as the name in logs and metrics.
     public let name: String
-    /// Which of the client address's buckets pays for a request; none when it costs next to nothing.
+    /// The bucket of the client address that a request takes from. Nil for routes of negligible cost.
     public let rateClass: RateClass?
-    /// Whether a session's token is needed.
+    /// True if a session token is required.
     public let needsSession: Bool
-    /// Who else may call it.
+    /// Callers without a session.
     public let guests: GuestRule
-    /// The query parameters that the route knows; every other one is refused.
+    /// The accepted query parameters. All others are rejected.
     public let query: [String]
-    /// Those that it knows beside a body of bytes, which has no members.
+    /// The accepted query parameters with a body of bytes, which has no members.
     public let bytesQuery: [String]
-    /// Whether it takes no notice of a query at all: for pages, whose addresses other people's programs add things to.
+    /// True if the route ignores all queries: for pages, whose addresses get parameters from other programs.
     public let ignoresQuery: Bool
-    /// How long the reply may take.
+    /// Deadline of the reply.
     public let handlerDeadline: Duration
-    /// Finds out who sends a long body before it is read; nil where every body is short. Throws what is answered to
-    /// somebody who may not send it.
+    /// Checks the sender of a long body before the body is read. Nil for routes with short bodies. Throws the error to
+    /// return.
     let identify: (@Sendable (Request) async throws -> MemoryBudget.Owner)?
 
-    /// Whose session a request showed, if it was looked up before the body was read. A share's manager has none.
+    /// Returns the account of the session that was checked before the body was read. Nil for a share's manager.
     func account(of request: KnownRequest) -> AccountID? {
         guard needsSession, !guests.admits(request.head.fields), let memoryOwner = request.memoryOwner else {
             return nil
@@ -31,18 +31,19 @@ public struct RouteMetadata: Sendable {
     }
 }
 
-/// An endpoint that anybody may call.
+/// An endpoint without authentication.
 protocol OpenEndpoint: Sendable {
     func respond(to request: Request) async throws -> Response
 }
 
-/// An endpoint that anybody may call, with a body too long to be read from just anybody.
+/// An endpoint without authentication that checks the sender of a long body.
 protocol LongBodyEndpoint: OpenEndpoint {
-    /// Finds out who sends a request before its body is read: once more than the reply does, but only for a long body.
+    /// Checks the sender before the body is read. The reply repeats the check; the extra cost arises for long bodies
+    /// only.
     func identify(_ request: Request) async throws -> MemoryBudget.Owner
 }
 
-/// An endpoint that works on the account of the caller's session.
+/// An endpoint on the account of the caller's session.
 protocol AccountEndpoint: Sendable {
     func respond(to request: Request, authorization: Authorization) async throws -> Response
 }

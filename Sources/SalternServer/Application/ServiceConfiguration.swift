@@ -1,12 +1,12 @@
 public import HTTPCore
 
-/// What an operator decides about the service. Checked as a whole by ``findings`` before anything starts.
+/// The operator's settings of the service. ``findings`` checks them together before the start.
 public struct ServiceConfiguration: Sendable {
-    /// What the service calls itself to clients.
+    /// The service's name for clients.
     public var name: String
-    /// The version that `GET /v1/service` tells, or nil to tell none.
+    /// The version that `GET /v1/service` returns. Nil omits it.
     public var version: String?
-    /// The site's part of every salt; fixed for the life of the database.
+    /// The installation's part of every salt. It is fixed for the life of the database.
     public var saltPrefix: String
     public var kdf: KDFPolicy
     public var registration: RegistrationMode
@@ -14,17 +14,16 @@ public struct ServiceConfiguration: Sendable {
     public var items: ItemPolicy
     public var shares: SharePolicy
     public var purge: PurgePolicy
-    /// How often one client address may do what.
+    /// Rate limits of a client address.
     public var rateLimits: RateLimits
-    /// Whose `X-Forwarded-For` counts.
+    /// The proxies whose `X-Forwarded-For` is accepted.
     public var trustedProxies: TrustedProxies
     /// The operator's apps that open links to shares.
     public var appLinks: AppLinks
     public var pins: PinSet
-    /// Seals what the database must keep secret.
+    /// Seals the secrets in the database.
     public var masterKey: MasterKey
-    /// The value of `Strict-Transport-Security` in replies to requests that name the host by a domain name; nil to send
-    /// none.
+    /// The value of `Strict-Transport-Security` in replies to requests with a domain name as host. Nil omits the field.
     public var strictTransportSecurity: String?
 
     public init(
@@ -52,15 +51,15 @@ public struct ServiceConfiguration: Sendable {
         self.strictTransportSecurity = strictTransportSecurity
     }
 
-    /// How many bytes a ``name`` may have.
+    /// Maximum length of ``name`` in bytes.
     public static let nameLimit = 128
 
-    /// Whether this can be a ``saltPrefix``.
+    /// Returns true if the text is a valid ``saltPrefix``.
     public static func isSaltPrefix(_ text: String) -> Bool {
         (1...255).contains(text.utf8.count) && !text.utf8.contains { $0 < 0x21 || $0 == 0x7F }
     }
 
-    /// Everything that is wrong, a sentence each; empty when the service can start.
+    /// All errors, one sentence each. Empty if the service can start.
     public var findings: [String] {
         var findings: [String] = []
         if !(1...Self.nameLimit).contains(name.utf8.count) {
@@ -74,7 +73,7 @@ public struct ServiceConfiguration: Sendable {
     }
 }
 
-/// Which certificates clients should expect: SHA-256 of each SubjectPublicKeyInfo, as `sha256//` and base64.
+/// The pins that clients receive: SHA-256 of each SubjectPublicKeyInfo, as `sha256//` and base64.
 public struct PinSet: Sendable, Equatable {
     public var active: [String]
     public var backup: [String]

@@ -1,6 +1,6 @@
 public import HTTPCore
 
-/// The service while its start waits for the database: it is alive, not ready, and refuses everything else.
+/// The service while its start waits for the database. It is live, not ready, and rejects all other requests.
 public struct StartingApplication: Responder {
     private let finisher: ResponseFinisher
     private let requestIDs = RequestIDSource()
@@ -9,9 +9,9 @@ public struct StartingApplication: Responder {
     private static let readyPath = "/v1/health/ready"
 
     /// - Parameters:
-    ///   - configuration: What the service is going to have.
-    ///   - log: Where every request leaves a line.
-    ///   - metrics: Where every request is counted.
+    ///   - configuration: The configuration of the starting service.
+    ///   - log: Receives a line for each request.
+    ///   - metrics: Counts each request.
     public init(configuration: ServiceConfiguration, log: Log, metrics: RequestMetrics) {
         finisher = ResponseFinisher(
             log: log, metrics: metrics, strictTransportSecurity: configuration.strictTransportSecurity)

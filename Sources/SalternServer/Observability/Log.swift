@@ -1,31 +1,31 @@
 public import HTTPCore
 internal import Postgres
 
-/// Where log lines go. Called from any thread; must not block for long.
+/// The destination of log lines. It is called from any thread and must not block for long.
 public protocol LogSink: Sendable {
-    /// Takes one line, which ends in a line feed.
+    /// Writes one line, which ends in a line feed.
     func write(_ line: ZeroizingBuffer, level: LogLevel)
-    /// The number of lines that were lost, since the start.
+    /// The number of lines lost since the start.
     var droppedLines: Int { get }
 }
 
 extension LogSink {
-    /// A sink that loses nothing.
+    /// The default for destinations that lose no lines.
     public var droppedLines: Int { 0 }
 }
 
 /// The log: one JSON object a line with time, level, event and typed members.
 ///
-/// It holds no userid, key, verifier, token, share id, body, header or SQL value: ``LogValue`` says what can be
-/// written at all.
+/// It contains no userid, key, verifier, token, share id, body, header or SQL value: only types with ``LogValue`` can
+/// be written.
 public struct Log: Sendable {
     private let minimumLevel: LogLevel
     private let sink: any LogSink
     private let now: @Sendable () -> UTCTimestamp
 
     /// - Parameters:
-    ///   - minimumLevel: Lines below it are not made.
-    ///   - sink: Where lines go.
+    ///   - minimumLevel: Lines below it are discarded.
+    ///   - sink: The destination of lines.
     ///   - now: The time of a line.
     public init(minimumLevel: LogLevel, sink: any LogSink, now: @escaping @Sendable () -> UTCTimestamp) {
         self.minimumLevel = minimumLevel
@@ -33,16 +33,17 @@ public struct Log: Sendable {
         self.now = now
     }
 
-    /// Whether a line of this level would be written.
+    /// Returns true if lines of this level are written.
     public func isEnabled(_ level: LogLevel) -> Bool { level >= minimumLevel }
 
-    /// The number of lines that were lost, since the start.
+    /// The number of lines lost since the start.
     public var droppedLines: Int { sink.droppedLines }
 
     /// Writes a line.
+    ///
     /// - Parameters:
-    ///   - level: How much it matters.
-    ///   - event: What happened, a fixed name such as `server_started`.
+    ///   - level: The severity.
+    ///   - event: A fixed name such as `server_started`.
     ///   - members: Further members, in order.
     public func write(
         _ level: LogLevel, _ event: StaticString, _ members: KeyValuePairs<StaticString, any LogValue> = [:]
@@ -56,7 +57,7 @@ public struct Log: Sendable {
         }
     }
 
-    /// Writes the line of a finished request: a failure of the server as an error, everything else as info.
+    /// Writes the line of a finished request: server failures as errors, all others as info.
     public func write(_ record: RequestRecord) {
         let level: LogLevel = record.statusClass == 5 ? .error : .info
         guard isEnabled(level) else { return }

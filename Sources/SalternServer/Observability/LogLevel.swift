@@ -1,4 +1,4 @@
-/// How much a log line matters.
+/// The severity of a log line.
 public enum LogLevel: String, Sendable, CaseIterable, Comparable {
     case debug, info, warning, error
 

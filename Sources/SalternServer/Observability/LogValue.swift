@@ -1,10 +1,10 @@
 public import HTTPCore
 public import Postgres
 
-/// A value that may stand in a log line.
+/// A value that may be written to the log.
 ///
-/// `String` is not one on purpose: text that a client sent (a userid, a key, a token, a share id, a header) cannot
-/// reach the log without somebody conforming its type, which is the moment to think again.
+/// `String` does not conform, so that text from clients (a userid, key, token, share id or header) cannot reach the
+/// log. Conforming another type requires a review.
 public protocol LogValue: Sendable {
     func writeLogValue(to writer: inout JSONWriter)
 }
@@ -43,7 +43,7 @@ extension PostgresError: LogValue {
 }
 
 extension ConnectionFailure: LogValue {
-    /// A reason in words; it holds nothing that came over the network.
+    /// The reason as fixed text, without content from the network.
     public func writeLogValue(to writer: inout JSONWriter) { writer.string(description) }
 }
 
@@ -51,8 +51,8 @@ extension SQLState: LogValue {
     public func writeLogValue(to writer: inout JSONWriter) { writer.string(code) }
 }
 
-/// The text of an error that the operator caused or has to mend (a file that cannot be read, a port that is taken);
-/// never text that came over the network.
+/// The text of an error for the operator to correct, such as an unreadable file or an occupied port. It must never
+/// contain text from the network.
 public struct OperatorText: LogValue {
     let text: String
     public init(_ text: String) { self.text = text }

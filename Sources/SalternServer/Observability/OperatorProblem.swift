@@ -1,7 +1,7 @@
 internal import HTTPCore
 
-/// A problem that the operator has to mend. Beside the reply, which does not say why, it leaves a line in the log.
+/// A problem for the operator to correct. The reply omits the reason, which is written to the log.
 protocol OperatorProblem: ProblemConvertible {
-    /// Writes the line, an error.
+    /// Writes the reason as an error.
     func write(to log: Log, requestID: RequestID)
 }

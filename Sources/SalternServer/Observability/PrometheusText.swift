@@ -1,10 +1,10 @@
-/// Metrics in the text format that Prometheus reads
-/// (https://prometheus.io/docs/instrumenting/exposition_formats/, version 0.0.4).
+/// Writes metrics in Prometheus' text format (https://prometheus.io/docs/instrumenting/exposition_formats/, version
+/// 0.0.4).
 public struct PrometheusText: Sendable {
     /// The `Content-Type` of the format.
     public static let contentType = "text/plain; version=0.0.4; charset=utf-8"
 
-    /// What a metric does over time.
+    /// The type of a metric.
     public enum Kind: String, Sendable { case counter, gauge, histogram }
 
     private var text = ""
@@ -14,7 +14,7 @@ public struct PrometheusText: Sendable {
     /// The document.
     public var bytes: [UInt8] { Array(text.utf8) }
 
-    /// Begins a metric; its samples follow.
+    /// Begins a metric. Its samples follow.
     public mutating func metric(_ name: String, _ kind: Kind, _ help: String) {
         text += "# HELP \(name) \(help)\n# TYPE \(name) \(kind.rawValue)\n"
     }

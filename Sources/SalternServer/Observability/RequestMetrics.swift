@@ -8,14 +8,14 @@ public final class RequestMetrics: Sendable {
         250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 1_000_000, 10_000_000,
     ]
 
-    /// What one route has seen.
+    /// The counts of one route.
     struct RouteCounts: Sendable {
         /// Requests by ``RequestRecord/statusClass``, from 1 to 5.
         var byStatusClass = [Int](repeating: 0, count: 5)
-        /// Requests by bucket; the last has no bound.
+        /// Requests by bucket. The last bucket is unbounded.
         var byBucket = [Int](repeating: 0, count: RequestMetrics.bucketBounds.count + 1)
         var totalMicroseconds: Int64 = 0
-        /// Refused requests by the problem's code.
+        /// Rejected requests by the problem's code.
         var byProblem: [String: Int] = [:]
 
         mutating func count(_ statusClass: Int, _ bucket: Int, _ microseconds: Int64, _ problem: String?) {
@@ -49,10 +49,10 @@ public final class RequestMetrics: Sendable {
         }
     }
 
-    /// Requests whose `X-Forwarded-For` was ignored because their peer is no trusted proxy.
+    /// The number of requests whose `X-Forwarded-For` was ignored because their peer is no trusted proxy.
     public var ignoredForwards: Int { ignored.load(ordering: .relaxed) }
 
-    /// Counts such a request.
+    /// Counts a request whose `X-Forwarded-For` was ignored.
     func noteIgnoredForward() { ignored.add(1, ordering: .relaxed) }
 
     func snapshot() -> [String: RouteCounts] { counts.withLock { $0 } }

@@ -1,22 +1,22 @@
 public import HTTPCore
 public import Postgres
 
-/// What log and metrics keep of a finished request.
+/// The data of a finished request for log and metrics.
 public struct RequestRecord: Sendable {
     public var requestID: RequestID
-    /// The trace that its sender says it belongs to.
+    /// The trace in the request's `traceparent`.
     public var trace: TraceParent?
-    /// Method and route template, for example `PUT /v1/items/{id}`; `unmatched` when no route matched. Never the path.
+    /// Method and route template, for example `PUT /v1/items/{id}`, or `unmatched` without a route. Never the path.
     public var route: String
     public var status: HTTPStatus
     public var duration: Duration
-    /// Whose session it was.
+    /// The account of the request's session.
     public var accountID: Postgres.UUID?
-    /// The stable code of the problem that was answered.
+    /// The stable code of the returned problem.
     public var problemCode: String?
 
-    /// The first digit of the status, 5 for what is the server's own failure: 501 and 505 are 4, because the client asked
-    /// for what HTTP need not have, and anybody can do that.
+    /// The first digit of the status, where 5 means a failure of the server. 501 and 505 count as 4, because any client
+    /// can cause them with optional features of HTTP.
     var statusClass: Int {
         status == .notImplemented || status == .httpVersionNotSupported ? 4 : Int(status.code) / 100
     }

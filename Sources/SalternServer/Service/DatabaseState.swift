@@ -1,20 +1,21 @@
 public import Postgres
 
-/// What metrics tell of the database itself.
+/// The state of the database for metrics.
 public struct DatabaseState: Sendable {
-    /// The newest migration that was applied.
+    /// The newest applied migration.
     public let schemaVersion: Int
-    /// Whether the server that answers is a standby.
+    /// True if the connected server is a standby.
     public let isInRecovery: Bool
-    /// Standbys and others that follow the server's log.
+    /// The number of standbys and other receivers of the server's log.
     public let followers: Int
-    /// How many standbys a commit waits for.
+    /// The number of standbys that a commit waits for.
     public let awaitedStandbys: Int
-    /// Nil when the server does not let the role ask.
+    /// Nil if the server denies the role this query.
     public internal(set) var replication: ReplicationState?
 
-    /// Asks for it.
-    /// - Returns: Nil when the database does not say so in time.
+    /// Reads the state.
+    ///
+    /// - Returns: Nil if the database does not answer within `limit`.
     public static func read(_ database: PostgresClient, within limit: Duration) async -> DatabaseState? {
         await withTaskGroup(of: DatabaseState?.self) { group in
             group.addTask {
@@ -32,7 +33,7 @@ public struct DatabaseState: Sendable {
     }
 }
 
-/// Everybody may count the followers of a server; more of them is only told to those in `pg_read_all_stats`.
+/// Reads the part of the state that all roles may read. The rest needs `pg_read_all_stats`.
 struct ReadDatabaseState: Statement {
     static let isReadOnly = true
     static let sql: SQL<Self> = """
@@ -48,7 +49,8 @@ struct ReadDatabaseState: Statement {
             followers: Int(try row.next(Int64.self)), awaitedStandbys: awaited(in: try row.next()))
     }
 
-    /// How many standbys a commit waits for.
+    /// Returns the number of standbys that a commit waits for.
+    ///
     /// - Parameter names: `synchronous_standby_names`: a list, or `FIRST 2 (…)`, `2 (…)` or `ANY 2 (…)`.
     static func awaited(in names: String) -> Int {
         if names.allSatisfy(\.isWhitespace) { return 0 }

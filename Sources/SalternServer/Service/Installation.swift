@@ -1,16 +1,17 @@
 public import Postgres
 
-/// What belongs to the database and is the same on every node: read once at start.
+/// The values of a database that are equal on all nodes, read once at the start.
 public struct Installation: Sendable {
-    /// Decides which decoy an unknown userid is shown.
+    /// Selects the decoy of an unknown userid.
     let decoys: DecoyParameters
-    /// Names whose failures are counted.
+    /// Derives the subjects of failure counters.
     let attempts: AttemptSubjects
 
-    /// Reads the installation, and makes it the first time.
+    /// Reads the installation, and creates it at the first start.
     ///
-    /// - Throws: ``InstallationError/saltPrefixDiffers`` when the database was made for another salt prefix,
-    ///   ``InstallationError/saltPrefixShowsNot(_:)`` when it is not what is read, or a `PostgresError`.
+    /// - Throws: ``InstallationError/saltPrefixDiffers`` if the database has another salt prefix,
+    ///   ``InstallationError/saltPrefixShowsNot(_:)`` if the prefix has an invisible character, ``DatabaseIsStandby``
+    ///   for a first start on a standby, or a `PostgresError`.
     public static func load(
         configuration: ServiceConfiguration, database: PostgresClient, clock: any WallClock
     ) async throws -> Installation {
@@ -23,7 +24,7 @@ public struct Installation: Sendable {
             let create = CreateInstallation(
                 saltPrefix: configuration.saltPrefix, decoySecret: .random(),
                 iterations: Int32(configuration.kdf.defaultIterations), fingerprint: fingerprint, now: clock.now)
-            // Another node may be first: whose row it is does not matter, so it is read again.
+            // Another node may create it first, so the row is read again.
             _ = try await database.execute(create)
             row = try await database.execute(ReadInstallation()).first
         }
@@ -33,8 +34,9 @@ public struct Installation: Sendable {
             decoys: DecoyParameters(secret: row.decoySecret), attempts: AttemptSubjects(secret: row.decoySecret))
     }
 
-    /// Compares the salt prefix with the one that the database was made for, if it was made for any yet; changes nothing.
-    /// - Throws: As ``load(configuration:database:clock:)``.
+    /// Compares the salt prefix with the database's, if that exists, and changes nothing.
+    ///
+    /// - Throws: The errors of ``load(configuration:database:clock:)``.
     public static func check(saltPrefix: String, database: PostgresClient) async throws {
         guard let row = try await database.execute(ReadInstallation()).first else {
             return try requireVisible(saltPrefix)
@@ -42,26 +44,27 @@ public struct Installation: Sendable {
         try compare(saltPrefix, with: row)
     }
 
-    /// Byte for byte, as clients derive keys: to Swift two texts are equal that are written differently.
+    /// Compares bytes, as clients derive keys from them: Swift treats differently encoded texts as equal.
     private static func compare(_ saltPrefix: String, with row: ReadInstallation.Row) throws(InstallationError) {
         if row.saltPrefix.utf8.elementsEqual(saltPrefix.utf8) { return }
         try requireVisible(saltPrefix)
         throw .saltPrefixDiffers
     }
 
-    /// A database that has such a prefix already keeps it: nobody could log in with another one.
+    /// Rejects an invisible character in a new prefix. An existing database keeps its prefix, because log-ins depend on
+    /// it.
     private static func requireVisible(_ saltPrefix: String) throws(InstallationError) {
         if let character = InvisibleCharacter(in: saltPrefix) { throw .saltPrefixShowsNot(character) }
     }
 }
 
-/// Why the service cannot use a database.
+/// Reasons for which the service cannot use a database.
 public enum InstallationError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// The row was removed while it was read.
+    /// The row does not exist.
     case missing
-    /// Everybody's salt would be another.
+    /// The salt prefix would change all users' salts.
     case saltPrefixDiffers
-    /// There is more in it than can be seen.
+    /// The salt prefix has an invisible character.
     case saltPrefixShowsNot(InvisibleCharacter)
 
     public var description: String {

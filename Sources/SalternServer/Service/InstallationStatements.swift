@@ -1,6 +1,6 @@
 internal import Postgres
 
-/// The installation's row.
+/// Reads the installation's row.
 struct ReadInstallation: Statement {
     struct Row: Sendable {
         let saltPrefix: String
@@ -13,13 +13,13 @@ struct ReadInstallation: Statement {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
-/// Makes the installation's row, unless there is one.
+/// Creates the installation's row unless it exists.
 struct CreateInstallation: Statement {
     let saltPrefix: String
     let decoySecret: DecoySecret
-    /// What decoys show until real accounts exist.
+    /// The iterations of decoys until real accounts exist.
     let iterations: Int32
-    /// The history that begins with it.
+    /// The fingerprint of the database's present history.
     let fingerprint: DatabaseFingerprint
     let now: Timestamp
 
@@ -31,10 +31,10 @@ struct CreateInstallation: Statement {
         """
 }
 
-/// The number of the schema's latest migration.
+/// Reads the number of the latest migration and the compatibility of newer ones.
 struct ReadSchemaVersion: Statement {
     static let isReadOnly = true
-    /// A history that an earlier release made has no column `oldest_program` until the next `saltern migrate up`.
+    /// A schema of an earlier release has no column `oldest_program` until the next `saltern migrate up`.
     static let sql: SQL<Self> = """
         SELECT coalesce(max(version), 0),
             coalesce(max(coalesce((to_jsonb(history) ->> 'oldest_program')::integer, version))
@@ -44,7 +44,7 @@ struct ReadSchemaVersion: Statement {
 
     private var known: Int32 { Int32(Schema.known) }
 
-    /// What the schema is to this program.
+    /// Reads the compatibility of the schema with this program.
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Schema.Fit {
         Schema.fit(version: Int(try row.next(Int32.self)), oldestProgram: Int(try row.next(Int32.self)))
     }

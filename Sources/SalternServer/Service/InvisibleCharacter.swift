@@ -1,11 +1,10 @@
-/// A character that nobody sees, or that looks like another one: a prefix with it is not what its author reads, and clients
-/// that were given what he reads derive other keys.
+/// A character that is invisible or resembles another one. Users who copy a prefix with it by sight derive other keys.
 public struct InvisibleCharacter: Error, Sendable, Equatable, CustomStringConvertible {
     private let scalar: Unicode.Scalar
-    /// Counted from 1.
+    /// The position, counted from 1.
     private let position: Int
 
-    /// The first one in a text.
+    /// Finds the first one in a text.
     init?(in text: String) {
         for (index, scalar) in text.unicodeScalars.enumerated() where Self.isInvisible(scalar) {
             self.scalar = scalar

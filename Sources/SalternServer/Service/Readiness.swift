@@ -1,15 +1,14 @@
 internal import Synchronization
 
-/// What a node knows of its database's readiness: asked by one at a time and at most once a second, whoever wants to
-/// know and however many they are.
+/// The readiness of a node's database. One query runs at a time, at most once a second, for any number of callers.
 public final class Readiness: Sendable {
-    /// What came of asking.
+    /// The result of a query.
     enum Answer: Sendable {
-        /// Whether the database's schema is one that this program works with.
+        /// True if the program works with the database's schema.
         case schema(fits: Bool)
-        /// It is, and some node of the cluster does not answer.
+        /// The schema fits, and a node of the cluster does not answer.
         case degraded
-        /// It did not say so in time.
+        /// The query exceeded its deadline.
         case silence
         case failure(any Error)
     }
@@ -22,9 +21,9 @@ public final class Readiness: Sendable {
         var waiting: [Continuation] = []
     }
 
-    /// For how long an answer holds.
+    /// The validity of a result.
     static let interval = Duration.seconds(1)
-    /// How many wait for an answer; further ones hear the one before, or nothing.
+    /// Maximum number of waiters. Further callers receive the previous result, or none.
     static let waiterLimit = 64
 
     private let state = Mutex(State())
@@ -41,11 +40,12 @@ public final class Readiness: Sendable {
         case ask
     }
 
-    /// The latest answer; a new one when that is too old.
+    /// Returns the latest result, or a new one if that is too old.
+    ///
     /// - Parameters:
-    ///   - executor: Where `ask` runs.
-    ///   - ask: Called when nobody is asking. Has a deadline of its own, and goes on when the caller has gone.
-    /// - Returns: Nil when too many wait for the first answer.
+    ///   - executor: The executor of `ask`.
+    ///   - ask: Sends the query if none is running. It has its own deadline, and continues if the caller is cancelled.
+    /// - Returns: Nil if too many callers wait for the first result.
     func answer(
         on executor: (any TaskExecutor)? = nil, _ ask: @escaping @Sendable () async -> Answer
     ) async -> Answer? {

@@ -1,26 +1,26 @@
 internal import Postgres
 
-/// How far behind those are that follow PostgreSQL's log.
+/// The lag of the receivers of PostgreSQL's log.
 public struct ReplicationState: Sendable {
-    /// One that follows, as PostgreSQL sees it.
+    /// One receiver, as PostgreSQL reports it.
     public struct Standby: Sendable {
-        /// Its `application_name`; several may have the same.
+        /// Its `application_name`, which several may share.
         public let name: String
-        /// Whether commits wait for it: `sync`, `quorum`, `potential` or `async`.
+        /// The kind of synchronisation: `sync`, `quorum`, `potential` or `async`.
         public let kind: String
-        /// How much of the log it has not replayed; of one that only keeps the log, what it has not got.
+        /// The bytes of the log that it has not replayed or, for a receiver that only stores the log, not received.
         public let bytesBehind: Int
-        /// How old is what it replays; 0 when it has replayed all.
+        /// The age of the replayed log in seconds. 0 after it has replayed all.
         public let secondsBehind: Double
     }
 
-    /// The log that is kept for the slot that is farthest behind; nil without slots.
+    /// The bytes of the log kept for the slowest slot. Nil without slots.
     public let bytesKeptForSlots: Int?
-    /// Nil when the role may not know: it has not `pg_read_all_stats`.
+    /// Nil if the role lacks `pg_read_all_stats`.
     public let standbys: [Standby]?
 }
 
-/// Apart from ``ReadDatabaseState``: not every service that runs PostgreSQL lets its roles ask for the log's position.
+/// Reads the lag, separately from ``ReadDatabaseState``, because some hosted services deny roles the log's position.
 struct ReadReplicationState: Statement {
     static let isReadOnly = true
     static let sql: SQL<Self> = """

@@ -1,6 +1,6 @@
 internal import HTTPCore
 
-/// `GET /v1/health/live`: the process runs and its loop turns. Touches nothing.
+/// `GET /v1/health/live`: returns 200 while the process and its loop run, without any query.
 struct ShowLiveness: OpenEndpoint {
     static let response: Response = .json { writer in
         writer.object { writer in writer.member("status", "live") }

@@ -1,16 +1,16 @@
 internal import HTTPCore
 internal import Postgres
 
-/// `GET /v1/health/ready`: the database answers, and its schema is one that this program works with.
+/// `GET /v1/health/ready`: returns 200 if the database answers and the program works with its schema.
 ///
-/// Of a cluster some node may be gone: then the service is degraded and goes on, for everybody whose rows are elsewhere.
+/// If a node of a cluster is missing, the status is `degraded`: the service continues for accounts on other nodes.
 ///
-/// Anybody may ask as often as they like: the database is asked once a second at most.
+/// The route has no rate limit, because the database is queried at most once a second.
 struct ShowReadiness: OpenEndpoint {
     let database: PostgresClient
     let readiness: Readiness
 
-    /// How long the database may take.
+    /// Time limit of the query.
     private static let deadline = Duration.seconds(2)
 
     private let ready = Self.response("ready")
@@ -51,14 +51,14 @@ struct ShowReadiness: OpenEndpoint {
         }
     }
 
-    /// Whether all nodes answer that have a part of the accounts.
+    /// Returns true if all nodes with accounts answer.
     private static func isWhole(_ database: PostgresClient) async -> Bool {
         guard database.isDistributed else { return true }
         return (try? await database.execute(ReadEveryNode())) != nil
     }
 }
 
-/// Asks whatever nodes there are. That it finds nothing is an answer too.
+/// Sends a query to all nodes. An empty result is sufficient.
 struct ReadEveryNode: Statement {
     typealias Row = Bool
 
@@ -66,11 +66,11 @@ struct ReadEveryNode: Statement {
     static let sql: SQL<Self> = "SELECT true FROM saltern.recoveries LIMIT 1"
 }
 
-/// Why the service is not ready.
+/// Reasons for which the service is not ready.
 enum NotReady: ProblemConvertible {
     case databaseIsSlow
     case schemaDiffers
-    /// The start of the server waits for the database.
+    /// The starting server waits for the database.
     case isStarting
 
     var problem: Problem {

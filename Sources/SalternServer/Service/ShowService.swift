@@ -1,6 +1,6 @@
 internal import HTTPCore
 
-/// `GET /v1/service`: what a client must know before it talks to the service. Written once, at start.
+/// `GET /v1/service`: returns the parameters that clients need first. The reply is written once at the start.
 struct ShowService: OpenEndpoint {
     private let response: Response
 

@@ -1,18 +1,18 @@
 import CommandLineKit
 import Foundation
 
-/// What an account is called here. Its profile and its folder have the name, too, whatever is in it.
+/// The local name of an account, which can be any text. Its profile and its folder have the name, too.
 struct AccountName: Hashable, Sendable, CustomStringConvertible {
     let description: String
-    /// The name as a terminal may show it.
+    /// The name in a form that is safe for a terminal.
     var shown: String { VisibleText.visible(description) }
     /// The name as one component of a path.
     let component: String
 
-    /// What is left of the 255 bytes of a file's name beside what profiles and folders add to it.
+    /// The longest component, in bytes. Profiles and folders add to it, up to the 255 bytes of a file's name.
     private static let limit = 240
 
-    /// - Throws: ``UsageError`` for no name, and for one that is too long for a file.
+    /// - Throws: ``UsageError`` for an empty name, and for one that is too long for a file.
     init(_ text: String) throws(UsageError) {
         let plain = CharacterSet(charactersIn: "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@+-_.")
         guard let escaped = text.addingPercentEncoding(withAllowedCharacters: plain), !escaped.isEmpty else {
@@ -25,7 +25,7 @@ struct AccountName: Hashable, Sendable, CustomStringConvertible {
         description = text
     }
 
-    /// That of a path; nil for a component that is none of ours.
+    /// Creates the name from a component of a path; nil for any other component.
     init?(component: Substring) {
         guard let text = String(component).removingPercentEncoding, let name = try? AccountName(text) else {
             return nil
@@ -35,7 +35,7 @@ struct AccountName: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension Arguments {
-    /// Takes `--account NAME`; nil when it is absent.
+    /// Parses `--account NAME`; nil when it is absent.
     mutating func accountName() throws(UsageError) -> AccountName? {
         guard let text = try option("--account") else { return nil }
         return try AccountName(text)

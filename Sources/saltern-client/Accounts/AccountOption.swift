@@ -2,7 +2,7 @@ import CommandLineKit
 import Foundation
 import SalternClient
 
-/// Which account a command is about: `--account NAME`, or the only one that there is.
+/// The account of a command: `--account NAME`, or the only one on this device.
 struct AccountOption {
     static let help =
         "  --account NAME        the account to use (see `saltern-client status`)"
@@ -12,7 +12,7 @@ struct AccountOption {
 
     init(_ arguments: inout Arguments) throws(UsageError) { name = try arguments.accountName() }
 
-    /// The same for a command that sends or fetches files, and can be slowed down.
+    /// Parses the options of a command that sends or fetches files, including a rate limit.
     init(withRate arguments: inout Arguments) throws(UsageError) {
         try self.init(&arguments, try RateOption.limit(&arguments))
     }
@@ -22,7 +22,7 @@ struct AccountOption {
         self.rateLimit = rateLimit
     }
 
-    /// Whether it was said.
+    /// True when the option was given.
     var isNamed: Bool { name != nil }
 
     /// Opens the account's vault, without network and without password.
@@ -63,25 +63,26 @@ struct AccountOption {
     }
 }
 
-/// An account whose store is open. Nobody else can open it while this lives.
+/// An account whose store is open. No other process can open it while this exists.
 struct OpenAccount {
     let name: AccountName
     let profile: AccountProfile
     let profiles: ProfileStore
     let vault: Vault
-    /// The vault's own way to the server, within the limit of its rate.
+    /// The vault's transport, with its rate limit.
     let transport: any HTTPTransport
 
-    /// Where its store is.
+    /// The folder of its store.
     var folder: URL { profiles.folder(name) }
 
-    /// Remembers the pins that the server publishes now.
+    /// Stores the pins that the server publishes now.
     func learnPins() async throws {
         let next = profile.learning(from: try await SalternAPI(transport).describeService())
         if next != profile { try profiles.save(next, name) }
     }
 
-    /// Does what needs the store, after the processes that came before. Fails when nothing moves for a while.
+    /// Calls `body`, which needs the store, after the processes that came before. It fails when the queue makes no
+    /// progress.
     static func waiting<Result>(_ folder: URL, _ body: () async throws -> Result) async throws -> Result {
         try await StoreTicket.waiting(in: folder, body)
     }

@@ -1,14 +1,14 @@
 import Foundation
 import SalternClient
 
-/// What is remembered of an account beside its items: where the server is and how it is recognised. No secrets.
+/// The stored data of an account beside its items: the server's address and authentication. It contains no secrets.
 struct AccountProfile: Codable, Equatable {
     var server: String
     var userid: String
-    /// Those that a person has given.
+    /// The pins from options.
     var pins: [String]
-    /// Those that the server has published over a connection that was pinned: so that a client outlives two changes of
-    /// the server's key.
+    /// The pins that the server has published over a pinned connection, so that a client tolerates two changes of the
+    /// server's key.
     var publishedPins: [String] = []
     /// The only anchor, in PEM; nil for the system's.
     var certificate: String?
@@ -33,14 +33,15 @@ struct AccountProfile: Codable, Equatable {
             deviceName: deviceName)
     }
 
-    /// With the userid that the vault knows: it may have found out that a change of it was done.
+    /// Returns the profile with the vault's userid, which an uncertain change may have replaced.
     func naming(_ vault: Vault) async throws -> AccountProfile {
         var next = self
         next.userid = try await vault.userid ?? userid
         return next
     }
 
-    /// Takes the pins that the server has published; malformed ones, and those of a connection without a pin, are none.
+    /// Returns the profile with the server's published pins. Malformed ones, and those of a connection without a pin,
+    /// are ignored.
     func learning(from service: ServiceDescription) -> AccountProfile {
         let published = service.pins.active + service.pins.backup
         guard !pins.isEmpty, published.count <= 16, (try? transport(publishedPins: published)) != nil else {

@@ -2,7 +2,7 @@ import CommandLineKit
 import Foundation
 import SalternClient
 
-/// What a device has to be told once: where the server is, how it is recognised, and who the person is.
+/// The options of a first contact: the server's address and authentication, and the userid.
 struct FirstContact {
     static let help = """
           --server URL          https://host, or https://host:port
@@ -41,12 +41,12 @@ struct FirstContact {
         device = try arguments.option("--device")
     }
 
-    /// Where the account will be, and what is known of it.
+    /// The destination of a new or known account.
     struct Place {
         let name: AccountName
         var profile: AccountProfile
         let profiles: ProfileStore
-        /// Whether the account was known here by another userid.
+        /// True when the account had another userid on this device.
         let isRenamed: Bool
 
         private func isAbsent() throws -> Bool {
@@ -57,14 +57,14 @@ struct FirstContact {
             try profile.settings(folder: profiles.folder(name))
         }
 
-        /// Does what makes the account be here. When that fails, what was not here before is not here afterwards.
+        /// Creates or opens the account by `body`. After an error, an account that was new is removed again.
         func arrive(_ body: (VaultSettings) async throws -> Vault) async throws -> OpenAccount {
             var isNew = false
             let vault: Vault
             let settings = try settings()
             do {
                 vault = try await OpenAccount.waiting(profiles.folder(name)) {
-                    // Now, not before the password was typed: another process may have arrived meanwhile.
+                    // Checked after the password was typed, because another process may have created it since.
                     isNew = try isAbsent()
                     return try await body(settings)
                 }
@@ -81,9 +81,9 @@ struct FirstContact {
         }
     }
 
-    /// Puts together what was said and what is remembered, and asks the server for the rest.
-    /// - Parameter allowsRename: Whether a known account that was named may have another userid by now.
-    /// - Parameter refusesKnown: Whether the account must not be here yet.
+    /// Combines options and stored data, and fetches the missing data from the server.
+    /// - Parameter allowsRename: True when a named known account may have another userid now.
+    /// - Parameter refusesKnown: True when the account must not exist on this device.
     func place(
         _ console: Console, refusesKnown: Bool = false, allowsRename: Bool = false
     ) async throws -> Place {
@@ -114,7 +114,7 @@ struct FirstContact {
             certificate: try certificate.map(Self.text) ?? known?.certificate, saltPrefix: known?.saltPrefix ?? "",
             deviceName: device ?? known?.deviceName ?? Self.hostName)
         let service = try await SalternAPI(profile.transport()).describeService()
-        // Learnt once: a server that was taken over could ask for another one.
+        // Stored once: a hostile server could request another one.
         if known == nil { profile.saltPrefix = service.saltPrefix }
         try refuseForeignPrefix(of: profile, name, profiles, console)
         return Place(
@@ -122,14 +122,15 @@ struct FirstContact {
             isRenamed: known.map { $0.userid != userid } ?? false)
     }
 
-    /// A site that announces the salt prefix of another one gets that one's password key from a person who uses one password.
+    /// Rejects the salt prefix of another known server. With it, that site would get the other one's password key from
+    /// a person who uses one password.
     private func refuseForeignPrefix(
         of profile: AccountProfile, _ name: AccountName, _ profiles: ProfileStore, _ console: Console
     ) throws {
         if acceptsSaltPrefix { return }
         for other in profiles.names() {
             guard let known = try? profiles.profile(other), known.saltPrefix == profile.saltPrefix else { continue }
-            // An account's own server may have another port by now.
+            // The port of an account's own server may have changed.
             let isSame =
                 other == name
                 ? PinnedServer.host(of: known.server) == PinnedServer.host(of: profile.server)

@@ -3,15 +3,15 @@ import Cryptography
 import Foundation
 import SalternClient
 
-/// A file that a download fills, beside the file that it becomes. Only its owner can read it, and it outlives the process.
+/// A file for a download, beside its target. Only its owner can read it, and it persists after the process.
 final class PartialFile {
     let path: String
     private let target: String
     private let handle: FileHandle
     private var byteCount: Int64
 
-    /// Opens what an earlier download of the item has left, or makes a file.
-    /// - Throws: ``CommandFailure`` when there is no such file and none can be made.
+    /// Opens the remaining file of an earlier download of the item, or creates one.
+    /// - Throws: ``CommandFailure`` when there is none and it cannot be created.
     init(of item: ItemID, for target: String) throws(CommandFailure) {
         let name = ".saltern-\(item).part"
         path = URL(filePath: target).deletingLastPathComponent().appending(path: name).path
@@ -30,7 +30,7 @@ final class PartialFile {
 
     var isEmpty: Bool { byteCount == 0 }
 
-    /// What is in the file.
+    /// The content of the file.
     var source: AttachmentSource {
         AttachmentSource(byteCount: byteCount) { [descriptor = handle.fileDescriptor] offset, count in
             try SecureBytes(count: count) { buffer throws in
@@ -41,7 +41,7 @@ final class PartialFile {
         }
     }
 
-    /// Removes what is behind the beginning that was verified.
+    /// Removes the bytes after the verified beginning.
     func truncate(to count: Int64) throws(CommandFailure) {
         guard ftruncate(handle.fileDescriptor, off_t(count)) == 0 else { throw PrivateFile.unusable(path) }
         byteCount = count
@@ -56,7 +56,7 @@ final class PartialFile {
         byteCount += Int64(bytes.count)
     }
 
-    /// Gives the file its name, when it is on the disk.
+    /// Writes the file to the disk and gives it its name.
     func finish() throws(CommandFailure) {
         do { try handle.synchronize() } catch { throw PrivateFile.failure(error, path) }
         if link(path, target) == 0 {
@@ -69,6 +69,6 @@ final class PartialFile {
         guard rename(path, target) == 0 else { throw PrivateFile.unusable(target) }
     }
 
-    /// Leaves nothing behind when nothing has arrived.
+    /// Removes the file when nothing has arrived.
     func removeIfEmpty() { if isEmpty { unlink(path) } }
 }

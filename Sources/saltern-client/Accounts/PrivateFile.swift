@@ -3,7 +3,7 @@ import Foundation
 
 /// Files that only their owner can read.
 enum PrivateFile {
-    /// Puts a file in the place of another one; a crash leaves the one or the other.
+    /// Replaces a file. A crash leaves the old or the new one.
     static func replace(_ file: URL, with data: Data) throws {
         let temporary = file.path + ".new"
         unlink(temporary)
@@ -11,12 +11,12 @@ enum PrivateFile {
         guard rename(temporary, file.path) == 0 else { throw CocoaError(.fileWriteUnknown) }
     }
 
-    /// Makes a file.
-    /// - Throws: ``CommandFailure`` when there is one.
+    /// Creates a file.
+    /// - Throws: ``CommandFailure`` when it exists.
     static func create(_ path: String, with data: Data) throws { try begin(path).finish(with: data) }
 
-    /// Makes a file that is empty so far: before something is fetched that can be had only once.
-    /// - Throws: ``CommandFailure`` when there is one, or none can be made.
+    /// Creates an empty file, before content is fetched that can be fetched only once.
+    /// - Throws: ``CommandFailure`` when it exists, or cannot be created.
     static func begin(_ path: String) throws -> Begun {
         do {
             return Begun(path: path, handle: try make(path))
@@ -27,7 +27,7 @@ enum PrivateFile {
         }
     }
 
-    /// A file that waits for its content.
+    /// A file that is still empty.
     struct Begun {
         fileprivate let path: String
         fileprivate let handle: FileHandle
@@ -40,11 +40,12 @@ enum PrivateFile {
             }
         }
 
-        /// There is no content for it.
+        /// Removes the file, because there is no content.
         func remove() { unlink(path) }
     }
 
-    /// - Throws: ``CommandFailure`` when something is at a path.
+    /// Rejects a path that exists.
+    /// - Throws: ``CommandFailure`` when it exists.
     static func refuseExisting(_ path: String) throws(CommandFailure) {
         var status = stat()
         if lstat(path, &status) == 0 { throw existing(path) }
@@ -54,7 +55,7 @@ enum PrivateFile {
         CommandFailure("\(path) is there already", status: ExitStatus.exists, code: "file_exists")
     }
 
-    /// Returns the failure of a file that an error has left incomplete.
+    /// Returns the failure for a file that an error has left incomplete.
     static func failure(_ error: any Error, _ path: String) -> CommandFailure {
         guard (error as? CocoaError)?.code == .fileWriteOutOfSpace else { return unusable(path) }
         return CommandFailure("cannot write \(path): the disk is full", status: ExitStatus.store, code: "disk_full")

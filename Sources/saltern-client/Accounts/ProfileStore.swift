@@ -1,7 +1,7 @@
 import CommandLineKit
 import Foundation
 
-/// The accounts that are known here: a profile each under `XDG_CONFIG_HOME`, and a folder each under `XDG_DATA_HOME`.
+/// The accounts of this device: a profile each under `XDG_CONFIG_HOME`, and a folder each under `XDG_DATA_HOME`.
 struct ProfileStore {
     private let profiles: URL
     private let folders: URL
@@ -11,12 +11,12 @@ struct ProfileStore {
         folders = try Self.data(environment).appending(path: "accounts")
     }
 
-    /// Returns the folder of everything that the command keeps beside its configuration.
+    /// Returns the folder of all data of the command except its configuration.
     static func data(_ environment: [String: String]) throws(CommandFailure) -> URL {
         try base("XDG_DATA_HOME", ".local/share", environment)
     }
 
-    /// A relative path in the variable is to be ignored (XDG Base Directory Specification).
+    /// Returns the folder of a variable. A relative path in it is ignored (XDG Base Directory Specification).
     private static func base(
         _ variable: String, _ fallback: String, _ environment: [String: String]
     ) throws(CommandFailure) -> URL {
@@ -32,7 +32,7 @@ struct ProfileStore {
             .appending(path: fallback).appending(path: "saltern-client")
     }
 
-    /// The names of all accounts, in their order.
+    /// Returns the names of all accounts, sorted.
     func names() -> [AccountName] {
         let files = (try? FileManager.default.contentsOfDirectory(atPath: profiles.path)) ?? []
         return files.filter { $0.hasSuffix(Self.suffix) }
@@ -40,6 +40,7 @@ struct ProfileStore {
             .sorted { $0.description < $1.description }
     }
 
+    /// Reads the profile of an account.
     /// - Returns: nil when there is no such account.
     func profile(_ name: AccountName) throws(CommandFailure) -> AccountProfile? {
         guard let data = try? Data(contentsOf: file(name)) else { return nil }
@@ -62,10 +63,10 @@ struct ProfileStore {
         }
     }
 
-    /// Where the account's store is.
+    /// Returns the folder of the account's store.
     func folder(_ name: AccountName) -> URL { folders.appending(path: name.component, directoryHint: .isDirectory) }
 
-    /// Forgets the account.
+    /// Removes the account from this device.
     func remove(_ name: AccountName) {
         try? FileManager.default.removeItem(at: file(name))
         try? FileManager.default.removeItem(at: folder(name))

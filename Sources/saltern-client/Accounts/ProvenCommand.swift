@@ -1,7 +1,7 @@
 import CommandLineKit
 import SalternClient
 
-/// What is dangerous asks for the password again.
+/// The options of a command that requires the password again, because its effect is serious.
 struct ProvenCommand {
     let asJSON: Bool
     let account: AccountOption
@@ -13,7 +13,7 @@ struct ProvenCommand {
         account = try AccountOption(&arguments)
     }
 
-    /// The same for a command that can be slowed down.
+    /// Parses the options with a rate limit.
     init(withRate arguments: inout Arguments) throws(UsageError) {
         asJSON = arguments.flag("--json")
         password = try PasswordOption(&arguments)

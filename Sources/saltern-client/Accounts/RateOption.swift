@@ -1,7 +1,7 @@
 import CommandLineKit
 import SalternClient
 
-/// The highest rate at which a command sends, and fetches, with all its requests together: `--limit-rate RATE`.
+/// The rate limit of a command, for all of its requests together, in each direction: `--limit-rate RATE`.
 enum RateOption {
     static let help =
         "  --limit-rate RATE     maximum bytes per second, from 16K on (K, M, G: 1,024)"

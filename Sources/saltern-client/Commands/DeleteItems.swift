@@ -20,7 +20,7 @@ struct DeleteItems: Command {
 
     func run(_ console: Console) async throws {
         let vault = try await named.account.open(console).vault
-        // All are found before the first is deleted.
+        // All items are found before the first is deleted.
         var found: [ItemSummary] = []
         for item in named.items { found.append(try await item.find(in: vault)) }
         for item in found { try await vault.delete(item.id) }

@@ -54,7 +54,7 @@ struct EditItem: Command {
             folder.wipe()
             try console.show(record, asJSON: asJSON) { record.changed ? "\(record.id)\n" : "nothing was changed\n" }
         } catch let error as Unstored {
-            // What a person has written is worth more than a clean folder.
+            // The user's text is kept, even if the folder then remains.
             throw CommandFailure(
                 (error.reason as? CommandFailure ?? Explanation.explain(error.reason)
                     ?? CommandFailure("\(error.reason)")).messages
@@ -65,10 +65,10 @@ struct EditItem: Command {
         }
     }
 
-    /// The edit was made and could not be kept.
+    /// The edit could not be stored.
     private struct Unstored: Error { let reason: any Error }
 
-    /// The store is not held while the editor is open: others go on syncing.
+    /// Edits the content. The store is closed while the editor is open, so that other processes can sync.
     private func edit(
         _ original: Original, _ editor: Editor, _ folder: PrivateFolder, _ console: Console
     ) async throws -> Record {
@@ -87,7 +87,7 @@ struct EditItem: Command {
                 try waitForWindow(of: file, content, console)
             }
         } catch {
-            // The editor or this command was ended: what was saved by then stays.
+            // The editor or this command was ended: saved changes are kept.
             guard let saved = FileManager.default.contents(atPath: file),
                 saved.withUnsafeBytes({ SecureBytes(copying: $0) }) != content
             else { throw error }
@@ -113,11 +113,11 @@ struct EditItem: Command {
         }
     }
 
-    /// Nobody edits a text in less time.
+    /// The shortest time of an edit by a person.
     private static let atOnce = Duration.seconds(1)
 
-    /// Waits for a person whose editor has a window of its own and ended at once. What is typed in that window would be lost
-    /// with the file otherwise.
+    /// Waits for the user when an editor with a separate window has ended at once. Otherwise text that is typed in that
+    /// window would be lost with the file.
     private func waitForWindow(of file: String, _ content: SecureBytes, _ console: Console) throws {
         guard var data = FileManager.default.contents(atPath: file) else { return }
         defer { data.resetBytes(in: data.indices) }
@@ -132,7 +132,7 @@ struct EditItem: Command {
         _ = console.answer()
     }
 
-    /// What is edited.
+    /// The item before the edit.
     private struct Original {
         let account: URL
         let summary: ItemSummary
@@ -152,7 +152,7 @@ struct EditItem: Command {
             content: try await vault.wholeContent(of: before.body), version: version)
     }
 
-    /// A name whose ending tells the editor what it is.
+    /// Returns a file name whose extension shows the type to the editor.
     private static func fileName(_ title: String?) -> String {
         guard let title, let match = title.firstMatch(of: /\.([A-Za-z0-9]{1,8})$/) else { return "item.txt" }
         return "item.\(match.1)"

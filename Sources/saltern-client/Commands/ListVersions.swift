@@ -72,7 +72,7 @@ struct ListVersions: Command {
         }
     }
 
-    /// Finds the item; one that this device has nothing of, by its whole id, when the server has versions of it.
+    /// Finds the item. If this device has no data of it, its whole id is needed, and the server must have versions.
     private func find(in vault: Vault, _ console: Console) async throws -> ItemSummary {
         do {
             return try await ReplacedItems.find(item, in: vault)
@@ -83,7 +83,7 @@ struct ListVersions: Command {
         }
     }
 
-    /// Fetches what the server keeps. The list is of use without it, so an error is a notice.
+    /// Fetches the server's versions. The list is useful without them, so an error becomes a notice.
     private func fetch(_ id: ItemID, _ vault: Vault, _ console: Console) async {
         do {
             let report = try await vault.fetchVersions(of: id)

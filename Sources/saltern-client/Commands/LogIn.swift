@@ -26,7 +26,7 @@ struct LogIn: Command {
         open because a stolen session has replaced it.
         """
 
-    /// What is printed of an account that is here now.
+    /// The output of a command that adds an account.
     struct Record: Encodable {
         let account: String
         let userid: String
@@ -69,7 +69,7 @@ struct LogIn: Command {
 
     func run(_ console: Console) async throws {
         let account = try await arrive(console)
-        // What the log-in itself has done is new.
+        // Notices of the log-in itself are new.
         let known = try await account.vault.notices().filter { $0.kind != .recoveryRemoved }
         let findings = try await Findings.gather(in: account.vault, except: known) {
             try await console.showingProgress(of: account.vault) { try await account.vault.sync() }
@@ -80,7 +80,7 @@ struct LogIn: Command {
         try findings.end()
     }
 
-    /// Logs in. The password is zeroed when this returns: what follows, which may take long, does not need it.
+    /// Logs in. The password is zeroed when this returns, because the possibly long rest does not need it.
     private func arrive(_ console: Console) async throws -> OpenAccount {
         let place = try await contact.place(console, allowsRename: true)
         let password = try password.read("Password of \(place.profile.userid)")

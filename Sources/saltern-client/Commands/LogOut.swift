@@ -18,7 +18,7 @@ struct LogOut: Command {
 
     private struct Record: Encodable {
         let loggedOut: String
-        /// Whether the server has ended the session.
+        /// True when the server has ended the session.
         let sessionEnded: Bool
     }
 

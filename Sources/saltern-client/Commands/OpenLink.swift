@@ -30,7 +30,7 @@ struct OpenLink: Command {
         var mediaType: String?
         var data: String?
         var file: String?
-        /// The number of views that are left; nil when it is not limited.
+        /// The number of remaining views; nil when it is not limited.
         var viewsLeft: Int?
     }
 
@@ -54,7 +54,7 @@ struct OpenLink: Command {
         let address = try address()
         let kept = try KeptShares(console.environment)
         let transport = try transport(address.server, console)
-        // First: what is opened once may not be opened again.
+        // The file is created first, because a share may open only once.
         let target = try output.map { try PrivateFile.begin($0) }
         let (payload, viewsLeft): (SecureBytes, Int?)
         do {
@@ -101,7 +101,7 @@ struct OpenLink: Command {
         }
     }
 
-    /// Returns what the link opens. A share whose views are limited is on the disk, sealed, before a key is tried on it.
+    /// Opens the share. If its views are limited, it is stored on the disk, sealed, before a key is tried.
     private func open(
         _ address: ShareAddress, over transport: CurlTransport, _ kept: KeptShares, _ console: Console
     ) async throws -> (SecureBytes, viewsLeft: Int?) {
@@ -125,13 +125,14 @@ struct OpenLink: Command {
             throw error
         }
         do throws(CommandFailure) { try place.keep(share) } catch {
-            // The disk has become full meanwhile. The key may open the share all the same.
+            // The disk is full. The key may still open the share.
             return try unlock(share, address, nil)
         }
         return try unlock(share, address, place.path)
     }
 
-    /// - Parameter file: Where the share is kept; nil when it is not.
+    /// Opens a fetched share.
+    /// - Parameter file: The file with the share; nil when it is not stored.
     private func unlock(_ share: FetchedShare, _ address: ShareAddress, _ file: String?) throws -> (
         SecureBytes, viewsLeft: Int?
     ) {
@@ -154,7 +155,7 @@ struct OpenLink: Command {
             "the output cannot be written\(hint)", status: ExitStatus.store, code: "output_unusable")
     }
 
-    /// The way to the link's server: as an account here knows it, or as it was said.
+    /// Creates the transport to the link's server, from an account of this device or from the options.
     private func transport(_ server: String, _ console: Console) throws -> CurlTransport {
         if pins.isEmpty, certificate == nil, let profiles = try? ProfileStore(console.environment) {
             for name in profiles.names() {

@@ -45,7 +45,7 @@ struct PutItem: Command {
     }
 
     func run(_ console: Console) async throws {
-        // Before the store is opened: standard input may take long.
+        // Before the store is opened, because standard input may take long.
         let content = try file.map(InputContent.file) ?? InputContent.standardInput()
         let vault = try await account.open(console).vault
         let before = try await item?.find(in: vault)

@@ -70,7 +70,8 @@ struct UseRecoveryCode: Command {
         try findings.end()
     }
 
-    /// Sets the new password and logs in. Password and code are zeroed when this returns: what follows does not need them.
+    /// Sets the new password and logs in. Password and code are zeroed when this returns, because the rest does not
+    /// need them.
     private func arrive(_ console: Console) async throws -> OpenAccount {
         let place = try await contact.place(console)
         guard let code = RecoveryCode(try code.text("Printed code")) else { throw VaultError.malformedRecoveryCode }

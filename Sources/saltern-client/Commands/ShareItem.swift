@@ -52,7 +52,7 @@ struct ShareItem: Command {
         }
     }
 
-    /// Refuses what is longer than a share may be, before it is fetched.
+    /// Rejects content that is too long for a share, before it is fetched.
     private func refuseTooLong(_ id: ItemID, _ vault: Vault) async throws {
         guard let body = try await vault.item(id)?.body else { return }
         try await vault.refuseTooLong(bodyOf: ContentPieces(of: body, in: vault).byteCount)

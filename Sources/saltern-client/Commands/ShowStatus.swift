@@ -29,18 +29,18 @@ struct ShowStatus: Command {
         let server: String
         let collections: [String: Int]
         let unsent: Int
-        /// The first of them, without deletions.
+        /// The first unsent items, without deletions.
         let unsentItems: [ItemLine]
         let deleted: Int
         let deletionsHeld: Bool
-        /// What was deleted elsewhere and waits.
+        /// The waiting deletions of other devices.
         let heldItems: [HeldItem]
         let notices: [NoticeRecord]
         let online: Bool
         let plan: Plan?
     }
 
-    /// What was not sent is as a rule sent soon, or is little.
+    /// The maximum number of unsent items that are shown. There are usually few.
     private static let shownItems = 10
 
     private let account: AccountOption
@@ -64,7 +64,7 @@ struct ShowStatus: Command {
         let vault = account.vault
         let notices = try await vault.notices()
         let plan = await Result { () async throws(VaultError) in try await vault.account() }
-        // What is on this device is shown in any case.
+        // The data of this device is shown in any case.
         var refusal: VaultError?
         if case .failure(let error) = plan, !error.isForWantOfNetwork { refusal = error }
         if case .success = plan { try? await account.learnPins() }
@@ -72,7 +72,7 @@ struct ShowStatus: Command {
         let record = Record(
             account: account.name.description, userid: account.profile.userid, server: account.profile.server,
             collections: try await vault.collectionCounts(), unsent: try await vault.unsentCount(),
-            // A vault that is locked has numbers, and no titles.
+            // A locked vault has numbers, and no titles.
             unsentItems: ((try? await vault.unsentItems(limit: Self.shownItems)) ?? []).map(ItemLine.init),
             deleted: (try? await vault.deletedItems().count) ?? 0,
             deletionsHeld: try await vault.areDeletionsHeld(),
@@ -139,7 +139,7 @@ extension Result where Failure == VaultError {
 }
 
 extension VaultError {
-    /// Whether it is so only because the server is away.
+    /// True when the only cause is that the server is unreachable.
     var isForWantOfNetwork: Bool {
         if case .unavailable(let error) = self { error.isPassing } else { false }
     }

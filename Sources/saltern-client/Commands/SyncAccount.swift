@@ -113,7 +113,7 @@ struct SyncAccount: Command {
         let vault = account.vault
         if !folders.isEmpty {
             let syncs = folders.map { folder in
-                // Of several folders each may have a collection of its own, which its marker names.
+                // Each of several folders may have a separate collection, which its marker names.
                 let marked = folders.count > 1 ? FolderSync.collection(of: URL(filePath: folder)) : nil
                 var settings = FolderSettings(
                     collection: collection ?? marked ?? FolderSettings().collection,
@@ -133,7 +133,7 @@ struct SyncAccount: Command {
                 allowed.isEmpty ? try await vault.sync() : try await vault.agreeToDeletions(in: collection)
             }
         }
-        // Not what was asked for: without it the next time will do.
+        // An error here does not fail the command: the next call repeats it.
         try? await account.learnPins()
         try console.show(Record(findings: findings), asJSON: asJSON) {
             "fetched \(findings.report.fetched), sent \(findings.report.sent), not sent \(findings.unsent)\n"

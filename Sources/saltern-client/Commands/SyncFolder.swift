@@ -10,17 +10,17 @@ struct SyncFolder {
         struct Warning: Encodable {
             let kind: String
             let path: String
-            /// For what the plan has no room for.
+            /// The exceeded limit, for a file for which the plan has no room.
             let limit: String?
             let needed: Int64?
             let free: Int64?
-            /// Why the kernel has refused it.
+            /// The kernel's error.
             let errno: Int32?
             let reason: String?
             /// For an ignore file that cannot be applied: the reason, and the line.
             let fault: String?
             let line: Int?
-            /// Whether an earlier round has reported it.
+            /// True when an earlier round has reported it.
             let known: Bool
 
             init(_ warning: FolderWarning) {
@@ -37,7 +37,7 @@ struct SyncFolder {
             }
         }
 
-        /// The folder, as the command line names it.
+        /// The folder, in the form of the command line.
         let folder: String
         let downloaded: [String]
         let uploaded: [String]
@@ -51,16 +51,16 @@ struct SyncFolder {
         let heldHereFiles: [String]
         let heldThereFiles: [String]
         let deletionsHeld: Bool
-        /// Items of the account that were deleted elsewhere and wait, in this collection or another.
+        /// The account's items that other devices have deleted and that wait, in this collection or another.
         let heldItems: [HeldItem]
         let removed: [ItemID]
         let unsent: Int
         let offline: Bool
         let warnings: [Warning]
         let notices: [NoticeRecord]
-        /// True for what would be done.
+        /// True for a simulation.
         let dryRun: Bool
-        /// What the ignore files leave out; of a dry run alone.
+        /// The entries that the ignore files exclude; only for a dry run.
         let ignored: [String]?
 
         init(
@@ -92,16 +92,17 @@ struct SyncFolder {
     let folder: String
     let settings: FolderSettings
     let watches: Bool
-    /// Whether it only prints what would be done.
+    /// True to print only the actions of a sync.
     let isDry: Bool
     let asJSON: Bool
-    /// Whether the output says which folder it is about.
+    /// True when the output names the folder.
     let isOneOfSeveral: Bool
 
-    /// Syncs several folders: those that are watched at once, others one after another. When one of them fails, the others go on.
+    /// Syncs several folders: watched ones at the same time, others one after another. When one of them fails, the
+    /// others continue.
     /// - Throws: For several folders a ``CommandFailure`` with the messages of all, and the most serious status.
     static func run(_ folders: [SyncFolder], _ account: OpenAccount, _ console: Console) async throws {
-        // Before the store is lent to other processes.
+        // Before other processes use the store.
         let known = try await account.vault.notices()
         if folders.count == 1 { return try await folders[0].run(account, known, console) }
         let failures =
@@ -131,7 +132,7 @@ struct SyncFolder {
             var failures: [FolderFailure] = []
             for await failure in group {
                 guard let failure else {
-                    // The output is lost: no folder can report anything any more.
+                    // The output is closed: no folder can report anything.
                     group.cancelAll()
                     continue
                 }
@@ -146,7 +147,8 @@ struct SyncFolder {
         }
     }
 
-    /// - Returns: Nil when all is done.
+    /// Syncs the folder.
+    /// - Returns: nil after success.
     private func failure(
         _ account: OpenAccount, _ known: [Notice], _ console: Console
     ) async -> FolderFailure? {
@@ -158,7 +160,7 @@ struct SyncFolder {
         }
     }
 
-    /// - Parameter known: The notices from before.
+    /// - Parameter known: The earlier notices.
     private func run(_ account: OpenAccount, _ known: [Notice], _ console: Console) async throws {
         let root = URL(filePath: folder, directoryHint: .isDirectory)
         let sync = FolderSync(vault: account.vault, root: root, settings: settings)
@@ -176,7 +178,7 @@ struct SyncFolder {
             do {
                 try await sync.watch { report in
                     if !report.isOffline {
-                        // A server's next key is known long before it is shown.
+                        // A server publishes its next key long before it uses it.
                         await learning.runIfDue { try await account.learnPins() }
                     }
                     let notices = try await vault.notices()
@@ -197,14 +199,14 @@ struct SyncFolder {
         let report = try await console.showingProgress(of: vault) { try await sync.run() }
         let notices = try await vault.notices().unreported(after: known)
         try show(report, try await vault.heldDeletions(), notices, console)
-        // Not what was asked for: without it the next time will do.
+        // An error here does not fail the command: the next call repeats it.
         if !report.isOffline { try? await account.learnPins() }
         if report.needsAttention || notices.wantAttention {
             throw CommandFailure([], status: ExitStatus.attention, code: "attention")
         }
     }
 
-    /// What has happened cannot be told any more: then the command ends, and its status says so.
+    /// The output is closed: the command ends with its status.
     private struct OutputClosed: Error {}
 
     private func show(
@@ -220,7 +222,7 @@ struct SyncFolder {
     }
 }
 
-/// Why one of several folders was not synced, or wants attention.
+/// The reason for which one of several folders was not synced, or needs attention.
 struct FolderFailure {
     let folder: String
     let reason: CommandFailure
@@ -232,13 +234,13 @@ struct FolderFailure {
 
     var isInterruption: Bool { reason.status == ExitStatus.interrupted }
 
-    /// Each names the folder; an interruption is about all of them.
+    /// The messages, each with the folder. An interruption is about all of them.
     var messages: [String] {
         if isInterruption { return reason.messages }
         return reason.messages.map { "\(VisibleText.visible(folder)): \($0)" }
     }
 
-    /// Returns what the command ends with: all messages, and the status and the code of the most serious failure.
+    /// Returns the failure of the command: all messages, and the status and the code of the most serious failure.
     static func summary(of failures: [FolderFailure]) -> CommandFailure? {
         let worst = failures.min { ExitStatus.isMoreSerious($0.reason.status, than: $1.reason.status) }
         guard let worst else { return nil }
@@ -248,7 +250,8 @@ struct FolderFailure {
     }
 }
 
-/// Lines about how things are, which every round reports. With `--watch` each is printed when it was not so in the round before.
+/// Lines about the state of a folder, which every round reports. With `--watch` each is printed when it is new since
+/// the previous round.
 private struct RepeatedLines {
     private var last: Set<String> = []
 
@@ -259,13 +262,13 @@ private struct RepeatedLines {
 }
 
 extension FolderReport {
-    /// Whether a person should look.
+    /// True when the user should check the report.
     fileprivate var needsAttention: Bool {
         isVaultHeld || isOffline || unsent > 0 || !held.isEmpty || !conflicts.isEmpty
             || warnings.contains { !$0.isRepeated }
     }
 
-    /// The lines about what was done, one for each file; none when there was nothing to do.
+    /// The lines about the actions, one for each file.
     fileprivate func lines(isDry: Bool) -> [String] {
         var lines: [String] = []
         for (word, plan, files, folders) in [
@@ -307,7 +310,7 @@ extension FolderReport {
 }
 
 extension FolderWarning {
-    /// The same as a sentence.
+    /// The warning as a sentence.
     fileprivate var text: String {
         if kind == .unwatched {
             return
@@ -323,7 +326,7 @@ extension FolderWarning {
 }
 
 extension IgnoreFault {
-    /// The same as a sentence.
+    /// The fault as a sentence.
     fileprivate var text: String {
         (line.map { "line \($0): " } ?? "") + words + "; nothing else in its folder is synced until it is corrected"
     }

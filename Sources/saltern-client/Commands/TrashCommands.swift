@@ -2,7 +2,7 @@ import CommandLineKit
 import Foundation
 import SalternClient
 
-/// The arguments of a command about the trash of a folder.
+/// The arguments of a command for the trash of a folder.
 struct TrashedFolder {
     private let account: AccountOption
     private let collection: String?
@@ -107,7 +107,7 @@ struct RestoreTrash: Command {
         let entries = try await sync.trash()
         let byName = Dictionary(entries.map { ($0.name, $0) }) { first, _ in first }
         let byPath = Dictionary(grouping: entries, by: \.path)
-        // All are found before the first is moved, and a file that is named twice is one.
+        // All files are found before the first is moved, and a file that is named twice counts once.
         var names: [String] = []
         var named: Set<String> = []
         for file in files {
@@ -121,7 +121,7 @@ struct RestoreTrash: Command {
         } catch {
             failure = error
         }
-        // Also those before one that fails.
+        // Including the files before one that fails.
         if failure == nil || !restored.isEmpty {
             try console.show(Record(restored: restored), asJSON: folder.asJSON) {
                 restored.map { "restored: \(VisibleText.visible($0))\n" }.joined()

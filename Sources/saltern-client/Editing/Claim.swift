@@ -1,17 +1,18 @@
 import Foundation
 
-/// Says whose a private folder is, for as long as the process lives and afterwards: a file in it with the account's folder,
-/// locked by the process.
+/// Records the account of a private folder, even after the process has ended. It is a file with the path of the
+/// account's folder, locked by the process.
 final class Claim: Sendable {
     private let descriptor: Int32
 
     private static let name = ".saltern-edit"
 
-    /// - Returns: nil when the folder cannot be written in.
+    /// Creates the file.
+    /// - Returns: nil when the folder cannot be written.
     init?(on folder: String, for account: String) {
         descriptor = open(folder + "/" + Self.name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else { return nil }
-        // Locked before it says anything: who finds it without a word leaves it alone.
+        // Locked before it has content: another process ignores an empty one.
         let bytes = Array(account.utf8)
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0, write(descriptor, bytes, bytes.count) == bytes.count else {
             close(descriptor)
@@ -22,7 +23,7 @@ final class Claim: Sendable {
 
     deinit { if descriptor >= 0 { close(descriptor) } }
 
-    /// Whether the folder is this person's, of this account, and nobody works in it any more.
+    /// Returns true when the folder belongs to this user and this account, and no process uses it.
     static func isAbandoned(_ folder: String, of account: String) -> Bool {
         var status = stat()
         guard lstat(folder, &status) == 0, status.st_mode & S_IFMT == S_IFDIR, status.st_uid == geteuid() else {

@@ -1,7 +1,7 @@
 import CommandLineKit
 import Foundation
 
-/// The program that a person edits with: `VISUAL`, or `EDITOR`.
+/// The user's editor: `VISUAL`, or `EDITOR`.
 struct Editor {
     private let command: String
     private let environment: [String: String]
@@ -19,12 +19,12 @@ struct Editor {
     }
 
     /// Edits a file. The editor's own temporary files go beside it.
-    /// - Throws: ``CommandFailure`` when the editor fails, `CancellationError` when the process shall end.
+    /// - Throws: ``CommandFailure`` when the editor fails, `CancellationError` when the process has to end.
     func edit(_ file: String, in folder: PrivateFolder) async throws {
         var environment = environment
         environment["TMPDIR"] = folder.path
         let editor = try start(["/bin/sh", "-c", command + " \"$1\"", "sh", file], environment)
-        // What waits here is a thread of its own: the editor may be open for hours.
+        // A separate thread waits, because the editor may be open for hours.
         let status = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 DispatchQueue.global().async { continuation.resume(returning: editor.wait()) }

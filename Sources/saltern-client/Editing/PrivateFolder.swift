@@ -5,16 +5,17 @@ import Foundation
     import CPlatform
 #endif
 
-/// A folder in memory that only its owner can enter, for plaintext that a program wants as a file. What was in it is
+/// A folder in memory that only its owner can enter, for plaintext that a program needs as a file. Its content is
 /// overwritten and removed.
 struct PrivateFolder {
     let path: String
     private let claim: Claim
 
+    /// Creates a folder.
     /// - Parameters:
-    ///   - account: Whose text it is: the folder of the account's store.
-    ///   - shared: Where every user may have files in memory.
-    /// - Throws: ``CommandFailure`` where there is no file system in memory: on a disk, what was removed stays readable.
+    ///   - account: The folder of the account's store.
+    ///   - shared: The folder for all users' files in memory.
+    /// - Throws: ``CommandFailure`` when there is no file system in memory. On a disk, removed text stays readable.
     init(_ environment: [String: String], of account: URL, shared: String = sharedMemory) throws(CommandFailure) {
         for base in Self.bases(environment, shared) {
             var template = Array("\(base)/\(Self.prefix)XXXXXX".utf8CString)
@@ -40,7 +41,7 @@ struct PrivateFolder {
         [environment["XDG_RUNTIME_DIR"], shared].compactMap(\.self).filter(isInMemory)
     }
 
-    /// Folders of the account whose command was killed. A person may have written what is in them: they stay.
+    /// Returns folders of the account whose command was ended by force. They may contain the user's text, so they stay.
     static func abandoned(_ environment: [String: String], of account: URL) -> [String] {
         bases(environment).flatMap { base in
             let names = (try? FileManager.default.contentsOfDirectory(atPath: base)) ?? []
@@ -58,7 +59,7 @@ struct PrivateFolder {
         #endif
     }
 
-    /// Makes a file in it.
+    /// Creates a file in the folder.
     func write(_ name: String, _ bytes: UnsafeRawBufferPointer) throws(CommandFailure) -> String {
         let file = path + "/" + name
         let descriptor = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
@@ -76,7 +77,7 @@ struct PrivateFolder {
     private static let unusable = CommandFailure(
         "the file to edit cannot be written", status: ExitStatus.store, code: "file_unusable")
 
-    /// Overwrites and removes everything, also what an editor has left there.
+    /// Overwrites and removes everything, including files of an editor.
     func wipe() {
         let names = FileManager.default.enumerator(atPath: path)?.compactMap { $0 as? String } ?? []
         for name in names { Self.overwrite(path + "/" + name) }

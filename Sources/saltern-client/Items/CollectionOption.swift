@@ -1,9 +1,10 @@
 import CommandLineKit
 import SalternClient
 
-/// `--collection NAME`, where something is written in it.
+/// `--collection NAME`, for a command that writes items.
 enum CollectionOption {
-    /// - Returns: nil when it was not said.
+    /// Parses the option.
+    /// - Returns: nil when it was not given.
     static func name(_ arguments: inout Arguments) throws(UsageError) -> String? {
         guard let name = try arguments.option("--collection") else { return nil }
         guard name.wholeMatch(of: /[a-z0-9-]{1,32}/) != nil else {

@@ -1,7 +1,7 @@
 import CommandLineKit
 import SalternClient
 
-/// The refusal of empty content in the place of an item's, as a command whose input has failed would write it.
+/// Rejects empty content in place of an item's, which a command with failed input would write.
 enum EmptyContent {
     static func refusal(_ source: String, over item: ItemSummary) -> CommandFailure {
         let size = item.byteCount.map { "the \($0) bytes of " } ?? ""

@@ -1,21 +1,21 @@
 import CommandLineKit
 import SalternClient
 
-/// What a command that syncs has found, for a person to look at.
+/// The results of a command that syncs, for the user.
 struct Findings: Encodable {
     let report: SyncReport
-    /// Those that are new, or go on. `saltern-client status` says all of them.
+    /// The notices that are new, or last. `saltern-client status` shows all of them.
     let notices: [Notice]
-    /// How many changes the server does not have.
+    /// The number of changes that the server does not have.
     let unsent: Int
-    /// What was deleted elsewhere and waits.
+    /// The waiting deletions of other devices.
     let held: [HeldDeletion]
 
     private enum CodingKeys: CodingKey {
         case removed, unsent, deletionsHeld, heldItems, notices
     }
 
-    /// - Parameter known: What was said before.
+    /// - Parameter known: The notices that were shown before.
     static func gather(
         in vault: Vault, except known: [Notice], _ sync: () async throws -> SyncReport
     ) async throws -> Findings {
@@ -25,18 +25,18 @@ struct Findings: Encodable {
             unsent: try await vault.unsentCount(), held: try await vault.heldDeletions())
     }
 
-    /// How a person hears of deletions that are too few to ask about.
+    /// Returns the line about deletions that are too few to need approval.
     static func line(ofRemoved count: Int) -> String {
         "deleted elsewhere: \(count) (saltern-client list --deleted)"
     }
 
-    /// What a person reads, a line each.
+    /// The text for the user, one line each.
     var lines: String {
         (report.removed.isEmpty ? "" : Self.line(ofRemoved: report.removed.count) + "\n")
             + (HeldItem.lines(held) + notices.map(\.text)).map { $0 + "\n" }.joined()
     }
 
-    /// Ends the command with another status when a person should look.
+    /// Ends the command with another status when the user should check the results.
     func end() throws {
         if report.isHeld || unsent > 0 || notices.wantAttention {
             throw CommandFailure([], status: ExitStatus.attention, code: "attention")
@@ -54,11 +54,11 @@ struct Findings: Encodable {
 }
 
 extension [Notice] {
-    /// Whether a command ends with another status because of them. The advice to make another printed code is repeated until
-    /// that is done, and scripts go on.
+    /// True when the notices change the command's status. The advice to create another printed code is repeated until
+    /// it is followed, and scripts succeed.
     var wantAttention: Bool { contains { $0.kind != .recoveryCodeOutdated } }
 
-    /// Those that were not said before, and what is said until somebody has mended it.
+    /// Returns the new notices, and those that last until they are corrected.
     func unreported(after known: some Sequence<Notice>) -> [Notice] {
         let numbers = Set(known.map(\.number))
         return filter { !numbers.contains($0.number) || $0.kind.isLasting }

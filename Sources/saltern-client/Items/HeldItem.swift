@@ -1,7 +1,7 @@
 import CommandLineKit
 import SalternClient
 
-/// An item that was deleted elsewhere and waits for agreement, as scripts read it.
+/// An item that another device has deleted and that waits for approval, in the form for scripts.
 struct HeldItem: Encodable {
     let id: ItemID
     let collection: String
@@ -13,17 +13,17 @@ struct HeldItem: Encodable {
         title = deletion.title
     }
 
-    /// A person reads the first names. `--json` has all of them.
+    /// The maximum number of names in text output. `--json` has all of them.
     private static let shownNames = 20
 
-    /// Returns the names, a line each.
+    /// Returns the names, one line each.
     static func names(_ names: [String]) -> [String] {
         let shown = names.prefix(shownNames).map { "  waits: \(VisibleText.visible($0))" }
         return names.count > shownNames
             ? shown + ["  and \(names.count - shownNames) more: see --json"] : Array(shown)
     }
 
-    /// Returns what a person reads of deletions by other devices, by collection.
+    /// Returns the lines about deletions by other devices, by collection.
     static func lines(_ deletions: [HeldDeletion]) -> [String] {
         let collections = Dictionary(grouping: deletions, by: \.collection).sorted { $0.key < $1.key }
         return collections.flatMap { collection, items in

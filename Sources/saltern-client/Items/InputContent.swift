@@ -3,13 +3,13 @@ import Cryptography
 import Foundation
 import SalternClient
 
-/// Content that a command is given: a file, or standard input.
+/// The input of a command: a file, or standard input.
 struct InputContent {
     let source: AttachmentSource
-    /// Whether the source has all of it. Of what is longer than any item there is only a beginning.
+    /// True when the source is complete. Of content that is longer than any item, it contains only the beginning.
     let isWhole: Bool
 
-    /// Opens a file. A regular file is read when its content is wanted, anything else now.
+    /// Opens a file. A regular file is read on demand, any other one now.
     static func file(_ path: String) throws -> InputContent {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         var status = stat()
@@ -26,7 +26,7 @@ struct InputContent {
 
     static func standardInput() throws -> InputContent { try read(STDIN_FILENO, "standard input") }
 
-    /// Reads to the end, but not what is longer than any item.
+    /// Reads to the end, or up to the length of the longest item.
     private static func read(_ descriptor: Int32, _ name: String) throws -> InputContent {
         let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: false)
         var pieces: [SecureBytes] = []

@@ -3,18 +3,18 @@ import Cryptography
 import Foundation
 import SalternClient
 
-/// An item's content on its way out of the command, piece by piece.
+/// The output of an item's content, piece by piece.
 struct ItemOutput {
     let item: ItemSummary
     let pieces: ContentPieces
 
-    /// Prints the content as it is.
+    /// Prints the content unchanged.
     func print(_ console: Console) async throws {
         var rest: [UInt8] = []
         for index in 0..<pieces.count {
             let piece = try await pieces.piece(index)
             let bytes = rest + piece.withUnsafeBytes { [UInt8]($0) }
-            // A terminal is shown whole characters.
+            // A terminal receives only complete characters.
             let end = console.isOutputTerminal && index + 1 < pieces.count ? Self.lastCharacterEnd(bytes) : bytes.count
             console.writeContent(Array(bytes[..<end]))
             rest = Array(bytes[end...])
@@ -22,7 +22,7 @@ struct ItemOutput {
         }
     }
 
-    /// Returns where the last character of UTF-8 ends that has all of its bytes.
+    /// Returns the end of the last complete UTF-8 character.
     private static func lastCharacterEnd(_ bytes: [UInt8]) -> Int {
         for count in 1...3 where count <= bytes.count {
             let byte = bytes[bytes.count - count]
@@ -32,7 +32,7 @@ struct ItemOutput {
         return bytes.count
     }
 
-    /// Prints the item as one object. Long content is read twice: first for whether it is text.
+    /// Prints the item as one object. Long content is read twice, first to determine if it is text.
     func printJSON(_ console: Console) async throws {
         guard pieces.count > 1 else { return try console.printJSON(ItemRecord(item, try await pieces.piece(0))) }
         let form: JSONContent.Form = try await pieces.isText() ? .text : .data
@@ -43,7 +43,7 @@ struct ItemOutput {
         var content = JSONContent(form)
         console.writeJSON(parts.head)
         for index in 0..<pieces.count {
-            // What is text above is text here: each piece was verified.
+            // Content that is text above is text here, because each piece was verified.
             guard let characters = content.append(try await pieces.piece(index)) else { throw VaultError.unreadable }
             console.writeJSON(characters)
             if console.hasLostOutput { return }
@@ -52,7 +52,7 @@ struct ItemOutput {
         console.writeJSON(last + parts.tail + [UInt8(ascii: "\n")])
     }
 
-    /// Writes the content to a new file. When it is fetched, this goes on with what an earlier command has left.
+    /// Writes the content to a new file. Fetched content continues the remaining file of an earlier command.
     func write(to path: String) async throws {
         if pieces.isFetched { try await fetch(to: path) } else { try await writeWhole(to: path) }
     }
@@ -88,7 +88,7 @@ struct ItemOutput {
         try piece.withUnsafeBytes { bytes in try part.append(bytes) }
     }
 
-    /// Returns the error of a command that leaves what has arrived, and removes what is of no use.
+    /// Returns the error of a command. Arrived bytes are kept, and unusable ones removed.
     private static func failure(_ error: any Error, leaving part: PartialFile) -> any Error {
         if case VaultError.unreadable = error { try? part.truncate(to: 0) }
         part.removeIfEmpty()

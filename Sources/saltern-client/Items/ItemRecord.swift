@@ -3,14 +3,14 @@ import Cryptography
 import Foundation
 import SalternClient
 
-/// An item as scripts read it.
+/// An item in the form for scripts.
 struct ItemRecord: Encodable {
     let id: ItemID
     let collection: String
     let title: String?
-    /// The body, when it is UTF-8.
+    /// The body, if it is UTF-8.
     let text: String?
-    /// The body in base64, when it is not.
+    /// The body in base64, if it is not UTF-8.
     let data: String?
 
     init(_ summary: ItemSummary, _ body: SecureBytes) {
@@ -21,7 +21,7 @@ struct ItemRecord: Encodable {
         data = text == nil ? Base64.encodeToString(body) : nil
     }
 
-    /// The same with empty content.
+    /// Creates a record with empty content.
     init(_ summary: ItemSummary, empty form: JSONContent.Form) {
         id = summary.id
         collection = summary.collection
@@ -31,14 +31,14 @@ struct ItemRecord: Encodable {
     }
 }
 
-/// A line of a list as scripts read it.
+/// A line of a list in the form for scripts.
 struct ItemLine: Encodable {
     let id: ItemID
     let collection: String
     let title: String?
     let bytes: Int?
     let unsent: Bool
-    /// What is longer than the plan allows cannot be sent.
+    /// True for an item that is longer than the plan allows, and cannot be sent.
     let tooLong: Bool
     let readable: Bool
     let removedAt: Date?
@@ -55,7 +55,7 @@ struct ItemLine: Encodable {
     }
 }
 
-/// What a person has to hear of, as scripts read it.
+/// A notice in the form for scripts.
 struct NoticeRecord: Encodable {
     let kind: String
     let item: ItemID?
@@ -69,7 +69,7 @@ struct NoticeRecord: Encodable {
 }
 
 extension Notice {
-    /// The same as a sentence.
+    /// The notice as a sentence.
     var text: String {
         let item = item?.description ?? "an item"
         switch kind {

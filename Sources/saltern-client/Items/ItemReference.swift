@@ -1,7 +1,7 @@
 import CommandLineKit
 import SalternClient
 
-/// How a person names an item: its id, the first characters of it (at least four), or its title.
+/// A user's reference to an item: its id, the first characters of it (at least four), or its title.
 struct ItemReference {
     static let help = """
         ITEM is an item's id, its first characters (at least four), or its title.
@@ -11,18 +11,19 @@ struct ItemReference {
 
     init(_ text: String) { self.text = text }
 
-    /// Finds the one item of a vault that is meant.
+    /// Finds the one matching item of a vault.
     func find(in vault: Vault) async throws -> ItemSummary {
         if let id = ItemID(text), let item = try await vault.summary(of: id) { return item }
         return try find(in: await vault.items())
     }
 
-    /// Finds the one item that is meant.
+    /// Finds the one matching item.
     /// - Throws: ``CommandFailure`` when there is none, or several.
     func find(in items: [ItemSummary]) throws(CommandFailure) -> ItemSummary {
         var found: [ItemSummary] = []
         if let id = ItemID(text) { found = items.filter { $0.id == id } }
-        // Byte by byte first: `String` takes canonically equivalent titles for equal, and a keyboard may write either form.
+        // Byte by byte first: `String` considers canonically equivalent titles equal, and a keyboard may write either
+        // form.
         if found.isEmpty { found = items.filter { $0.title.map { Array($0.utf8) } == Array(text.utf8) } }
         if found.isEmpty { found = items.filter { $0.title == text } }
         if found.isEmpty, text.utf8.count >= 4 {

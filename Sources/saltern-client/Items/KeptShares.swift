@@ -3,7 +3,7 @@ import Cryptography
 import Foundation
 import SalternClient
 
-/// Shares that cost a view and that no key has opened yet, sealed as the server gave them out.
+/// Fetched shares that have used a view and that no key has opened yet, still sealed.
 ///
 /// Each is a file that only its owner can read, in `$XDG_DATA_HOME/saltern-client/shares`.
 struct KeptShares {
@@ -13,7 +13,7 @@ struct KeptShares {
         folder = try ProfileStore.data(environment).appending(path: "shares", directoryHint: .isDirectory)
     }
 
-    /// A place on the disk for a share that is about to be fetched.
+    /// A file on the disk for a share that is about to be fetched.
     struct Place {
         fileprivate let begun: PrivateFile.Begun
         fileprivate let temporary: String
@@ -38,7 +38,7 @@ struct KeptShares {
             .flatMap { try? JSONDecoder().decode(FetchedShare.self, from: $0) }
     }
 
-    /// Makes sure that a share can be kept, before it is fetched.
+    /// Creates the file of a share, before it is fetched.
     func begin(_ address: ShareAddress) throws -> Place {
         try? FileManager.default.createDirectory(
             at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])

@@ -1,7 +1,8 @@
 import CommandLineKit
 import SalternClient
 
-/// What a command takes that does one thing with each of some items: the account, the items, and how it answers.
+/// The arguments of a command with the same action for each of several items: the account, the items, and the output
+/// form.
 struct NamedItems {
     let account: AccountOption
     let items: [ItemReference]
@@ -15,12 +16,12 @@ struct NamedItems {
         self.items = items
     }
 
-    /// All of them, before anything is done with the first.
+    /// Finds all of them, before the action for the first.
     func find(in candidates: [ItemSummary]) throws(CommandFailure) -> [ItemSummary] {
         try items.map { item throws(CommandFailure) in try item.find(in: candidates) }
     }
 
-    /// Says what was done: the ids as a member of an object, or a line for each.
+    /// Prints the results: the ids as a member of an object, or a line for each.
     func show(_ done: [ItemSummary], as member: String, _ words: String, _ console: Console) throws {
         let ids = done.map(\.id.description)
         try console.show([member: ids], asJSON: asJSON) { ids.map { "\($0) \(words)\n" }.joined() }

@@ -8,7 +8,7 @@ struct SharedFile: Codable {
     let mediaType: String
     let data: Base64Bytes
 
-    /// What is sealed for an item: its text as it is, anything else as a file.
+    /// Returns the payload for an item: its text unchanged, any other content as a file.
     static func payload(of item: PlainItem) throws -> SecureBytes {
         let isText = item.body.withUnsafeBytes { String(validating: $0, as: UTF8.self) != nil }
         if isText { return item.body }
@@ -18,7 +18,7 @@ struct SharedFile: Codable {
         return SecureBytes(copying: Array(try JSONEncoder().encode(file)))
     }
 
-    /// The file that was shared; nil when it was something else.
+    /// Decodes a shared file; nil for another payload.
     init?(payload: SecureBytes) {
         let json = payload.withUnsafeBytes { Data($0) }
         guard let members = try? JSONDecoder().decode([String: String].self, from: json),

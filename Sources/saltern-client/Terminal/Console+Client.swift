@@ -11,12 +11,12 @@ extension Console {
         writeJSON(Array(try encoder.encode(value)) + [UInt8(ascii: "\n")])
     }
 
-    /// Prints an object for scripts, or what a person reads.
+    /// Prints an object for scripts, or text for the user.
     func show(_ value: some Encodable, asJSON: Bool, _ text: () -> String) throws {
         if asJSON { try printJSON(value) } else { write(text()) }
     }
 
-    /// Does something long, and says on a terminal how far it has come.
+    /// Runs a long operation, and shows its progress on a terminal.
     func showingProgress<Result>(of vault: Vault, _ body: () async throws -> Result) async throws -> Result {
         guard isTerminal else { return try await body() }
         let progress = vault.progress()
@@ -57,6 +57,6 @@ extension VaultProgress {
 }
 
 extension Date {
-    /// The moment to the second, as tables show it.
+    /// The time to the second, for tables.
     var shown: String { formatted(.iso8601) }
 }

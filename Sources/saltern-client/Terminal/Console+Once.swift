@@ -3,9 +3,9 @@ import Cryptography
 import Foundation
 
 extension Console {
-    /// Prints what no later command can print again: a new code, a new link.
-    /// - Throws: ``CommandFailure`` with status 74 when it cannot be written. The text is then in a file in memory, which the
-    ///   message names.
+    /// Prints text that no later command can print again: a new code, a new link.
+    /// - Throws: ``CommandFailure`` with status 74 when it cannot be written. The text is then in a file in memory,
+    ///   which the message names.
     func showOnce(_ value: some Encodable, asJSON: Bool, _ text: () -> String) throws {
         try show(value, asJSON: asJSON, text)
         guard hasLostOutput else { return }
@@ -19,7 +19,8 @@ extension Console {
     }
 
     /// Writes content that would be lost to a file in memory.
-    /// - Returns: The failure, with a message that names the file; the failure alone when there is no place in memory.
+    /// - Returns: The failure, with a message that names the file; the failure alone when there is no file system in
+    ///   memory.
     static func keptInMemory(
         _ content: SecureBytes, _ name: String, _ failure: CommandFailure, _ environment: [String: String]
     ) -> CommandFailure {

@@ -2,7 +2,7 @@ import CommandLineKit
 import Cryptography
 import Foundation
 
-/// Reads a line into memory that is wiped.
+/// Reads a line into memory that is zeroed.
 enum SecretInput {
     private static let limit = 4_096
 
@@ -12,7 +12,7 @@ enum SecretInput {
 
     // MARK: Files
 
-    /// The first line of a file; `-` is standard input, of which each call takes a line.
+    /// Returns the first line of a file. With `-`, each call reads one line of standard input.
     /// - Throws: ``CommandFailure`` for a file that others can read.
     static func line(ofFile path: String) throws -> SecureBytes {
         if path == "-" { return try line(STDIN_FILENO) }
@@ -23,8 +23,8 @@ enum SecretInput {
         defer { close(descriptor) }
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw unreadable("cannot read \(path)") }
-        // What is no file, such as a pipe of the shell, is nothing that could lie around.
-        // Of a file of root's the group may read, as with `saltern`'s keys: PostgreSQL's rule.
+        // An input that is not a regular file, such as a pipe of the shell, does not stay on the disk. A group may read
+        // root's file, as for the keys of `saltern` and in PostgreSQL.
         let isRoots = status.st_uid == 0 && geteuid() != 0
         if status.st_mode & S_IFMT == S_IFREG, status.st_mode & (isRoots ? 0o037 : 0o077) != 0 {
             let mode = "0" + String(status.st_mode & 0o7777, radix: 8)
@@ -35,7 +35,7 @@ enum SecretInput {
 
     // MARK: The terminal
 
-    /// Asks at the terminal, also when standard input is something else.
+    /// Prompts at the terminal, even when standard input is redirected.
     static func line(askingFor prompt: String, isShown: Bool, orGivenBy option: String) throws -> SecureBytes {
         let descriptor = open("/dev/tty", O_RDWR | O_CLOEXEC)
         guard descriptor >= 0 else {
@@ -58,7 +58,7 @@ enum SecretInput {
             tcsetattr(descriptor, TCSAFLUSH, &before)
             write("\n", to: descriptor)
         }
-        // Last: what is typed before is thrown away.
+        // The prompt comes last, because earlier input is discarded.
         write(prompt + ": ", to: descriptor)
         return try line(descriptor)
     }
@@ -70,7 +70,7 @@ enum SecretInput {
 
     // MARK: Reading
 
-    /// Byte by byte, so that what follows the line is left for others.
+    /// Reads a line byte by byte, so that other readers get the rest.
     private static func line(_ descriptor: Int32) throws -> SecureBytes {
         var count = 0
         let buffer = try SecureBytes(count: limit) { buffer throws in
@@ -88,7 +88,7 @@ enum SecretInput {
         return buffer.withUnsafeBytes { SecureBytes(copying: UnsafeRawBufferPointer(rebasing: $0[..<count])) }
     }
 
-    /// Ctrl-C does not end a read by itself: signals go to another thread.
+    /// Waits for input. Ctrl-C alone does not end a read, because another thread receives signals.
     private static func waitForInput(_ descriptor: Int32) throws {
         var state = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         while poll(&state, 1, 100) == 0 {

@@ -2,23 +2,23 @@ import CommandLineKit
 import Cryptography
 import SalternClient
 
-/// Where a secret comes from: a file, or somebody at the terminal. Never an argument or the environment, which others on
-/// the machine can see.
+/// The source of a secret: a file, or a prompt at the terminal. Arguments and environment are not used, because other
+/// users of the machine can see them.
 struct SecretOption {
     private let option: String
     private let path: String?
 
-    /// Takes an option that names a file.
+    /// Parses an option that names a file.
     init(_ option: String, _ arguments: inout Arguments) throws(UsageError) {
         self.option = option
         path = try arguments.option(option)
     }
 
-    /// Whether it was given.
+    /// True when the option was given.
     var isGiven: Bool { path != nil }
 
     /// Reads the secret.
-    /// - Parameter isShown: Whether the terminal shows what is typed.
+    /// - Parameter isShown: True to show the typed text on the terminal.
     func read(_ prompt: String, isShown: Bool = false) throws -> SecureBytes {
         let secret: SecureBytes
         if let path {
@@ -30,7 +30,7 @@ struct SecretOption {
         return secret
     }
 
-    /// Reads what is no more than text.
+    /// Reads text that is not secret.
     func text(_ prompt: String) throws -> String {
         let bytes = try read(prompt, isShown: true)
         guard let text = bytes.withUnsafeBytes({ String(validating: $0, as: UTF8.self) }) else {
@@ -54,7 +54,7 @@ struct PasswordOption {
         try Self.password(try secret.read(prompt))
     }
 
-    /// Reads a password that is new: at the terminal twice, because nobody sees it.
+    /// Reads a new password. At the terminal it is typed twice, because it is not visible.
     func readNew(_ prompt: String) throws -> Password {
         let password = try secret.read(prompt)
         if !secret.isGiven {

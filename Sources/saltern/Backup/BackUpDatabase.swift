@@ -46,7 +46,7 @@ struct BackUpDatabase: Command {
         let (tables, now, server) = try await DatabaseCommand.asOwner(console, needsSchema: false) { client in
             let tables = try await client.execute(CountTables()).first ?? 0
             guard tables > 0 else { throw CommandFailure("the database has no schema saltern: nothing to back up") }
-            // pg_dump would ask each node at another moment.
+            // pg_dump would read each node at a different time.
             if client.isDistributed, try await client.execute(AreTablesDistributed()) == [true] {
                 throw CommandFailure(
                     "nothing was written: the database is spread over a cluster, of which no file can have one moment; "
@@ -75,7 +75,7 @@ struct BackUpDatabase: Command {
         await record(size, console)
     }
 
-    /// The backup is whole whether it is recorded or not.
+    /// Records the backup in the audit log. The backup is complete even without the record.
     private func record(_ size: Int, _ console: Console) async {
         do {
             try await DatabaseCommand.asOwner(console, needsSchema: false) { [actor] client in
@@ -99,8 +99,10 @@ struct BackUpDatabase: Command {
         return URL(fileURLWithPath: destination).appendingPathComponent("saltern-\(moment).backup").path
     }
 
-    /// What is written has no name until it is whole. A backup that this program would not restore is kept, and the status
-    /// is 1: it may be the only one of that night, and a newer program restores it.
+    /// Writes the backup, which gets its name only when it is complete.
+    ///
+    /// A backup that this program cannot restore is kept, with exit status 1. It may be the only one of that night, and
+    /// a newer program restores it.
     private func write(
         to file: String, from connection: PostgresConfiguration.ProgramConnection, _ tables: Int, _ console: Console
     ) throws {
@@ -129,7 +131,7 @@ struct BackUpDatabase: Command {
     }
 }
 
-/// `server_version_num`: 150004 for 15.4.
+/// Returns `server_version_num`: 150004 for 15.4.
 private struct ReadServerVersion: Statement {
     typealias Row = Int32
 
@@ -137,7 +139,7 @@ private struct ReadServerVersion: Statement {
     static let sql: SQL<Self> = "SELECT pg_catalog.current_setting('server_version_num')::int"
 }
 
-/// How many tables the schema has.
+/// Returns the number of the schema's tables.
 private struct CountTables: Statement {
     typealias Row = Int64
 
@@ -148,7 +150,7 @@ private struct CountTables: Statement {
         """
 }
 
-/// Whether the schema is spread over a cluster; asked only where Citus is installed.
+/// Returns true if the schema is distributed over a cluster. Used only where Citus is installed.
 private struct AreTablesDistributed: Statement {
     typealias Row = Bool
 

@@ -3,30 +3,29 @@ import Cryptography
 
 /// The last line of a backup: the SHA-256 of everything before it.
 ///
-/// `pg_restore` reads what its table of contents names, and minds nothing behind that. So the digest is in the file itself and
-/// goes wherever that goes, under whichever name.
+/// `pg_restore` reads the parts in its table of contents, and ignores later bytes. So the digest can be in the file
+/// itself, and stays with it when the file is moved or renamed.
 enum BackupDigest {
     enum Finding {
         case matches
-        /// Something was changed, or the end is not there.
+        /// The content was changed, or the end is missing.
         case differs
-        /// Another program has written the file, or version 0.9.0 of this one.
+        /// Another program wrote the file, or version 0.9.0 of this one.
         case missing
     }
 
-    /// It begins a line of its own, so that `head -n -1` writes what the digest is of.
+    /// Starts with a newline, so that `head -n -1` writes exactly the digested bytes.
     private static let introduction = Array("\nsaltern backup, SHA-256 of all before this line: ".utf8)
     private static let length = introduction.count - 1 + 2 * SHA256Digest.byteCount + 1
-    /// How far before the end it is looked for: what was appended by accident is not to hide it.
+    /// The distance from the end within which it is searched: accidentally appended bytes must not hide it.
     private static let reach = 65_536
 
-    /// Appends it.
     static func append(to file: OpenFile, _ console: Console) throws(CommandFailure) {
         try file.append(introduction.prefix(1))
         try file.append(line(for: file, upTo: file.size(), console)[...])
     }
 
-    /// Reads the whole file.
+    /// Reads the whole file and compares its digest.
     static func check(_ file: OpenFile, _ console: Console) throws(CommandFailure) -> Finding {
         let size = try file.size()
         let start = max(0, size - reach)
@@ -36,7 +35,7 @@ enum BackupDigest {
         return try file.bytes(at: size - length, count: length) == expected ? .matches : .differs
     }
 
-    /// Whether there is what may have been a digest: a damaged one must not pass for none.
+    /// Returns true for remains of a digest, so that a damaged one does not count as missing.
     private static func hasTraces(_ end: [UInt8]) -> Bool {
         let introduction = introduction
         for start in end.indices {

@@ -3,18 +3,18 @@ import Foundation
 import Postgres
 import SalternServer
 
-/// A file that `saltern backup` has written.
+/// A file from `saltern backup`.
 struct BackupFile {
     let content: OpenFile
     let console: Console
 
-    /// The tables whose rows it has.
+    /// Returns the tables with rows in the backup.
     func tables() throws -> [String] {
         let list = try DatabaseProgram("pg_restore", console).run(["--list"], input: content)
         return list.split(separator: "\n").filter { $0.contains(" TABLE DATA saltern ") }.map(String.init)
     }
 
-    /// Reads back what was just written.
+    /// Reads back a new backup.
     func check(tables expected: Int) throws {
         let found = try tables().count
         guard found == expected else {
@@ -26,14 +26,14 @@ struct BackupFile {
         }
     }
 
-    /// Has `pg_restore` read all of it, which notices some damage.
+    /// Makes `pg_restore` read the whole file, which detects some damage.
     private func readWhole() throws {
         try DatabaseProgram("pg_restore", console).run(["--file", "/dev/null"], input: content)
     }
 
-    /// Refuses one that is not as it was written, before anything is changed.
-    /// - Parameter name: What people know it by.
-    /// - Returns: How many tables it has.
+    /// Rejects a damaged backup before anything is changed.
+    /// - Parameter name: The backup's name in messages.
+    /// - Returns: The number of its tables.
     func requireWhole(_ name: String) throws -> Int {
         let digest = try BackupDigest.check(content, console)
         guard digest != .differs else {
@@ -51,7 +51,7 @@ struct BackupFile {
         return tables
     }
 
-    /// Refuses one whose schema this program could not bring up to date.
+    /// Rejects a backup with a schema that this program cannot upgrade.
     /// - Throws: ``CommandFailure``.
     func requireKnownSchema() throws {
         let obstacles = try obstacles()
@@ -60,14 +60,14 @@ struct BackupFile {
         }
     }
 
-    /// What keeps this program from bringing the backup's schema up to date.
+    /// Returns the faults that stop this program from upgrading the backup's schema.
     func obstacles() throws -> [MigrationFinding] {
         let rows = try DatabaseProgram("pg_restore", console).run(
             ["--data-only", "--schema", "saltern", "--table", "schema_migrations", "--file", "-"], input: content)
         return Migrator.obstacles(to: Schema.migrations, after: Self.history(rows))
     }
 
-    /// The rows of the history, from what `pg_restore` makes of them: COPY's text format, its columns named.
+    /// Parses the history's rows from the output of `pg_restore`: COPY's text format with named columns.
     static func history(_ script: String) -> [MigrationRecord] {
         var columns: [String]?
         var records: [MigrationRecord] = []
@@ -90,8 +90,9 @@ struct BackupFile {
         return records
     }
 
-    /// Reads a `bytea` of COPY's text format, in which backslashes are doubled. The session that wrote the backup had
-    /// `bytea_output` as `hex` (`\\xDEADBEEF`) or as `escape` (`a\\000b`).
+    /// Decodes a `bytea` in COPY's text format, which doubles backslashes.
+    ///
+    /// The session that wrote the backup had `bytea_output` as `hex` (`\\xDEADBEEF`) or as `escape` (`a\\000b`).
     static func bytes(_ field: Substring) -> [UInt8] {
         var text: [UInt8] = []
         var rest = field.utf8[...]
@@ -107,7 +108,8 @@ struct BackupFile {
 
     private static let backslash = UInt8(ascii: "\\")
 
-    /// A backslash is doubled, and a byte that is not printed is a backslash with three octal digits.
+    /// Decodes the format `escape`: a doubled backslash, or a backslash with three octal digits for an unprintable
+    /// byte.
     private static func unescaped(_ text: ArraySlice<UInt8>) -> [UInt8] {
         var bytes: [UInt8] = []
         var rest = text

@@ -2,43 +2,43 @@ import CommandLineKit
 import Foundation
 import Postgres
 
-/// A program of PostgreSQL's, such as `pg_dump`, that runs until it ends or somebody wishes that it did.
+/// A program of PostgreSQL, such as `pg_dump`, that runs until it ends or a signal ends it.
 struct DatabaseProgram {
     let name: String
     let console: Console
-    /// What it is told beside the caller's variables: secrets, which must not be among its words.
+    /// The program's variables. They contain its secrets, which must not be among its arguments.
     private var environment: [String: String]
 
-    /// Variables that change what PostgreSQL's programs read and write. Those that say how to connect are passed on.
+    /// Variables that change the input and output of PostgreSQL's programs. Variables for connections are passed on.
     private static let textVariables: Set = [
         "LANGUAGE", "PGCLIENTENCODING", "PGDATESTYLE", "PGGEQO", "PGTZ", "PG_COLOR", "PSQLRC",
     ]
 
-    /// The last lines that it said are enough to know why it failed.
+    /// The number of last lines that a failure quotes.
     private static let rememberedLines = 5
-    /// How long a program may take to end when it is told to. It tells the server first, which may not answer.
+    /// The time that a program has to end after a signal. It cancels at the server first, which may not reply.
     private static let patience = DispatchTimeInterval.seconds(5)
 
     init(_ name: String, _ console: Console, password: String? = nil, environment: [String: String] = [:]) {
         self.name = name
         self.console = console
-        // Passwords of other roles are in settings of this program.
+        // This program's settings contain passwords of other roles.
         let inherited = console.environment.filter { variable, _ in
             !variable.hasPrefix("SALTERN_") && !Self.textVariables.contains(variable)
         }
         self.environment = inherited.merging(environment) { _, new in new }
-        // Its messages are read.
+        // Its messages are parsed.
         self.environment["LC_ALL"] = "C"
         self.environment["PGCLIENTENCODING"] = "UTF8"
         if let password { self.environment["PGPASSWORD"] = password }
     }
 
-    /// Runs it. A signal to end ends it first.
+    /// Runs the program. A termination signal ends it first.
     /// - Parameters:
     ///   - input: Its standard input, from the beginning.
-    ///   - output: Where its standard output goes.
-    ///   - line: Is told each line of its standard error.
-    /// - Throws: ``CommandFailure`` with its last words, or when a signal has come while the console's wish is awaited.
+    ///   - output: The destination of its standard output.
+    ///   - line: Receives each line of its standard error.
+    /// - Throws: ``CommandFailure`` with its last lines, or with the code `interrupted` after a termination signal.
     func run(
         _ words: [String], input: OpenFile, output: OpenFile, line: (String) -> Void = { _ in }
     ) throws {
@@ -65,13 +65,14 @@ struct DatabaseProgram {
         }
     }
 
-    /// Starts it, for who waits for it.
+    /// Starts the program. The caller waits for it.
     func start(_ words: [String], _ streams: ChildProcess.Streams) throws(CommandFailure) -> ChildProcess {
         try ChildProcess(["/usr/bin/env", name] + words, environment: environment, streams: streams, isApart: true)
     }
 
-    /// Has signals to end end it, while what this returns lives, and one that has come already.
-    /// - Parameter first: What it is told first.
+    /// Ends the program after a termination signal, as long as the returned value lives. A signal that has already
+    /// arrived counts.
+    /// - Parameter first: The signal that is sent to it first.
     func endedBySignals(_ child: ChildProcess, by first: Int32) -> Interruption {
         let end: @Sendable (Int) -> Void = { count in
             child.send(count > 1 ? SIGKILL : first)
@@ -82,29 +83,29 @@ struct DatabaseProgram {
         return interruption
     }
 
-    /// Why it has failed.
-    /// - Parameter last: Its last words.
+    /// Returns the reason of its failure.
+    /// - Parameter last: Its last lines.
     func failure(_ status: Int32, _ last: [String]) -> CommandFailure {
         if status == 127 {
             return CommandFailure(
                 "\(name) is not there; in Debian it is in the package postgresql-client", status: 1,
                 code: "program_missing")
         }
-        // What a program said before somebody else ended it is not why.
+        // Output from before a signal is not the reason.
         if let signal = ChildProcess.signal(of: status) {
             return CommandFailure("\(name) was ended by signal \(signal) (\(String(cString: strsignal(signal))))")
         }
         return CommandFailure(last.isEmpty ? ["\(name) ended with \(status)"] : last.suffix(Self.rememberedLines))
     }
 
-    /// Runs it with a text as its standard input.
+    /// Runs the program with a text as its standard input.
     /// - Returns: Its standard output.
     @discardableResult
     func run(_ words: [String], input: String = "", line: (String) -> Void = { _ in }) throws -> String {
         try run(words, input: OpenFile(contents: input), line: line)
     }
 
-    /// Runs it with a file as its standard input.
+    /// Runs the program with a file as its standard input.
     /// - Returns: Its standard output.
     @discardableResult
     func run(_ words: [String], input: OpenFile, line: (String) -> Void = { _ in }) throws -> String {
@@ -113,7 +114,7 @@ struct DatabaseProgram {
         return try spoken.contents()
     }
 
-    /// What comes through a pipe, a line at a time, until everybody has closed it.
+    /// Reads a pipe line by line, until all writers have closed it.
     struct Lines: Sequence, IteratorProtocol {
         private let handle: FileHandle
         private var pending: [UInt8] = []
@@ -140,7 +141,7 @@ struct DatabaseProgram {
 }
 
 extension Pipe {
-    /// A pipe of which a program that is started has no end but the one that it is given: so it ends when it is closed here.
+    /// Makes a pipe that child processes do not inherit. It ends when this process closes it.
     static func notInherited() -> Pipe {
         let pipe = Pipe()
         for end in [pipe.fileHandleForReading, pipe.fileHandleForWriting] {
@@ -151,7 +152,7 @@ extension Pipe {
 }
 
 extension ProgressBar {
-    /// Counts a table when a line of `pg_dump --verbose` or `pg_restore --verbose` begins one.
+    /// Counts a table for each line of `pg_dump --verbose` or `pg_restore --verbose` that starts one.
     mutating func follow(_ line: String, _ done: inout Int, of total: Int) {
         guard line.contains("dumping contents of table") || line.contains("processing data for table") else { return }
         let table = line.split(separator: "\"").dropFirst().first.map(String.init) ?? ""

@@ -1,12 +1,12 @@
 import CommandLineKit
 import Postgres
 
-/// The roles and the database, as an installation needs them before it is migrated or restored.
+/// The roles and the database that an installation needs before a migration or restore.
 struct DatabaseRoles {
     let owner: PostgresConfiguration
     let server: PostgresConfiguration?
 
-    /// Makes those that are missing, and leaves the others, with their passwords, as they are.
+    /// Creates missing ones. Existing ones keep their properties and passwords.
     func make(as superuser: PostgresConfiguration.ProgramConnection, _ console: Console) throws {
         guard let ownerName = owner.user, let database = owner.databaseName else {
             throw CommandFailure("SALTERN_OWNER_DATABASE_URL names no role: postgresql://ROLE@…")
@@ -27,7 +27,7 @@ struct DatabaseRoles {
         }
     }
 
-    /// The server's log must not learn the passwords. `\gexec` carries out each row, so there is one only for what is missing.
+    /// Keeps passwords out of the server's log. `\gexec` executes each row, so only missing objects have one.
     private static let script = #"""
         SET log_statement = 'none';
         SET log_min_duration_statement = -1;

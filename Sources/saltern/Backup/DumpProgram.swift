@@ -1,6 +1,6 @@
 import CommandLineKit
 
-/// The version of `pg_dump`, which has to be as new as the server that it reads.
+/// The version of `pg_dump`, which must be at least that of the server.
 enum DumpProgram {
     /// Returns the major version of the `pg_dump` that a backup would call, such as 15.
     /// - Throws: ``CommandFailure`` when there is none, or when its reply has no version.
@@ -17,7 +17,7 @@ enum DumpProgram {
         reply.firstMatch(of: /\(PostgreSQL\) ([0-9]+)/).flatMap { Int($0.1) }
     }
 
-    /// Returns the reason for which a `pg_dump` cannot read a server; nil when it can.
+    /// Returns the reason why a `pg_dump` cannot read a server; nil if it can.
     /// - Parameters:
     ///   - program: The major version of `pg_dump`.
     ///   - server: `server_version_num`: 170002 for 17.2.
@@ -28,8 +28,8 @@ enum DumpProgram {
             + "server: install postgresql-client-\(server)"
     }
 
-    /// Returns the reason for which a backup that this program makes could not be restored into the server by the same
-    /// release's programs; nil when it could.
+    /// Returns the reason why the same release's programs could not restore a backup into the server; nil if they
+    /// could.
     ///
     /// From 17 on, `pg_restore` writes a setting (`transaction_timeout`) that older servers reject.
     static func obstacleToRestore(program: Int, server: Int32) -> String? {

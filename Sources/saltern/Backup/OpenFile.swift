@@ -1,9 +1,9 @@
 import CommandLineKit
 import Foundation
 
-/// A file that programs are given by its descriptor.
+/// A file that is passed to programs by its descriptor.
 final class OpenFile: Sendable {
-    /// The size of a file, and when it was written to last.
+    /// The size of a file, and the time of its last change.
     struct Version: Equatable {
         let size: Int
         let seconds: Int
@@ -12,7 +12,7 @@ final class OpenFile: Sendable {
 
     let descriptor: Int32
 
-    /// A file without a name: as long as it has to be, which a pipe that nobody reads is not.
+    /// Makes a file without a name. Unlike an unread pipe, it has no limited capacity.
     init(contents: String) throws(CommandFailure) {
         guard let file = tmpfile() else { throw CommandFailure("there is no room for temporary files") }
         descriptor = fcntl(fileno(file), F_DUPFD_CLOEXEC, 3)
@@ -23,7 +23,6 @@ final class OpenFile: Sendable {
         }
     }
 
-    /// What `handle` leads to.
     init(duplicating handle: FileHandle) throws(CommandFailure) {
         descriptor = fcntl(handle.fileDescriptor, F_DUPFD_CLOEXEC, 3)
         guard descriptor >= 0 else { throw CommandFailure("there is no room for descriptors") }
@@ -31,9 +30,9 @@ final class OpenFile: Sendable {
 
     init(takingOwnershipOf descriptor: Int32) { self.descriptor = descriptor }
 
-    /// A file that is there, to be read. A pipe is refused: it can be read once only.
+    /// Opens an existing file for reading. Rejects pipes, which can be read only once.
     init(reading path: String) throws(CommandFailure) {
-        // Without waiting for somebody who writes into a pipe.
+        // O_NONBLOCK: opening a pipe does not wait for a writer.
         descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { throw CommandFailure("\(path): \(String(cString: strerror(errno)))") }
         var status = stat()
@@ -44,14 +43,14 @@ final class OpenFile: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Whoever is given it next begins at its beginning.
+    /// Sets the position to the start, for the next program.
     func rewind() throws(CommandFailure) {
         guard lseek(descriptor, 0, SEEK_SET) == 0 else { throw Self.failure("a file cannot be read") }
     }
 
     func size() throws(CommandFailure) -> Int { try version().size }
 
-    /// Another one when somebody has written to it, or cut it, in the meantime.
+    /// Returns a value that differs after another process has written to the file or truncated it.
     func version() throws(CommandFailure) -> Version {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw Self.failure("a file cannot be read") }
@@ -59,7 +58,7 @@ final class OpenFile: Sendable {
             size: Int(status.st_size), seconds: status.st_mtim.tv_sec, nanoseconds: status.st_mtim.tv_nsec)
     }
 
-    /// Some of its bytes, fewer where it ends before. Nobody's place in it moves.
+    /// Returns some of its bytes, fewer at its end. The shared position does not change.
     func bytes(at start: Int, count: Int) throws(CommandFailure) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: count)
         var done = 0
@@ -76,7 +75,7 @@ final class OpenFile: Sendable {
         return bytes
     }
 
-    /// Writes at its end.
+    /// Writes at the end.
     func append(_ bytes: ArraySlice<UInt8>) throws(CommandFailure) {
         guard lseek(descriptor, 0, SEEK_END) >= 0 else { throw Self.failure("a file cannot be written") }
         var rest = bytes

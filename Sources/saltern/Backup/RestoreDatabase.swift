@@ -85,7 +85,7 @@ struct RestoreDatabase: Command {
         console.print("restored \(tables) tables; next: saltern doctor, and then the servers")
     }
 
-    /// What comes after `pg_restore`. A signal ends it where it can be gone on with.
+    /// Migrates after `pg_restore`. A signal ends it at a point from which it can continue later.
     private func finish(_ console: Console, _ wish: Interruption.Wish) async throws {
         let migration = Task {
             var none = try Arguments([], OptionNames(of: MigrateUp.self))
@@ -103,7 +103,7 @@ struct RestoreDatabase: Command {
         try await TellRestored(&words).tell(console, mayBeUnused: true)
     }
 
-    /// With what to do next.
+    /// Adds the next step for the operator.
     private static func failure(_ error: any Error, _ hint: String) -> CommandFailure {
         let failure = error as? CommandFailure ?? CommandFailure("\(error)")
         return CommandFailure(failure.messages + [hint], status: failure.status, code: failure.code)
@@ -111,7 +111,7 @@ struct RestoreDatabase: Command {
 }
 
 extension Settings {
-    /// The connection of somebody who may make roles: `SALTERN_SUPERUSER_DATABASE_URL`.
+    /// Returns the connection of a role that can create roles: `SALTERN_SUPERUSER_DATABASE_URL`.
     fileprivate mutating func superuserDatabase() -> PostgresConfiguration? {
         guard let text = text("SALTERN_SUPERUSER_DATABASE_URL", orNothing: "none") else { return nil }
         return database(text, "SALTERN_SUPERUSER_DATABASE_URL")

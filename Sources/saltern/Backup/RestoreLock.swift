@@ -1,13 +1,13 @@
 import CommandLineKit
 import Postgres
 
-/// Whoever restores a database, or finishes a restore of it, has its lock meanwhile, so that there is one at a time.
+/// The lock of a database that is held during a restore and its completion, so that one restore runs at a time.
 ///
-/// It is held by a transaction on a connection of its own, also through a pooler that exchanges sessions, and nothing else is
-/// done there: the lock goes with the process that has it, however that ends.
+/// A transaction on a separate connection holds it, also through a pooler that exchanges sessions. The connection has
+/// no other use, so the lock ends with its process, however that ends.
 enum RestoreLock {
     /// Runs `body` with the lock.
-    /// - Throws: ``CommandFailure`` when somebody else has it, or what `body` throws.
+    /// - Throws: ``CommandFailure`` when another process has it, or the error of `body`.
     static func holding<Result>(_ console: Console, _ body: () async throws -> Result) async throws -> Result {
         let (taken, takes) = AsyncStream.makeStream(of: Void.self)
         let (over, ends) = AsyncStream.makeStream(of: Void.self)
@@ -20,7 +20,7 @@ enum RestoreLock {
         }
         let result = try await body()
         ends.finish()
-        // All is done, also when the connection is gone by now.
+        // The work is complete, even if the connection was lost meanwhile.
         try? await holder
         return result
     }
@@ -44,10 +44,11 @@ enum RestoreLock {
     }
 }
 
-/// Takes the lock unless somebody has it. The connection is idle for as long as a restore takes; a machine that went without
-/// a word is noticed after a minute.
+/// Takes the lock if it is free. The connection is idle for the duration of a restore.
+///
+/// A machine that disappears is detected after a minute.
 private struct TakeRestoreLock: Statement {
-    /// Whether it is taken now.
+    /// True if it was taken.
     typealias Row = Bool
 
     static let sql: SQL<Self> = """
@@ -59,7 +60,7 @@ private struct TakeRestoreLock: Statement {
         """
 }
 
-/// The server process of whoever has the lock.
+/// Returns the server process that holds the lock.
 private struct FindRestoreLock: Statement {
     typealias Row = Int32
 

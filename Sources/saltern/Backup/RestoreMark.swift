@@ -2,10 +2,10 @@ import CommandLineKit
 import Postgres
 import SalternServer
 
-/// The mark that keeps servers away from a database while it is restored (``UnfinishedRestore``).
+/// The mark that keeps servers from using a database during its restore (``UnfinishedRestore``).
 enum RestoreMark {
-    /// Makes it.
-    /// - Throws: ``CommandFailure`` when there is something that a restore would be mixed with.
+    /// Sets the mark.
+    /// - Throws: ``CommandFailure`` when the database has content that a restore would mix with.
     static func make(_ console: Console) async throws {
         try await DatabaseCommand.asOwner(console, needsSchema: false) { database in
             let encoding = try await database.execute(FindEncoding()).first ?? ""
@@ -30,7 +30,7 @@ enum RestoreMark {
         }
     }
 
-    /// Whether a restore is under way, or was not finished: no server uses the database.
+    /// Returns true if a restore is running or unfinished. No server uses the database then.
     static func isThere(_ console: Console) async throws -> Bool {
         try await DatabaseCommand.asOwner(console, needsSchema: false) { try await isThere(in: $0) }
     }
@@ -39,7 +39,7 @@ enum RestoreMark {
         try await database.execute(FindSchemas()).first?.hasMark ?? false
     }
 
-    /// Refuses to make a schema where a restore is about to bring one back, which could not follow it.
+    /// Rejects creating a schema in a database that awaits a restore, which would then fail.
     static func requireNothingAwaited(_ console: Console) async throws {
         try await DatabaseCommand.asOwner(console, needsSchema: false) { database in
             guard let found = try await database.execute(FindSchemas()).first, found.hasMark, !found.hasSchema else {
@@ -51,7 +51,7 @@ enum RestoreMark {
         }
     }
 
-    /// Removes it: all is done.
+    /// Removes the mark after a complete restore.
     static func remove(_ console: Console) async throws {
         try await DatabaseCommand.asOwner(console, needsSchema: false) { database in
             guard try await isThere(in: database) else { return }
@@ -59,11 +59,11 @@ enum RestoreMark {
         }
     }
 
-    /// Removes it, unless something has come back, or may come back still.
+    /// Removes the mark, unless something was or may still be restored.
     ///
-    /// Whoever restores has made the schema before it commits, and another one of the same name waits for it: as long as
-    /// PostgreSQL has not noticed that nobody is there any more, or by a commit whose answer did not arrive.
-    /// - Returns: Whether the mark is gone.
+    /// A restore has created the schema before its commit, and creating another one of the same name waits for it. This
+    /// covers a disconnected client that PostgreSQL has not detected yet, and a commit without a reply.
+    /// - Returns: True if the mark is gone.
     static func removeIfUnused(_ console: Console) async -> Bool {
         do {
             try await DatabaseCommand.asOwner(console, needsSchema: false) { database in
@@ -108,7 +108,7 @@ private struct RemoveMark: Statement {
     static let sql: SQL<Self> = "DROP SCHEMA IF EXISTS saltern_restoring"
 }
 
-/// Somebody who has pressed Ctrl-C waits meanwhile.
+/// A user who has pressed Ctrl-C waits meanwhile.
 private struct LimitWait: Statement {
     typealias Row = Void
 

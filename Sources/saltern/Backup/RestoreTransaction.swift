@@ -3,25 +3,26 @@ import Foundation
 import Postgres
 import SalternServer
 
-/// The one transaction in which a backup comes back: its rows, and the move of the revision base. So nobody sees the rows with
-/// the base that they had, not even a server that has slept through everything else that keeps servers away.
+/// The one transaction that restores a backup: its rows, and the change of the revision base.
 ///
-/// `pg_restore` would commit by itself, so it writes SQL for `psql`, which is told to commit when it has carried out all of it.
-/// Whoever is killed before never commits. What it is told comes by a way of its own: a damaged backup may end within a string,
-/// and `psql` would take what follows for a part of that.
+/// So no server ever sees the rows with their earlier base, even one that missed every other safeguard.
+///
+/// `pg_restore` would commit by itself. So it writes SQL for `psql`, which receives the commit after executing all of
+/// it. If the restore is killed earlier, nothing is committed. The commit comes through a separate descriptor: a
+/// damaged backup may end within a string, and `psql` would take later text as part of that.
 struct RestoreTransaction {
     let backup: BackupFile
-    /// What it was before its digest was looked at.
+    /// The file's version before its digest was checked.
     let version: OpenFile.Version
     let tables: Int
     let connection: PostgresConfiguration.ProgramConnection
 
     private var console: Console { backup.console }
 
-    /// What `psql` says when there is nothing left but to commit.
+    /// The line that `psql` prints when only the commit is left.
     private static let completion = "everything is back but for the commit"
 
-    /// All or nothing. Whoever restores owns it, whatever the owner was called when it was backed up.
+    /// Restores all or nothing. The restoring role becomes the owner, whatever the owner's name in the backup.
     func commit() throws {
         let (script, orders, answers) = (Pipe.notInherited(), Pipe.notInherited(), Pipe.notInherited())
         let complaints = try OpenFile(contents: "")
@@ -35,7 +36,7 @@ struct RestoreTransaction {
                 input: script.fileHandleForReading.fileDescriptor,
                 output: answers.fileHandleForWriting.fileDescriptor, error: complaints.descriptor,
                 other: orders.fileHandleForReading.fileDescriptor))
-        // What it carries out is cancelled by SIGINT, and would go on after SIGTERM.
+        // SIGINT cancels the current statement, which would continue after SIGTERM.
         let interruption = program.endedBySignals(child, by: SIGINT)
         for end in [script.fileHandleForReading, orders.fileHandleForReading, answers.fileHandleForWriting] {
             try end.close()
@@ -51,18 +52,18 @@ struct RestoreTransaction {
         for wish in [console.wish, interruption.wish].compactMap(\.self) where wish.isThere {
             throw wish.fulfilled("ended by a signal")
         }
-        // It had no reader any more: what psql said is why.
+        // The pipe had no reader any more. The reason is in psql's messages.
         let said = try complaints.contents().split(separator: "\n").map(String.init)
-        // The server's words are in its own language, and the code (duplicate_schema) is not.
+        // The server's messages may be translated. The code (duplicate_schema) is not.
         guard said.contains(where: { $0.contains(" 42P06: ") }) else {
-            // What else it says are lines of what it was given.
+            // Its other lines quote its input.
             let reasons = said.filter { $0.contains("ERROR:") || $0.contains("FATAL:") || $0.hasPrefix("psql:") }
             throw program.failure(status, reasons.isEmpty ? said : reasons)
         }
         throw CommandFailure("the database has a schema saltern already: nothing was changed; rename or drop it")
     }
 
-    /// Everything but the commit.
+    /// Writes everything except the commit.
     private func write(to script: FileHandle) throws {
         try script.write(contentsOf: Data("\(PostgresConfiguration.sessionScript)\nBEGIN;\n".utf8))
         var bar = ProgressBar(console, "tables")

@@ -1,18 +1,18 @@
 import CommandLineKit
 import Postgres
 
-/// The sessions of servers in the database that is about to come back.
+/// The sessions of servers in a database that is about to be restored.
 ///
-/// A server lets go of a database that has lost its schema or has the mark of a restore, within some seconds, and does not use
-/// a new connection there. So when those are gone that were there before the mark was made, none uses what comes back until
-/// the mark is gone. A pooler that exchanges sessions keeps its own.
+/// A server disconnects within seconds from a database that has lost its schema or has the mark of a restore. It does
+/// not use new connections there. So once the sessions from before the mark are gone, no server uses the restored rows
+/// until the mark is removed. A pooler that exchanges sessions keeps its own.
 enum ServerSessions {
-    /// How long servers have: they look every five seconds.
+    /// The time limit for servers, which check every five seconds.
     private static let patience = Duration.seconds(20)
     private static let interval = Duration.milliseconds(200)
 
-    /// Waits for those that are there now to end; to be called when the mark is there.
-    /// - Throws: ``CommandFailure`` that says whose sessions stay.
+    /// Waits for the current sessions to end. Call it when the mark is set.
+    /// - Throws: ``CommandFailure`` that names the remaining sessions.
     static func waitUntilGone(_ console: Console, within patience: Duration = patience) async throws {
         let wish = console.wish
         try await DatabaseCommand.asOwner(console, needsSchema: false) { database in
@@ -29,7 +29,7 @@ enum ServerSessions {
         }
     }
 
-    /// Tells of those that are there when a database has gone back by itself: nothing keeps servers from using that.
+    /// Reports current sessions after a rollback of the database itself, which servers may keep using.
     static func tell(_ console: Console) async throws {
         let there = try await DatabaseCommand.asOwner(console) { try await $0.execute(FindServerSessions()) }
         guard !there.isEmpty else { return }
@@ -49,14 +49,15 @@ enum ServerSessions {
     }
 }
 
-/// Sessions of roles that may do what a server does. Those of superusers may, too, and those of the owner: of the command
-/// itself, for one.
+/// Returns sessions of roles with a server's rights.
+///
+/// It excludes superusers and the current role, which have those rights too: one such session is the command's own.
 private struct FindServerSessions: Statement {
     private let identity = DatabaseIdentity.applicationName
 
     struct Row: DecodableRow {
         let process: Int32
-        /// The role, and what the program calls itself, whatever the session is for.
+        /// The role and the application's name, independent of the session's use.
         let name: String
 
         init(row: inout RowReader) throws(PostgresError) {

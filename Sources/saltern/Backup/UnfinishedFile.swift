@@ -2,22 +2,24 @@ import CPlatform
 import CommandLineKit
 import Foundation
 
-/// A file that is given its name when it is whole. Until then it has none, and the system removes it with whoever writes
-/// it; where the folder's file system has no such files, its name is one that no other has.
+/// A file that gets its name when it is complete.
+///
+/// Until then it has none, and the system removes it when its process ends. On file systems without such files it has a
+/// unique temporary name.
 final class UnfinishedFile {
     let content: OpenFile
     private let file: String
-    /// What it is called until it is whole, if anything.
+    /// The temporary name, if any.
     private var unfinished: String?
 
     /// - Parameters:
-    ///   - file: What it will be called; in the same folder.
-    ///   - hasName: Whether it has a name from the beginning, also where it need not.
-    /// - Throws: ``CommandFailure`` when it cannot be written there.
+    ///   - file: The final name, in the same folder.
+    ///   - hasName: True to use a temporary name even where it is not needed.
+    /// - Throws: ``CommandFailure`` when the file cannot be written there.
     init(_ file: String, hasName: Bool = false) throws(CommandFailure) {
         self.file = file
         let folder = URL(fileURLWithPath: file).deletingLastPathComponent().path
-        // A file without a name gets one through /proc, which a chroot need not have.
+        // A file without a name gets one through /proc, which a chroot may lack.
         let hasName = hasName || access("/proc/self/fd", X_OK) != 0
         var descriptor = hasName ? -1 : open(folder, O_RDWR | O_CLOEXEC | __O_TMPFILE, mode_t(0o600))
         if descriptor < 0 {
@@ -31,21 +33,21 @@ final class UnfinishedFile {
 
     deinit { if let unfinished { unlink(unfinished) } }
 
-    /// Gives it its name, which nobody else's file loses by that.
-    /// - Throws: ``CommandFailure`` when there is a file of that name by now, or the disk does not take it.
+    /// Gives the file its name, without replacing another file.
+    /// - Throws: ``CommandFailure`` when the name is taken, or the disk rejects it.
     func keep() throws(CommandFailure) {
         guard fsync(content.descriptor) == 0 else { throw Self.failure("cannot keep \(file)") }
         guard name() == 0 else {
             if errno == EEXIST { throw CommandFailure("\(file) is there already") }
             throw Self.failure("cannot keep \(file)")
         }
-        // The name is to be there after a power failure too.
+        // The name must survive a power failure.
         let folder = open(URL(fileURLWithPath: file).deletingLastPathComponent().path, O_RDONLY | O_CLOEXEC)
         guard folder >= 0 else { throw Self.failure("cannot keep \(file): its folder cannot be opened") }
         let result = fsync(folder)
         let code = errno
         close(folder)
-        // EINVAL: a file system without this. It has nothing that could be lost.
+        // EINVAL: the file system does not support this, and has nothing to lose.
         if result != 0, code != EINVAL {
             errno = code
             throw Self.failure("\(file) may be gone after a power failure: its folder")
@@ -56,7 +58,7 @@ final class UnfinishedFile {
         guard let unfinished else {
             return linkat(AT_FDCWD, "/proc/self/fd/\(content.descriptor)", AT_FDCWD, file, AT_SYMLINK_FOLLOW)
         }
-        // 1 is RENAME_NOREPLACE. Some file systems know only the one, and some only the other.
+        // 1 is RENAME_NOREPLACE. Some file systems support only this call, others only `link`.
         if saltern_renameat2(AT_FDCWD, unfinished, AT_FDCWD, file, 1) == 0 {
             self.unfinished = nil
             return 0

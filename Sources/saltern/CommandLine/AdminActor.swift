@@ -3,12 +3,12 @@ import Glibc
 import Postgres
 import SalternServer
 
-/// The name and the reason that the audit log gets for what a command does.
+/// The name and the reason of a command's actions in the audit log.
 struct AdminActor {
-    /// What the help of commands that leave a row in the audit log says.
+    /// Help text of commands that write to the audit log.
     static let help = help(column: 19)
 
-    /// Returns its options, whose descriptions begin in a column counted from 0.
+    /// Returns the help of its options, with descriptions in the given column, counted from 0.
     static func help(column: Int) -> String {
         let options = [
             ("  --actor NAME", "the admin in the audit log (SALTERN_ACTOR, or the user)"),
@@ -24,7 +24,7 @@ struct AdminActor {
     private let named: AuditActor?
     private let reason: AuditReason?
 
-    /// Takes `--actor` and `--reason`.
+    /// Reads `--actor` and `--reason`.
     init(_ arguments: inout Arguments) throws(UsageError) {
         let (name, reason) = (try arguments.option("--actor"), try arguments.option("--reason"))
         named = name.flatMap { AuditActor($0) }
@@ -38,19 +38,19 @@ struct AdminActor {
         }
     }
 
-    /// Signs what the command does now, by the database's clock.
+    /// Signs an action of the command at the database's current time.
     func signature(_ console: Console) async throws -> AuditSignature {
-        // What is wrong with the name is found before anything is done.
+        // An invalid name is reported before anything is done.
         let actor = try actor(console)
         return signature(actor, now: try await DatabaseCommand.now(console))
     }
 
-    /// Signs what `actor` does.
+    /// Signs an action of `actor`.
     func signature(_ actor: AuditActor, now: Timestamp) -> AuditSignature {
         AuditSignature(actor: actor, now: now, reason: reason)
     }
 
-    /// The name of `--actor`. Else: that of `SALTERN_ACTOR`, the caller of `sudo`, or the user that the process runs as.
+    /// Returns the name of `--actor`, `SALTERN_ACTOR`, the caller of `sudo`, or the user of the process, in this order.
     func actor(_ console: Console) throws(CommandFailure) -> AuditActor {
         if let named { return named }
         guard let name = console.environment[Self.variable] else { return Self.current(console.environment) }
@@ -60,13 +60,13 @@ struct AdminActor {
         return actor
     }
 
-    /// The options with which another command does something in the same name.
+    /// Returns the options with which another command acts under the same name.
     func words(_ console: Console) throws(CommandFailure) -> [String] {
         ["--actor", try actor(console).name] + (reason.map { ["--reason", $0.text] } ?? [])
     }
 
     private static func current(_ environment: [String: String]) -> AuditActor {
-        // Only root can have been somebody else before; what others write into the variable is their own business.
+        // Only root can have switched users. Other users can set the variable to anything.
         if getuid() == 0, let name = environment["SUDO_USER"], let actor = AuditActor(name) { return actor }
         if let name = name(of: getuid()), let actor = AuditActor(name) { return actor }
         return .user(getuid())

@@ -3,10 +3,10 @@ import HTTPCore
 import SalternServer
 
 extension Arguments {
-    /// Takes a userid, or `--id ACCOUNT` in its place. To be called when all other options were taken.
+    /// Reads a userid, or `--id ACCOUNT` instead. Call it after all other options.
     ///
-    /// `--id=ACCOUNT` is refused: a userid may be such a word, and a caller who passes userids without `--` in front of them
-    /// would act on another account.
+    /// Rejects `--id=ACCOUNT`: it can be a userid. A caller that passes userids without a preceding `--` would act on
+    /// another account.
     mutating func account() throws(UsageError) -> AccountReference {
         guard let text = try option("--id", isJoinable: false) else { return .userid(try word("the userid")) }
         guard let id = AccountID(pathParameter: text) else {

@@ -1,7 +1,6 @@
 import CommandLineKit
 
 extension CommandLineTool {
-    /// `saltern` with every subcommand that it has.
     static let saltern = CommandLineTool(
         "saltern", purpose: "an account and sync server that never receives a password.",
         notes: """

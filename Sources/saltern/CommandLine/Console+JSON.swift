@@ -2,7 +2,7 @@ import CommandLineKit
 import HTTPCore
 
 extension Console {
-    /// Prints an object, for scripts.
+    /// Prints a JSON object for scripts.
     func printJSON(_ build: (inout JSONWriter) -> Void) {
         var writer = JSONWriter()
         writer.object(build)

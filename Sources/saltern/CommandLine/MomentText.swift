@@ -2,10 +2,10 @@ import HTTPCore
 import Postgres
 
 extension Timestamp {
-    /// The moment in RFC 3339, as JSON tells it.
+    /// The time in RFC 3339, as in JSON.
     var utc: UTCTimestamp { UTCTimestamp(microsecondsSinceEpoch: unixMicroseconds) }
 
-    /// The moment to the second, as tables show it.
+    /// The time in seconds, as in tables.
     var shown: String {
         var bytes: [UInt8] = []
         utc.append(to: &bytes, fractionDigits: 0)
@@ -19,7 +19,7 @@ extension JSONWriter {
         if let text { member(name, text) } else { null(name) }
     }
 
-    /// Writes a moment, or null.
+    /// Writes a time, or null.
     mutating func member(_ name: String, _ moment: Timestamp?) {
         if let moment { member(name, moment.utc) } else { null(name) }
     }

@@ -2,7 +2,7 @@ import CommandLineKit
 import HTTPCore
 import TransportSecurity
 
-/// Where certificate and keys are: `--directory DIR`, else `SALTERN_TLS_DIRECTORY`, else `tls`.
+/// The folder of certificate and keys: `--directory DIR`, else `SALTERN_TLS_DIRECTORY`, else `tls`.
 struct TLSDirectoryOption {
     private let given: String?
 
@@ -18,14 +18,14 @@ struct TLSDirectoryOption {
         return directory
     }
 
-    /// The oldest version of TLS that is served. A value that cannot be used is reported where all settings are read.
+    /// Returns the oldest accepted TLS version. Another step reports an invalid setting.
     func minimumVersion(_ console: Console) -> TLSVersion {
         var settings = Settings(console.environment)
         return settings.minimumTLSVersion()
     }
 }
 
-/// Runs `body` and turns what TransportSecurity throws into a message for the operator.
+/// Runs `body` and converts errors of TransportSecurity into messages for the operator.
 private func reporting<Result>(_ body: () throws(CertificateError) -> Result) throws(CommandFailure) -> Result {
     do throws(CertificateError) {
         return try body()
@@ -241,7 +241,7 @@ struct InstallCertificate: Command {
                     + "connect until they have the pin \(pins.active); install a certificate for one of those keys to let "
                     + "them in again")
         }
-        // What keeps clients away, though a server serves it.
+        // Findings that keep clients from connecting, even though a server starts.
         for finding in directory.check(minimumVersion: version) where finding.severity != .fine {
             console.printError("\(finding.severity.rawValue): \(finding.text)")
         }
@@ -266,9 +266,8 @@ struct CheckCertificate: Command {
         change the status.
         """
 
-    /// The certificate expires soon.
     static let expiresSoon: Int32 = 1
-    /// Something has to be mended.
+    /// The operator has to fix a problem.
     static let hasProblems: Int32 = 2
 
     let option: TLSDirectoryOption

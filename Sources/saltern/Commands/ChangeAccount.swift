@@ -2,9 +2,9 @@ import CommandLineKit
 import Postgres
 import SalternServer
 
-/// The words that commands on one account have in common.
+/// The options that commands on one account share.
 struct AccountAct {
-    /// What their help says.
+    /// Their help text.
     static let help = """
           --id ACCOUNT     the account's id, instead of a userid
         \(AdminActor.help)
@@ -20,7 +20,7 @@ struct AccountAct {
         account = try arguments.account()
     }
 
-    /// Does it, in the name of the actor.
+    /// Performs the action in the actor's name.
     func perform(
         _ console: Console,
         _ body:

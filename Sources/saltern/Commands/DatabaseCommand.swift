@@ -4,16 +4,16 @@ import Glibc
 import Postgres
 import SalternServer
 
-/// Lends commands a client of the database on a loop of its own.
+/// Provides commands with a database client on a loop of its own.
 enum DatabaseCommand {
-    /// What the help of commands that need the owner says.
+    /// Help text of commands that need the owner.
     static let ownerHelp = "Connects with SALTERN_OWNER_DATABASE_URL: see `saltern --help`."
 
     /// Runs `body` with a client, which is closed afterwards.
     /// - Parameters:
-    ///   - variable: The setting that `database` comes from.
-    ///   - needsSchema: Whether `body` works with the schema, as this program knows it.
-    /// - Throws: ``CommandFailure`` that says what to do.
+    ///   - variable: The setting that contains `database`.
+    ///   - needsSchema: True if `body` requires the schema of this program.
+    /// - Throws: ``CommandFailure`` that contains the remedy.
     static func with<Result: Sendable>(
         _ database: PostgresConfiguration, from variable: String, needsSchema: Bool = true,
         _ body: @escaping @Sendable (PostgresClient) async throws -> Result
@@ -22,7 +22,7 @@ enum DatabaseCommand {
         try loop.start()
         defer { loop.stop() }
         var database = database
-        // It asks one thing after the other, and its role may be allowed a few connections only.
+        // Its requests are sequential, and the role may have few connections.
         database.readConnections = 1
         database.commitConnections = 1
         return try await loop.run { [database] in
@@ -40,16 +40,16 @@ enum DatabaseCommand {
         }
     }
 
-    /// What time it is by the database's clock, which is what everything is stamped with.
+    /// Returns the current time of the database's clock, which stamps everything.
     static func now(_ console: Console) async throws -> Timestamp {
         try await asOwner(console) { try await DatabaseClock.now(of: $0) }
     }
 
     /// Runs `body` with a client that connects as the schema's owner, if that is the server's database.
     /// - Parameters:
-    ///   - statementTimeout: How long one statement may take, where the usual time is not enough.
-    ///   - needsSchema: Whether `body` works with the schema, as this program knows it.
-    /// - Throws: ``CommandFailure`` that says what to do.
+    ///   - statementTimeout: The time limit of one statement, where the default is too short.
+    ///   - needsSchema: True if `body` requires the schema of this program.
+    /// - Throws: ``CommandFailure`` that contains the remedy.
     static func asOwner<Result: Sendable>(
         _ console: Console, statementTimeout: Duration? = nil, needsSchema: Bool = true,
         _ body: @escaping @Sendable (PostgresClient) async throws -> Result
@@ -68,16 +68,16 @@ enum DatabaseCommand {
         }
     }
 
-    /// The setting that says where the server connects.
+    /// The setting with the server's database URL.
     static let serverVariable = "SALTERN_DATABASE_URL"
 
-    /// The setting that says where the owner connects.
+    /// Returns the setting with the owner's database URL.
     static func ownerVariable(_ console: Console) -> String {
         let name = "SALTERN_OWNER_DATABASE_URL"
         return [name, name + "_FILE"].contains { console.environment[$0] != nil } ? name : serverVariable
     }
 
-    /// What an operator is told of an error of the migrator's, which has connections of its own.
+    /// Converts an error of the migrator, which has connections of its own, into a message for the operator.
     static func failure(_ error: MigrationError, _ console: Console) async -> CommandFailure {
         var isStandby: Bool?
         if case .database(let error) = error, isAboutWriting(error) {
@@ -90,10 +90,10 @@ enum DatabaseCommand {
         (error as? PostgresError)?.sqlState == .readOnlyTransaction
     }
 
-    /// What an operator is told of an error: what it is, and what to do about it.
+    /// Converts an error into a message for the operator, with the remedy.
     /// - Parameters:
-    ///   - variable: The setting that says where the database is.
-    ///   - isStandby: What the server has said of itself, when nothing can be written.
+    ///   - variable: The setting with the database URL.
+    ///   - isStandby: The server's reply, when nothing can be written.
     static func failure(_ error: any Error, _ variable: String, isStandby: Bool? = nil) -> CommandFailure {
         switch error {
         case let failure as CommandFailure: failure
@@ -126,7 +126,7 @@ enum DatabaseCommand {
         }
     }
 
-    /// What to look at when there is no connection.
+    /// Returns the remedy for a failed connection.
     private static func hint(_ reason: ConnectionFailure?, _ variable: String) -> String {
         switch reason {
         case .server(.tooManyConnections)?: "PostgreSQL runs where \(variable) leads, and has to let one more in"
@@ -140,7 +140,7 @@ enum DatabaseCommand {
     }
 }
 
-/// Whether the server is a standby.
+/// Returns true if the server is a standby.
 private struct FindRecovery: Statement {
     typealias Row = Bool
 

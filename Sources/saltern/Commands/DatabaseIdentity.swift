@@ -2,27 +2,27 @@ import CommandLineKit
 import EventLoop
 import Postgres
 
-/// Which database a connection leads to. A standby and its primary have the same identity.
+/// Identifies the database of a connection. A standby and its primary have the same identity.
 struct DatabaseIdentity: Equatable, Sendable {
     private let name: String
     private let object: String
     /// The cluster's identifier; nil where the role may not read it.
     private let cluster: String?
 
-    /// What sessions that ask for an identity call themselves, so that a restore does not take them for a server's.
+    /// The application name of sessions that read an identity, so that a restore does not take them for a server's.
     static let applicationName = "saltern identity"
 
-    /// Returns whether both may be the same database.
+    /// Returns true if both may be the same database.
     func isPossibly(_ other: DatabaseIdentity) -> Bool {
         guard name == other.name, object == other.object else { return false }
         guard let cluster, let others = other.cluster else { return true }
         return cluster == others
     }
 
-    /// Refuses settings whose owner's URL leads to another database than the server's.
+    /// Rejects settings in which the owner's URL leads to another database than the server's.
     ///
-    /// Without one of the two there is nothing to compare. Nor is there when the server's URL leads nowhere: before the first
-    /// migration its role need not exist.
+    /// Nothing is compared if one URL is missing, or if the server's URL does not work. Before the first migration its
+    /// role need not exist.
     /// - Parameter owner: A client that is connected as the owner.
     /// - Throws: ``CommandFailure`` with the code `two_databases`, or a `PostgresError` of the owner's connection.
     static func requireOne(_ owner: PostgresClient, _ console: Console) async throws {

@@ -73,7 +73,7 @@ struct ListAccounts: Command {
         console.printError("there may be more: \(option)")
     }
 
-    /// Says why a search has found nothing, where that can be said.
+    /// Prints a possible reason for an empty result.
     private func hint(_ console: Console) {
         for (option, text) in [("--userid-prefix", filter.useridPrefix), ("--userid-part", filter.useridPart ?? "")] {
             guard let form = AccountFilter.canonicalForm(of: text) else { continue }

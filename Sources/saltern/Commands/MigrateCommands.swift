@@ -5,7 +5,7 @@ import Postgres
 import SalternServer
 
 /// Runs `body` with a migrator on a loop of its own.
-/// - Parameter makesSchema: Whether it makes a schema where there is none: not where a restore is about to bring one back.
+/// - Parameter makesSchema: True if `body` creates a missing schema. Rejected while a restore is about to do so.
 private func withMigrator<Result: Sendable>(
     _ console: Console, makesSchema: Bool = false,
     _ body: @escaping @Sendable (Migrator) async throws(MigrationError) -> Result

@@ -106,7 +106,7 @@ struct SetPlanLimits: Command {
 }
 
 extension SetPlanLimits {
-    /// Makes sure that the plan is there or is to be made, and asks before limits are lowered that accounts have.
+    /// Checks that the plan exists or may be created. Requests confirmation before lowering limits of a plan in use.
     private func check(_ console: Console, now: Timestamp) async throws {
         let (known, hasAccounts) = try await DatabaseCommand.asOwner(console, statementTimeout: Self.patience) {
             [name, changes] in
@@ -130,7 +130,7 @@ extension SetPlanLimits {
         try console.confirm("Lower the limits of all accounts with the plan \(name): \(reductions)?")
     }
 
-    /// Looking for an account with a plan that few have reads all accounts.
+    /// The time limit: the search for an account with a rare plan reads all accounts.
     static let patience = Duration.seconds(600)
 }
 
@@ -166,7 +166,7 @@ struct RemovePlanCommand: Command {
 }
 
 extension Table {
-    /// Plans as people read them.
+    /// Makes a table of plans for people.
     fileprivate init(_ plans: [AccountPlan]) {
         self.init([
             .text("plan"), .number("items"), .number("item bytes"), .number("bytes"), .number("sessions"),

@@ -1,8 +1,10 @@
 import CommandLineKit
 import Foundation
 
-/// Has a server read its files again. SIGHUP has no reply, and systemd before 253 has no `Type=notify-reload`, so the command
-/// reads the files itself and reports a fault.
+/// Makes a server read its files again.
+///
+/// SIGHUP has no reply, and systemd before 253 has no `Type=notify-reload`, so the command reads the files itself and
+/// reports faults.
 struct ReloadServer: Command {
     static let words = ["reload"]
     static let summary = "reload certificate, key and master key of a server"
@@ -28,7 +30,8 @@ struct ReloadServer: Command {
         var settings = Settings(console.environment)
         _ = settings.tlsFiles()
         if let file = settings.masterKeyFile() { _ = settings.masterKey(file) }
-        // Also when a file cannot be used: the server takes the other one, logs which it does not take, and its metrics tell.
+        // The signal is also sent with an unusable file. The server loads the other one, and reports the rejected one
+        // in log and metrics.
         guard kill(process, SIGHUP) == 0 else {
             throw CommandFailure("no signal can be sent to \(process): \(String(cString: strerror(errno)))")
         }

@@ -53,7 +53,7 @@ struct PruneMasterKeys: Command {
 
     func run(_ console: Console) async throws {
         let file = try option.file(console)
-        // What is older now may go, and not what a rotation that comes in between makes older.
+        // Only keys that are older now may be removed, not those that a simultaneous rotation makes older.
         let older = Set(try file.read().ids.dropFirst())
         let counts = try await DatabaseCommand.asOwner(console) { try await SealedSecrets(database: $0).counts() }
         let needed = counts.filter { older.contains($0.key) }

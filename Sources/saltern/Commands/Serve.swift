@@ -93,10 +93,10 @@ struct Serve: Command {
         lines are JSON on standard error.
         """
 
-    /// How long somebody who does not read the log holds up the end.
+    /// The maximum delay of the exit by a reader that does not read the log.
     private static let lastWords = Duration.seconds(2)
 
-    /// What lines of the log have: the time of the machine's clock.
+    /// Returns the time for log lines, from the machine's clock.
     @Sendable private static func time() -> UTCTimestamp {
         UTCTimestamp(microsecondsSinceEpoch: SystemWallClock().now.unixMicroseconds)
     }

@@ -10,7 +10,7 @@ struct ShowVersion: Command {
         The version is the one in CHANGELOG.md. `saltern --version` is the same.
         """
 
-    /// The release that this is, or the next one.
+    /// The version of this release, or of the next one.
     static let version = String(decoding: PackageResources.VERSION, as: UTF8.self)
         .trimmingCharacters(in: .whitespacesAndNewlines)
 

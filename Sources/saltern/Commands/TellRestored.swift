@@ -38,8 +38,8 @@ struct TellRestored: Command {
         }
     }
 
-    /// Does it, for who has the lock.
-    /// - Parameter mayBeUnused: Whether it is right that no server has ever used the database: a backup may be of such a one.
+    /// Changes the revision base. The caller holds the lock.
+    /// - Parameter mayBeUnused: True if the database may be one that no server has used yet, as in some backups.
     func tell(_ console: Console, mayBeUnused: Bool) async throws {
         let name = try actor.actor(console)
         let base = try await DatabaseCommand.asOwner(console) { [actor] database -> Int64? in

@@ -1,6 +1,6 @@
 import SalternServer
 
-/// In which apps links to shares open.
+/// The apps that open links to shares.
 extension Settings {
     mutating func appLinks() -> AppLinks {
         AppLinks(
@@ -20,8 +20,8 @@ extension Settings {
         return nil
     }
 
-    /// What stands between commas, white space around it not counting. An empty element, one that is there twice and one
-    /// that `read` does not understand are refused.
+    /// Reads elements between commas, without the white space around them. Rejects empty, repeated and unreadable
+    /// elements.
     private mutating func list<Value: Hashable>(
         _ name: String, _ meaning: String, _ read: (String) -> Value?
     ) -> [Value] {

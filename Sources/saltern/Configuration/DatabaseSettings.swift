@@ -1,7 +1,7 @@
 import Postgres
 
 extension Settings {
-    /// The connection of the server: `SALTERN_DATABASE_URL`.
+    /// Reads the connection of the server: `SALTERN_DATABASE_URL`.
     mutating func serverDatabase() -> PostgresConfiguration? {
         var database = database(
             requiredText("SALTERN_DATABASE_URL", "where PostgreSQL is, as a URL or in keyword form"),
@@ -13,8 +13,8 @@ extension Settings {
         return database
     }
 
-    /// The connection of the schema's owner: `SALTERN_OWNER_DATABASE_URL`, else the server's, unless a pooler exchanges its
-    /// sessions.
+    /// Reads the connection of the schema's owner: `SALTERN_OWNER_DATABASE_URL`, else the server's, unless a pooler
+    /// exchanges its sessions.
     mutating func ownerDatabase() -> PostgresConfiguration? {
         if let text = text("SALTERN_OWNER_DATABASE_URL") { return database(text, "SALTERN_OWNER_DATABASE_URL") }
         let database = serverDatabase()

@@ -2,7 +2,7 @@ import CommandLineKit
 import SalternServer
 
 extension SessionPolicy {
-    /// Reads the settings of a command that needs no others.
+    /// Reads the settings for a command that needs no others.
     /// - Throws: ``CommandFailure`` with every problem.
     init(_ console: Console) throws(CommandFailure) {
         var settings = Settings(console.environment)
@@ -11,12 +11,12 @@ extension SessionPolicy {
     }
 }
 
-/// What the server and `saltern purge` have to agree on.
+/// Settings that the server and `saltern purge` share.
 extension Settings {
-    /// How long sessions last.
+    /// Reads the duration of sessions.
     mutating func sessionPolicy() -> SessionPolicy {
         let standard = SessionPolicy()
-        // One that is in use must not seem unused.
+        // A session in use must not count as idle.
         let shortest = standard.touchInterval + .seconds(1)
         let idle = duration(
             "SALTERN_SESSION_IDLE_TIMEOUT", in: shortest...Self.longest, default: standard.idleTimeout)
@@ -26,7 +26,7 @@ extension Settings {
                 "SALTERN_SESSION_LIFETIME", in: idle...Self.longest, default: max(standard.lifetime, idle)))
     }
 
-    /// How long what nobody needs any more is kept.
+    /// Reads the retention of data that is no longer needed.
     mutating func purgePolicy() -> PurgePolicy {
         let range = Duration.seconds(86_400)...Self.longest
         return PurgePolicy(

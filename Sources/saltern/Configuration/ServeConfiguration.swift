@@ -4,7 +4,7 @@ import Postgres
 import SalternServer
 import TransportSecurity
 
-/// Everything that `saltern serve` is told, read and checked as a whole.
+/// The settings of `saltern serve`, read and checked as a whole.
 ///
 /// | Variable | Meaning | Default |
 /// | --- | --- | --- |
@@ -12,41 +12,41 @@ import TransportSecurity
 /// | `SALTERN_DATABASE_POOLING` | `session`, or `transaction` behind a pooler in that mode | `session` |
 /// | `SALTERN_SALT_PREFIX` | the site's part of every salt, for the life of the database | none |
 /// | `SALTERN_MASTER_KEY_FILE` | the master key, readable by its owner alone | none |
-/// | `SALTERN_LISTEN` | where to serve | `127.0.0.1:8443` |
+/// | `SALTERN_LISTEN` | address of the API | `127.0.0.1:8443` |
 /// | `SALTERN_TLS_DIRECTORY` | certificate.pem, key.pem, backup-key.pem | `tls` |
 /// | `SALTERN_TLS_MINIMUM_VERSION` | `1.3` or `1.2` | `1.3` |
-/// | `SALTERN_SERVICE_NAME` | what the service calls itself | `Saltern` |
-/// | `SALTERN_SHOW_VERSION` | `on` or `off`: whether `GET /v1/service` tells the version | `off` |
+/// | `SALTERN_SERVICE_NAME` | name of the service | `Saltern` |
+/// | `SALTERN_SHOW_VERSION` | `on`: `GET /v1/service` returns the version | `off` |
 /// | `SALTERN_REGISTRATION` | `open`, `invite` or `closed` | `closed` |
-/// | `SALTERN_KDF_DEFAULT_ITERATIONS` | what clients take for new accounts | `600000`, or the minimum when that is higher |
-/// | `SALTERN_KDF_MINIMUM_ITERATIONS` | the least that new parameters may have | `600000` |
+/// | `SALTERN_KDF_DEFAULT_ITERATIONS` | iterations of new accounts | `600000`, or the minimum if that is higher |
+/// | `SALTERN_KDF_MINIMUM_ITERATIONS` | minimum of new parameters | `600000` |
 /// | `SALTERN_FAILOVER` | `asynchronous`, or `synchronous`: a failover loses nothing | `asynchronous` |
-/// | `SALTERN_SESSION_IDLE_TIMEOUT` | a session unused for so long ends | `30d` |
-/// | `SALTERN_SESSION_LIFETIME` | a session ends so long after it began | `365d` |
-/// | `SALTERN_TOMBSTONE_RETENTION` | how long deleted items still sync | `90d` |
-/// | `SALTERN_EVENT_RETENTION` | how long entries of the security log are kept | `400d` |
-/// | `SALTERN_OPAQUE_FORMAT` | `on` or `off`: whether the format `opaque` is accepted | `on` |
-/// | `SALTERN_ANONYMOUS_SHARES` | `on` or `off`: whether people without an account may create shares | `off` |
-/// | `SALTERN_ANONYMOUS_SHARES_LIMIT` | how many of those there may be at a time | `1000` |
-/// | `SALTERN_RATE_LIMITS` | `on`, `off`, or figures for each client address, as in `login=20/5` | `on` |
-/// | `SALTERN_TRUSTED_PROXIES` | addresses and blocks whose `X-Forwarded-For` counts | none |
-/// | `SALTERN_PROXY_PROTOCOL` | addresses and blocks whose connections begin with a header of the PROXY protocol | `none` |
-/// | `SALTERN_APPLE_APP_IDS` | `TEAMID.bundle.id,…`: apps in which links to shares open | none |
+/// | `SALTERN_SESSION_IDLE_TIMEOUT` | maximum idle time of a session | `30d` |
+/// | `SALTERN_SESSION_LIFETIME` | maximum age of a session | `365d` |
+/// | `SALTERN_TOMBSTONE_RETENTION` | time for which deleted items still sync | `90d` |
+/// | `SALTERN_EVENT_RETENTION` | retention of the security log | `400d` |
+/// | `SALTERN_OPAQUE_FORMAT` | `on`: the format `opaque` is accepted | `on` |
+/// | `SALTERN_ANONYMOUS_SHARES` | `on`: people without an account may create shares | `off` |
+/// | `SALTERN_ANONYMOUS_SHARES_LIMIT` | maximum number of those shares | `1000` |
+/// | `SALTERN_RATE_LIMITS` | `on`, `off`, or limits of each client address, as in `login=20/5` | `on` |
+/// | `SALTERN_TRUSTED_PROXIES` | addresses and blocks with a trusted `X-Forwarded-For` | none |
+/// | `SALTERN_PROXY_PROTOCOL` | addresses and blocks that send a header of the PROXY protocol | `none` |
+/// | `SALTERN_APPLE_APP_IDS` | `TEAMID.bundle.id,…`: apps that open links to shares | none |
 /// | `SALTERN_ANDROID_APPS` | `package=SHA256,…`: the same on Android | none |
 /// | `SALTERN_APP_STORE_ID` | the app that Safari offers on the page of a share | none |
 /// | `SALTERN_LOOPS` | event loops (threads) | the number of cores |
 /// | `SALTERN_READ_CONNECTIONS` | connections of each loop for requests that read | `4` |
 /// | `SALTERN_COMMIT_CONNECTIONS` | connections of each loop for single requests that write | `2` |
-/// | `SALTERN_ALLOW_UNSAFE_DATABASE` | `on` for tests only: a database that may lose commits is served | `off` |
+/// | `SALTERN_ALLOW_UNSAFE_DATABASE` | `on`, for tests only: serves a database that may lose commits | `off` |
 /// | `SALTERN_MAX_CONNECTIONS` | clients' connections in all | `10000` |
 /// | `SALTERN_MAX_CONNECTIONS_PER_ADDRESS` | … from one address | `2048` |
-/// | `SALTERN_MAX_CONCURRENT_REQUESTS` | requests under way on one loop | `1024` |
-/// | `SALTERN_KEEP_ALIVE` | how long a connection stays open without a request | `75s` |
-/// | `SALTERN_STRICT_TRANSPORT_SECURITY` | how long browsers insist on HTTPS for the host's name, or `off` | `365d` |
-/// | `SALTERN_DRAIN_TIMEOUT` | how long requests may finish after SIGTERM | `30s` |
-/// | `SALTERN_HANDOVER_SOCKET` | a Unix socket: the next server that is given it takes over | off |
-/// | `SALTERN_METRICS_LISTEN` | where to serve Prometheus metrics; with TLS unless it is a loopback address | off |
-/// | `SALTERN_CORE_DUMPS` | `on` lets the system write and debuggers read the process's memory, secrets and all | off |
+/// | `SALTERN_MAX_CONCURRENT_REQUESTS` | simultaneous requests on one loop | `1024` |
+/// | `SALTERN_KEEP_ALIVE` | maximum idle time of a connection | `75s` |
+/// | `SALTERN_STRICT_TRANSPORT_SECURITY` | time for which browsers require HTTPS of the host, or `off` | `365d` |
+/// | `SALTERN_DRAIN_TIMEOUT` | time for requests to finish after SIGTERM | `30s` |
+/// | `SALTERN_HANDOVER_SOCKET` | Unix socket at which the next server takes over | off |
+/// | `SALTERN_METRICS_LISTEN` | address of Prometheus metrics, with TLS unless it is a loopback address | off |
+/// | `SALTERN_CORE_DUMPS` | `on`: core dumps and debuggers may read the process's memory with its secrets | off |
 /// | `SALTERN_LOG_LEVEL` | `debug`, `info`, `warning` or `error` | `info` |
 struct ServeConfiguration {
     private(set) var service: ServiceConfiguration
@@ -54,18 +54,18 @@ struct ServeConfiguration {
     let failover: FailoverKind
     let listen: SocketAddress
     let metricsListen: SocketAddress?
-    /// Where this server takes over, and is taken over from.
+    /// The socket for takeovers, in both directions.
     let handoverSocket: String?
     private(set) var tls: TLSFiles
     let masterKeyFile: MasterKeyFile
     let http: HTTPServerConfiguration
     let loopCount: Int
-    /// Whether a database is taken that may lose what it has said to be committed.
+    /// True to accept a database that may lose acknowledged commits.
     let allowsUnsafeDatabase: Bool
     let drainTimeout: Duration
     let logLevel: LogLevel
 
-    /// The variables that any command or script of the project knows.
+    /// The variables of all commands and scripts of the project.
     static let variables: Set<String> = [
         "SALTERN_DATABASE_URL", "SALTERN_OWNER_DATABASE_URL", "SALTERN_SUPERUSER_DATABASE_URL", "SALTERN_FAILOVER",
         "SALTERN_DATABASE_POOLING", "SALTERN_SALT_PREFIX", "SALTERN_MASTER_KEY_FILE", "SALTERN_LISTEN",
@@ -130,7 +130,7 @@ struct ServeConfiguration {
         let tls = settings.tlsFiles()
         let masterKeyFile = settings.masterKeyFile()
         let masterKey = masterKeyFile.flatMap { settings.masterKey($0) }
-        // Without one the settings do not finish, so the random one never seals anything.
+        // Without a key `finish` throws, so the random one never seals anything.
         var service = settings.service(pins: tls?.pins ?? PinSet(), masterKey: masterKey ?? .random())
         service.rateLimits = settings.rateLimits()
         service.trustedProxies = proxies
@@ -143,27 +143,28 @@ struct ServeConfiguration {
         self.service = service
     }
 
-    /// The descriptors that the server may come to need: for its connections, for those to the database, for what every
-    /// process has, and for files that are read again.
+    /// The maximum number of descriptors that the server needs.
+    ///
+    /// It includes clients' and database connections, those of every process, and files that are read again.
     var descriptorCount: Int {
         http.maximumConnections + http.maximumConnections / 20 + loopCount * (database.connectionCount + 12) + 64
     }
 
-    /// The connections to the database that a node may come to need: those of its loops, which during a handover two servers
-    /// have, the migrator's of the start, and one of a command.
+    /// The maximum number of database connections of a node.
+    ///
+    /// It includes those of its loops, twice during a handover, one of the migrator at the start, and one of a command.
     var databaseConnectionCount: Int {
         loopCount * database.connectionCount * (handoverSocket == nil ? 1 : 2) + 2
     }
 
-    /// What to do when there are fewer.
+    /// The remedy when fewer are available.
     static let moreConnections: StaticString = """
         raise max_connections or the CONNECTION LIMIT of its role and database, or lower SALTERN_LOOPS, \
         SALTERN_READ_CONNECTIONS or SALTERN_COMMIT_CONNECTIONS
         """
 
-    /// Reads certificate, key and master key again. Each by itself: what cannot be used is not taken, is logged, and
-    /// keeps nothing else from being taken.
-    /// - Returns: What could not be read.
+    /// Reads certificate, key and master key again. An unusable file is logged, and does not affect the others.
+    /// - Returns: The files that could not be read.
     mutating func reload(_ log: Log) -> ReloadFailures {
         var failures = ReloadFailures()
         do throws(CertificateError) {
@@ -185,19 +186,19 @@ struct ServeConfiguration {
     }
 }
 
-/// What a server could not read again when it was last asked to.
+/// The files that could not be read at the last reload.
 struct ReloadFailures: Equatable, Sendable {
     var certificate = false
     var masterKey = false
 }
 
-/// The certificate that is served, and where it came from.
+/// The served certificate and its source.
 struct TLSFiles {
     let directory: CertificateDirectory
     let minimumVersion: TLSVersion
     let context: TLSServerContext
     let pins: PinSet
-    /// When the certificate ends, in seconds since the epoch.
+    /// The certificate's expiry, in seconds since the epoch.
     let notAfter: Int64
 
     /// Reads certificate, key and pins.
@@ -210,19 +211,19 @@ struct TLSFiles {
         self.pins = PinSet(active: [pins.active.description], backup: pins.backup.map { [$0.description] } ?? [])
     }
 
-    /// Reads the same files again, after they were replaced.
+    /// Reads the same files again, after their replacement.
     func reloaded() throws(CertificateError) -> TLSFiles {
         try TLSFiles(directory: directory, minimumVersion: minimumVersion)
     }
 }
 
 extension Settings {
-    /// Where the server listens: `SALTERN_LISTEN`.
+    /// Reads the server's address: `SALTERN_LISTEN`.
     mutating func listenAddress() -> SocketAddress {
         address("SALTERN_LISTEN") ?? SocketAddress(host: "127.0.0.1", port: 8_443)
     }
 
-    /// - Parameter word: What says that there is none, where there may be none.
+    /// - Parameter word: The value for no address, where that is allowed.
     mutating func address(_ name: String, orNothing word: String? = nil) -> SocketAddress? {
         guard let text = text(name), text != word else { return nil }
         if let address = SocketAddress(text) { return address }
@@ -244,7 +245,7 @@ extension Settings {
         return http
     }
 
-    /// The value of `Strict-Transport-Security`; nil to send none.
+    /// Reads the value of `Strict-Transport-Security`; nil to send none.
     private mutating func strictTransportSecurity() -> String? {
         let name = "SALTERN_STRICT_TRANSPORT_SECURITY"
         let range = Duration.seconds(1) ... .seconds(86_400 * 3_650)
@@ -260,12 +261,12 @@ extension Settings {
         return "max-age=\(age.components.seconds)"
     }
 
-    /// Where certificate and keys are: `SALTERN_TLS_DIRECTORY`.
+    /// Reads the folder of certificate and keys: `SALTERN_TLS_DIRECTORY`.
     mutating func certificateDirectory() -> CertificateDirectory {
         CertificateDirectory(path: text("SALTERN_TLS_DIRECTORY") ?? "tls")
     }
 
-    /// The oldest version of TLS that is served: `SALTERN_TLS_MINIMUM_VERSION`.
+    /// Reads the oldest accepted TLS version: `SALTERN_TLS_MINIMUM_VERSION`.
     mutating func minimumTLSVersion() -> TLSVersion {
         choice("SALTERN_TLS_MINIMUM_VERSION", ["1.3": TLSVersion.version13, "1.2": .version12], default: .version13)
     }
@@ -316,7 +317,7 @@ extension Settings {
         return "Saltern"
     }
 
-    /// - Returns: An empty one when there is none that can be used.
+    /// - Returns: An empty text if there is no usable prefix.
     private mutating func saltPrefix() -> String {
         let prefix = requiredText(
             "SALTERN_SALT_PREFIX", "the site's part of every salt, such as com.example.notes: with its colon")

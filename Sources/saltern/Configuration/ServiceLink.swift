@@ -1,10 +1,11 @@
-/// Variables that Kubernetes writes into each container for every Service of its namespace, and Docker for linked containers.
+/// Variables of container platforms: Kubernetes writes them for every Service of a namespace, Docker for linked
+/// containers.
 ///
-/// A Service called `saltern`, or `saltern-metrics`, has such variables in the namespace of this program's settings. They are
-/// recognised by name and value, so that a setting that an operator has made up is still refused.
+/// A Service called `saltern` or `saltern-metrics` has such variables with this program's prefix. They are recognised
+/// by name and value, so an operator's unknown setting is still rejected.
 /// - SeeAlso: https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables
 enum ServiceLink {
-    /// Returns whether a platform has written the variable.
+    /// Returns true if a platform has written the variable.
     static func isOne(_ name: String, _ value: String) -> Bool {
         let service = #/SALTERN(?:_[A-Z0-9]+)*/#
         guard name.prefixMatch(of: service) != nil else { return false }
@@ -22,7 +23,7 @@ enum ServiceLink {
         if name.hasSuffix("_PORT") || name.wholeMatch(of: #/.+_PORT_[0-9]+_(?:TCP|UDP|SCTP)/#) != nil {
             return value.wholeMatch(of: #/(?:tcp|udp|sctp):\/\/\[?[0-9A-Fa-f.:]+\]?:[0-9]{1,5}/#) != nil
         }
-        // Docker's name of a link, as in /web/saltern.
+        // Docker's name for a link, as in /web/saltern.
         return name.hasSuffix("_NAME") && value.wholeMatch(of: #/\/[^\/]+\/[^\/]+/#) != nil
     }
 }

@@ -1,32 +1,34 @@
 import CommandLineKit
 
-/// Reads settings from variables, and gathers every problem so that the operator sees all of them at once.
+/// Reads settings from variables, and collects every problem so that the operator sees all of them at once.
 ///
-/// Values are exact: what is not written as the handbook says is refused, and nothing is trimmed or guessed.
+/// Values are exact: values that do not match the handbook are rejected. Nothing is trimmed or guessed.
 struct Settings {
     private let variables: [String: String]
-    /// One message for each thing that is wrong.
+    /// One message for each problem.
     private(set) var problems: [String] = []
 
     init(_ variables: [String: String]) { self.variables = variables }
 
-    /// Notes a problem that was found outside of the reader.
+    /// Adds a problem from outside the reader.
     mutating func note(_ problem: String) { problems.append(problem) }
 
-    /// Notes what is wrong with a value that is no secret.
-    /// - Parameter rule: What it must be; with its bounds.
+    /// Adds a problem with a value that is not secret.
+    /// - Parameter rule: The required form, with its bounds.
     mutating func refuse(_ name: String, _ value: String, mustBe rule: String) {
         note("\(name) must be \(rule), not \(String(value.prefix(100)).debugDescription)")
     }
 
-    /// The text of `name`, or of the file that `name_FILE` names, without trailing line ends. An empty one is refused: whoever
-    /// wants the default says it, or leaves the variable out. So is white space at either end, which nobody sees.
+    /// Returns the text of `name`, or of the file that `name_FILE` names, without trailing line ends.
+    ///
+    /// Rejects an empty value: for the default, leave the variable out or write it. Rejects invisible white space at
+    /// either end.
     mutating func text(_ name: String) -> String? {
         guard let value = word(name) else { return nil }
         return isExact(value, name) ? value : nil
     }
 
-    /// Likewise, where `word` says that there is nothing.
+    /// Returns the text of `name`; nil if it is `word`, the value for "none".
     mutating func text(_ name: String, orNothing word: String) -> String? {
         guard let value = text(name), value != word else { return nil }
         guard value.lowercased() == word else { return value }
@@ -34,7 +36,6 @@ struct Settings {
         return nil
     }
 
-    /// The text of `name`, which has to be there.
     mutating func requiredText(_ name: String, _ meaning: String) -> String {
         let before = problems.count
         let value = possiblyEmptyText(name) ?? ""
@@ -43,7 +44,7 @@ struct Settings {
         return ""
     }
 
-    /// The text of `name` with white space where somebody wrote some, for who refuses that and says what it must be.
+    /// Returns the text of `name` with its white space, for callers that reject it with the required form.
     private mutating func word(_ name: String) -> String? {
         guard let value = possiblyEmptyText(name) else { return nil }
         guard value.isEmpty else { return value }
@@ -53,7 +54,7 @@ struct Settings {
 
     private mutating func isExact(_ value: String, _ name: String) -> Bool {
         guard value.first?.isWhitespace ?? false || value.last?.isWhitespace ?? false else { return true }
-        // It may be a secret.
+        // The value may be a secret.
         note("\(name) begins or ends with white space")
         return false
     }
@@ -85,7 +86,6 @@ struct Settings {
         return nil
     }
 
-    /// A whole number in `range`.
     mutating func integer(_ name: String, in range: ClosedRange<Int>, default fallback: Int) -> Int {
         guard let value = word(name) else { return fallback }
         guard let number = OperatorNumber.integer(value), range.contains(number) else {
@@ -95,7 +95,7 @@ struct Settings {
         return number
     }
 
-    /// A time such as `90s`, `15m`, `12h` or `30d`.
+    /// Returns a time such as `90s`, `15m`, `12h` or `30d`.
     mutating func duration(_ name: String, in range: ClosedRange<Duration>, default fallback: Duration) -> Duration {
         guard let value = word(name) else { return fallback }
         guard let duration = OperatorTime.duration(value), range.contains(duration) else {
@@ -106,7 +106,6 @@ struct Settings {
         return duration
     }
 
-    /// One of a few words.
     mutating func choice<Value>(_ name: String, _ choices: KeyValuePairs<String, Value>, default fallback: Value)
         -> Value
     {
@@ -116,8 +115,10 @@ struct Settings {
         return fallback
     }
 
-    /// Ends the reading. Variables that begin with `SALTERN_` are refused when no command knows them, for a typo must not
-    /// pass for a default, and when they are empty, also where this command does not read them. Those that a container
+    /// Ends the reading.
+    ///
+    /// Variables that begin with `SALTERN_` are rejected if no command has them, so that a typing error does not count
+    /// as a default. Empty ones are rejected even if this command does not read them. Variables that a container
     /// platform writes for a service called saltern are ignored (``ServiceLink``).
     /// - Throws: ``CommandFailure`` with every problem.
     func finish() throws(CommandFailure) {
@@ -125,7 +126,7 @@ struct Settings {
         if !problems.isEmpty { throw CommandFailure(problems) }
     }
 
-    /// What is wrong with a variable, whoever reads it, and was not noted.
+    /// Returns the problem with a variable of any command, if it was not added before.
     private func problem(with name: String) -> String? {
         let base = name.hasSuffix("_FILE") ? String(name.dropLast(5)) : name
         guard ServeConfiguration.variables.contains(name) || ServeConfiguration.variables.contains(base) else {

@@ -1,16 +1,16 @@
 import CommandLineKit
 import Glibc
 
-/// Small text files: secrets that are handed over as files.
+/// Small text files that contain secrets.
 enum TextFile {
-    /// Why one cannot be used; quotes nothing of it.
+    /// The reason why a file cannot be used, without any of its content.
     struct Failure: Error, CustomStringConvertible {
         let description: String
 
         fileprivate static var system: Failure { Failure(description: String(cString: strerror(errno))) }
     }
 
-    /// The contents without trailing line ends. A named pipe is refused, and not waited for (`O_NONBLOCK`).
+    /// Returns the content without trailing line ends. Rejects a named pipe without waiting for it (`O_NONBLOCK`).
     static func contents(atPath path: String, limit: Int) throws(Failure) -> String {
         let descriptor = openedAlready(path) ?? open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
         guard descriptor >= 0 else { throw .system }
@@ -23,16 +23,16 @@ enum TextFile {
         }
         let bytes = try bytes(of: descriptor, limit: limit)
         guard let text = String(validating: bytes, as: UTF8.self) else { throw Failure(description: "it is not UTF-8") }
-        // Whatever reads it as C does would stop there.
+        // C code would stop reading there.
         guard !bytes.contains(0) else { throw Failure(description: "it has a byte that is 0") }
         guard !text.hasPrefix("\u{FEFF}") else { throw Failure(description: "it begins with a byte order mark") }
         return String(text.reversed().drop { $0.isNewline }.reversed())
     }
 
-    /// A copy of the descriptor that `/dev/fd/N` names; nil for other paths.
+    /// Duplicates the descriptor that `/dev/fd/N` names; nil for other paths.
     ///
-    /// To open that path opens the file again, with the rights of this process. The caller of the process may have opened it
-    /// because this process may not.
+    /// Opening that path would open the file again with the rights of this process, which may not suffice. The caller
+    /// may have opened the file for that reason.
     private static func openedAlready(_ path: String) -> CInt? {
         guard path.hasPrefix("/dev/fd/"), let number = OperatorNumber.integer(path.dropFirst(8)),
             (0...1_023).contains(number)
@@ -45,7 +45,7 @@ enum TextFile {
         var count = 0
         while count < bytes.count {
             let more = bytes.withUnsafeMutableBytes { buffer in
-                // From the beginning also when the descriptor was read before.
+                // From the beginning, even if the descriptor was read before.
                 pread(descriptor, buffer.baseAddress?.advanced(by: count), buffer.count - count, off_t(count))
             }
             if more < 0, errno == EINTR { continue }

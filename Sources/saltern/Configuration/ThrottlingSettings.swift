@@ -1,9 +1,9 @@
 import HTTPCore
 import SalternServer
 
-/// What slows attackers down, and who says where they are.
+/// Settings that slow down attackers, and the sources of client addresses.
 extension Settings {
-    /// How often one client address may do what: `SALTERN_RATE_LIMITS`.
+    /// Reads the rate limits of each client address: `SALTERN_RATE_LIMITS`.
     mutating func rateLimits() -> RateLimits {
         guard let text = text("SALTERN_RATE_LIMITS") else { return .standard }
         if let limits = RateLimits(text) { return limits }
@@ -15,10 +15,10 @@ extension Settings {
         return .standard
     }
 
-    /// Whose `X-Forwarded-For` counts: `SALTERN_TRUSTED_PROXIES`.
+    /// Reads the proxies with a trusted `X-Forwarded-For`: `SALTERN_TRUSTED_PROXIES`.
     mutating func trustedProxies() -> TrustedProxies { proxies("SALTERN_TRUSTED_PROXIES") }
 
-    /// Whose connections begin with a header of the PROXY protocol: `SALTERN_PROXY_PROTOCOL`.
+    /// Reads the proxies that send a header of the PROXY protocol: `SALTERN_PROXY_PROTOCOL`.
     mutating func proxyProtocolSenders() -> TrustedProxies { proxies("SALTERN_PROXY_PROTOCOL") }
 
     private mutating func proxies(_ name: String) -> TrustedProxies {

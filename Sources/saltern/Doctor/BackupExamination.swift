@@ -4,9 +4,9 @@ import Postgres
 import SalternServer
 import TransportSecurity
 
-/// Examines whether backups can be made, and when the last one was made.
+/// Checks whether backups are possible, and the age of the last one.
 enum BackupExamination {
-    /// Returns whether this machine's `pg_dump` can read the server.
+    /// Checks that this machine's `pg_dump` can read the server.
     /// - Parameter server: `server_version_num`.
     static func examineProgram(server: Int32, _ console: Console) -> Finding {
         let program: Int
@@ -29,7 +29,8 @@ enum BackupExamination {
         return Finding("backup_program", .fine, "pg_dump is of PostgreSQL \(program), and can read the server")
     }
 
-    /// Returns how old the last backup is; nothing when the database cannot say, as with a schema that has no audit log.
+    /// Checks the age of the last backup. Returns nothing if the database has no such data, as in a schema without
+    /// audit log.
     static func examineAge(_ client: PostgresClient) async -> [Finding] {
         guard let times = try? await BackupRecords(database: client).times() else { return [] }
         return [judge(times)]

@@ -1,8 +1,10 @@
 import Postgres
 import TransportSecurity
 
-/// Whether the nodes of a cluster write values into their logs. Citus sends statements on with the values in their text, so
-/// a node that logs the text of statements, when they fail or whenever, logs those.
+/// Checks whether the nodes of a cluster log values.
+///
+/// Citus passes statements on with the values in their text. A node that logs the text of statements, on failure or
+/// always, logs those values.
 enum ClusterLogs {
     static func examine(_ client: PostgresClient) async -> Finding {
         do {
@@ -34,13 +36,14 @@ enum ClusterLogs {
     }
 }
 
-/// Asks every node, as the role that asks; for databases that have Citus. Standbys follow their primaries' roles, and have
-/// files of settings of their own, which are not asked for.
+/// Queries every node as the current role, in databases with Citus.
+///
+/// Standbys have the same roles as their primaries. Their own configuration files are not checked.
 struct AskNodesForLogs: Statement {
     struct Row: DecodableRow {
-        /// Where it is.
+        /// The node's address.
         let name: String
-        /// Nil when it has not answered.
+        /// Nil without a reply.
         let logsText: Bool?
 
         init(name: String, logsText: Bool?) {

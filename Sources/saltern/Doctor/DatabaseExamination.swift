@@ -5,12 +5,12 @@ import Postgres
 import SalternServer
 import TransportSecurity
 
-/// Looks at the database as the server would find it.
+/// Checks the database under the server's conditions.
 struct DatabaseExamination {
     let configuration: ServeConfiguration
     let loop: EventLoop
 
-    /// How little free disk is a reason to do something, and to do it now.
+    /// The limits of free disk space, in bytes, for a warning and for a problem.
     private static let littleDisk = (warning: Int64(10) << 30, problem: Int64(1) << 30)
 
     func findings() async -> [Finding] {
@@ -34,12 +34,12 @@ struct DatabaseExamination {
             findings += reasons.map { Finding("database", .problem, "PostgreSQL cannot be asked: \($0)") }
         }
         await client.shutdown()
-        // Of who does not answer at all enough is said.
+        // A database without any reply needs no further findings.
         let answers = findings.contains { $0.severity == .fine }
         return answers ? findings + (await examineSchema()) : findings
     }
 
-    /// One connection is enough, and whoever waits wants to know why it fails.
+    /// One connection suffices, with an error that contains the reason.
     private var patient: PostgresConfiguration {
         var patient = configuration.database
         patient.readConnections = 1
@@ -166,7 +166,7 @@ struct DatabaseExamination {
         return [Finding("clock", isClose ? .fine : .warning, text)]
     }
 
-    /// - Parameter difference: How far this machine's clock is ahead of the database's.
+    /// - Parameter difference: The lead of this machine's clock over the database's.
     static func sentence(_ difference: Duration) -> String {
         let tenths = Int((abs(difference / .seconds(1)) * 10).rounded())
         if tenths == 0 { return "this machine's clock agrees with the database's" }
@@ -202,7 +202,7 @@ struct DatabaseExamination {
             let findings = try await migrator.verify(rightsOf: nil)
             if findings.isEmpty { return [Finding("schema", .fine, "the schema is current")] }
             return findings.map { finding in
-                // With what is left to be applied or to be cleaned up a server works.
+                // A server works with migrations or clean-ups that are still to be done.
                 if case .lacks = finding { return Finding("schema", .problem, "\(finding)") }
                 return Finding("schema", .warning, "\(finding)")
             }

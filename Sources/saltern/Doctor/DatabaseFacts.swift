@@ -1,24 +1,24 @@
 import Postgres
 import SalternServer
 
-/// What PostgreSQL says about itself and about the role that asks.
+/// Facts about PostgreSQL and the current role.
 struct DatabaseFacts: DecodableRow {
     /// `server_version_num`: 150004 for 15.4.
     let version: Int32
     let isStandby: Bool
     let isSuperuser: Bool
-    /// Whether the role owns the schema, or is in a role that does; nil when there is none.
+    /// True if the role owns the schema, or is a member of its owner; nil without a schema.
     let ownsSchema: Bool?
-    /// Whether the role may read rows, as migrations grant it to the group `saltern_server`.
+    /// True if the role may read rows, as migrations grant it to the group `saltern_server`.
     let isServer: Bool
-    /// Whether a restore has not come to its end (`UnfinishedRestore`).
+    /// True during a restore or after an incomplete one (`UnfinishedRestore`).
     let isRestoring: Bool
-    /// How many connections the role can have, with everybody else's.
+    /// The maximum number of connections of the role, including those in use by others.
     let connectionLimit: Int32
     let waitsForStandbys: Bool
-    /// Whether PostgreSQL is asked over a socket of this machine, or at the address that it is asked from.
+    /// True if PostgreSQL is reached through a socket of this machine, or at the client's own address.
     let isHere: Bool
-    /// Where the files are; nil when the role may not know.
+    /// The data folder; nil if the role may not read it.
     let dataDirectory: String?
 
     init(row: inout RowReader) throws(PostgresError) {
@@ -39,7 +39,7 @@ struct ReadDatabaseFacts: Statement {
     typealias Row = DatabaseFacts
 
     static let isReadOnly = true
-    /// `reserved_connections` came with PostgreSQL 16; -1 is no limit.
+    /// `reserved_connections` exists from PostgreSQL 16 on; -1 means no limit.
     fileprivate static let connectionLimit: SQLFragment = """
         least(current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
                 - coalesce(current_setting('reserved_connections', true), '0')::int,
@@ -60,7 +60,7 @@ struct ReadDatabaseFacts: Statement {
         """
 }
 
-/// What a server that starts warns of, and starts all the same.
+/// Returns facts that produce warnings at the start of a server.
 struct ReadStartingFacts: Statement {
     struct Row: Sendable {
         let connectionLimit: Int32

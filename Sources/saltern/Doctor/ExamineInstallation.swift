@@ -4,7 +4,7 @@ import Foundation
 import HTTPCore
 import TransportSecurity
 
-/// `saltern doctor`: looks at everything that `saltern serve` needs, as `saltern serve` would find it, and changes nothing.
+/// `saltern doctor`: checks all that `saltern serve` needs, under the same conditions, and changes nothing.
 struct ExamineInstallation: Command {
     static let words = ["doctor"]
     static let summary = "check the installation and report problems"
@@ -29,7 +29,7 @@ struct ExamineInstallation: Command {
     }
 
     private func examine(_ console: Console) async throws -> [Finding] {
-        // What is wrong with the setting itself is told with all others.
+        // Problems with the setting itself are reported with all others.
         var settings = Settings(console.environment)
         let tls = settings.certificateDirectory()
         let certificate = tls.check().map(Finding.init)

@@ -2,12 +2,12 @@ import CommandLineKit
 import HTTPCore
 import TransportSecurity
 
-/// One thing that ``ExamineInstallation`` or ``CheckCertificate`` looked at.
+/// One result of ``ExamineInstallation`` or ``CheckCertificate``.
 struct Finding: Sendable {
-    /// What was looked at; a stable name for programs.
+    /// The subject of the check: a stable name for programs.
     let subject: String
     let severity: CertificateFinding.Severity
-    /// One sentence for people: what was found, and what to do about it.
+    /// One sentence for people, with the result and the remedy.
     let text: String
 
     init(_ subject: String, _ severity: CertificateFinding.Severity, _ text: String) {
@@ -16,14 +16,14 @@ struct Finding: Sendable {
         self.text = text
     }
 
-    /// What was found about certificate and keys of TLS.
+    /// Converts a finding about TLS certificate and keys.
     init(_ finding: CertificateFinding) {
         self.init("tls_" + finding.subject.rawValue, finding.severity, finding.text)
     }
 }
 
 extension Console {
-    /// Prints findings: a line each, or one object.
+    /// Prints findings, as one line each or as one object.
     /// - Throws: ``CommandFailure`` when one of them is a problem.
     func report(_ findings: [Finding], asJSON: Bool) throws(CommandFailure) {
         let problems = findings.count { $0.severity == .problem }

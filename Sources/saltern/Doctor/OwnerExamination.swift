@@ -2,7 +2,7 @@ import CommandLineKit
 import Postgres
 import TransportSecurity
 
-/// Looks whether the commands that need the schema's owner can have it, when they are told where.
+/// Checks that commands can act as the schema's owner, if the settings name one.
 enum OwnerExamination {
     static func findings(_ console: Console) async -> [Finding] {
         let variable = DatabaseCommand.ownerVariable(console)
@@ -12,7 +12,7 @@ enum OwnerExamination {
                 try await client.execute(ReadDatabaseFacts())
             }.flatMap { facts in
                 [
-                    // Where there is no schema the first migration makes it.
+                    // The first migration creates a missing schema.
                     facts.isSuperuser || facts.ownsSchema != false
                         ? Finding("database_owner", .fine, "the role of \(variable) can change the schema")
                         : Finding(

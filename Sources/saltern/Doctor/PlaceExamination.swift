@@ -2,7 +2,7 @@ import Foundation
 import HTTPServer
 import TransportSecurity
 
-/// Looks at where the server is to be found: its addresses, and the path at which the next one takes over.
+/// Checks the server's addresses and the path for handovers.
 struct PlaceExamination {
     let configuration: ServeConfiguration
 
@@ -18,7 +18,7 @@ struct PlaceExamination {
     private func examine(_ subject: String, _ setting: String, _ address: SocketAddress) -> Finding {
         do throws(ListenError) {
             let missing = try address.requireOwnHost()
-            // Whether the service's unit gives it what this process does not have, nobody can see from here.
+            // The service's unit may grant a right that this process does not have, which is not visible from here.
             guard address.isPermitted else {
                 return Finding(
                     subject, .warning,
@@ -46,7 +46,7 @@ struct PlaceExamination {
             return Finding(subject, .problem, "\(error)")
         }
         let folder = URL(filePath: path).deletingLastPathComponent().path(percentEncoded: false)
-        // With systemd's RuntimeDirectory= it is made when the server starts.
+        // systemd's RuntimeDirectory= creates it when the server starts.
         guard FileManager.default.fileExists(atPath: folder) else {
             return Finding(
                 subject, .warning,

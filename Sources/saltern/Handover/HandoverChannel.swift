@@ -3,14 +3,14 @@ import EventLoop
 import Foundation
 import HTTPServer
 
-/// What two servers say to each other when one takes over from the other, over a Unix socket.
+/// A message of the handover protocol between two servers, over a Unix socket.
 ///
-/// The old one sends one line, `saltern 1 api=2 metrics=1`, with as many descriptors. The new one gets everything ready and
-/// says `ready`. The old one gives way and answers `yours`, and only then the new one accepts connections, and moves to the
-/// path. Whichever of them dies or hangs, and whenever: one of them serves, and can be taken over from. While the old one
-/// has not answered it is that one.
+/// The old server sends one line, `saltern 1 api=2 metrics=1`, with as many descriptors. The new one prepares and sends
+/// `ready`. The old one stops accepting and replies `yours`. Only then the new one accepts connections and moves to the
+/// path. Until the reply, the old server serves. Whichever of them dies or hangs at any time, one of them serves and
+/// can hand over again.
 struct HandoverMessage: Equatable {
-    /// How many sockets there are for the API, and for metrics.
+    /// The number of sockets for the API, and for metrics.
     var apiCount: Int
     var metricsCount: Int
 
@@ -39,7 +39,7 @@ struct HandoverMessage: Equatable {
     }
 }
 
-/// Why a server cannot take over, or be taken over from.
+/// The reason why a handover failed.
 struct HandoverFailure: Error, CustomStringConvertible {
     let description: String
 

@@ -4,7 +4,9 @@ import Foundation
 import HTTPServer
 import SalternServer
 
-/// The offer of a server that serves: whoever of the same user connects gets its listening sockets. Lives on its loop.
+/// The handover offer of a running server: a process of the same user that connects receives its listening sockets.
+///
+/// Lives on its loop.
 final class HandoverOffer {
     private let loop: EventLoop
     private let sockets: @Sendable () async -> (api: ListeningSockets, metrics: ListeningSockets)
@@ -14,15 +16,15 @@ final class HandoverOffer {
     private var listener: SharedDescriptor?
     private var watch: DescriptorWatch?
     private var timer: LoopTimer?
-    /// Whether another server serves from now on. What is at the path then is its.
+    /// True once another server serves. The socket at the path then belongs to that one.
     private var isOver = false
     private var successor: (channel: SharedDescriptor, watch: DescriptorWatch)?
 
-    /// Gets ready beside `path`; nobody finds it there before ``open()``.
+    /// Prepares the socket beside `path`. It is not reachable at the path before ``open()``.
     /// - Parameters:
-    ///   - patience: How long another server may take from its request to being ready.
-    ///   - sockets: Copies of what is handed over.
-    ///   - completion: Another server serves from now on.
+    ///   - patience: The time limit of the successor, from its request until it is ready.
+    ///   - sockets: Returns copies of the listening sockets.
+    ///   - completion: Called when another server serves.
     init(
         at path: String, loop: EventLoop, patience: Duration = .seconds(15),
         sockets: @escaping @Sendable () async -> (api: ListeningSockets, metrics: ListeningSockets),
@@ -37,7 +39,7 @@ final class HandoverOffer {
         self.listener = listener
     }
 
-    /// Moves to the path, in place of whoever was there before.
+    /// Moves to the path, in place of an earlier server's socket.
     func open() throws {
         guard let listener else { return }
         try place.take()
@@ -49,15 +51,15 @@ final class HandoverOffer {
         self.watch = watch
     }
 
-    /// Offers nothing any more. To be called before the last reference goes.
+    /// Ends the offer. Call it before releasing the last reference.
     func end() {
         watch?.cancel()
         watch = nil
-        // What is at the path is removed while an heir still waits, and not in its place.
+        // The file is removed while a successor still waits, so that the successor's own file stays.
         if !isOver { place.leave() }
-        // Who has connected shall not wait for an answer.
+        // Connected processes must not wait for a reply.
         listener = nil
-        // An heir looks whether anybody serves as soon as it is let go of.
+        // After its release, a successor immediately checks whether a server still serves.
         removeSuccessor()
         timer?.cancel()
         timer = nil
@@ -65,7 +67,7 @@ final class HandoverOffer {
 
     private func accept(from listener: SharedDescriptor) {
         let raw = Foundation.accept(listener.rawValue, nil, nil)
-        // One at a time: a second one asks again.
+        // One at a time: a second successor tries again.
         guard let descriptor = try? OwnedDescriptor(takingOwnershipOf: raw), successor == nil, !isOver,
             UnixSocket.isTrusted(raw), fcntl(raw, F_SETFD, FD_CLOEXEC) == 0, fcntl(raw, F_SETFL, O_NONBLOCK) == 0
         else { return }
@@ -96,7 +98,7 @@ final class HandoverOffer {
         let count = recv(channel.rawValue, &bytes, bytes.count, 0)
         if count < 0 && (errno == EAGAIN || errno == EINTR) { return }
         let isReady = count > 0 && bytes.prefix(count).elementsEqual(HandoverMessage.readiness.utf8)
-        // An heir that has gone, or waits no longer, cannot be told: then this server goes on.
+        // If the successor has gone or no longer waits, this cannot be sent, and this server continues.
         let isNotified = isReady && UnixSocket.send(HandoverMessage.yield, on: channel.rawValue)
         removeSuccessor()
         if isNotified {

@@ -1,14 +1,16 @@
 import Foundation
 
-/// The name in the file system under which a server offers its sockets. It is taken in two steps: what can fail is done
-/// under another name, and then one call puts it in the place of whatever server's socket is there.
+/// The path at which a server offers its sockets.
+///
+/// It is taken in two steps. Steps that can fail use another name. Then one call replaces any server's socket at the
+/// path.
 struct HandoverPlace {
     let path: String
     private let preparation: String
     private let identity: Identity
     private(set) var isTaken = false
 
-    /// What tells a file from another one that has its name later.
+    /// Distinguishes a file from a later one with the same name.
     private struct Identity: Equatable {
         let device: dev_t
         let inode: ino_t
@@ -22,7 +24,7 @@ struct HandoverPlace {
     }
 
     /// Binds `socket` beside `path`, and listens.
-    /// - Throws: ``HandoverFailure``, also when there is a file at the path, or beside it, that is no socket.
+    /// - Throws: ``HandoverFailure``, also when the path or the name beside it is a file but not a socket.
     init(at path: String, binding socket: CInt) throws {
         self.path = path
         let name = Self.preparation(of: path)
@@ -38,22 +40,22 @@ struct HandoverPlace {
         self.identity = identity
     }
 
-    /// - Throws: ``HandoverFailure`` when there is a file at the path, or beside it, that is no socket.
+    /// - Throws: ``HandoverFailure`` when the path or the name beside it is a file but not a socket.
     static func requireRoom(at path: String) throws {
         for name in [path, preparation(of: path)] { try UnixSocket.requireReplaceable(name) }
     }
 
     private static func preparation(of path: String) -> String { path + ".next" }
 
-    /// Moves to the path, in one step, so that there is always somebody at it.
+    /// Moves to the path in one step, so that the path always leads to a server.
     mutating func take() throws {
-        // Another server that began meanwhile has removed it, and may have its own there.
+        // Another server may have started meanwhile, removed the file, and created its own.
         guard Identity(of: preparation) == identity else { throw HandoverFailure("\(preparation) was removed") }
         guard rename(preparation, path) == 0 else { throw HandoverFailure("rename", path) }
         isTaken = true
     }
 
-    /// Removes what is still this server's own.
+    /// Removes this server's own files.
     func leave() {
         for name in [path, preparation] where Identity(of: name) == identity { unlink(name) }
     }

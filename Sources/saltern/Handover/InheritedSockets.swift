@@ -4,7 +4,7 @@ import EventLoop
 import Foundation
 import HTTPServer
 
-/// What a starting server gets from the one that serves: its listening sockets, with the connections that wait there.
+/// The listening sockets that a starting server receives from the running one, with their pending connections.
 final class InheritedSockets: Sendable {
     let api: ListeningSockets
     let metrics: ListeningSockets
@@ -18,15 +18,17 @@ final class InheritedSockets: Sendable {
         self.channel = channel
     }
 
-    /// How long the other server may take to answer.
+    /// The time limit of the other server's replies, in seconds.
     private static let patience = 10
-    /// Servers that start together take over from each other, one after the other. One that hangs meanwhile is waited for
-    /// by the one that serves, and that has to be outlasted.
+    /// The maximum number of attempts.
+    ///
+    /// Servers that start together take over from each other in sequence. The running server waits for one that hangs,
+    /// and this server has to wait longer than that.
     private static let attempts = 80
     private static let pause = Duration.milliseconds(250)
 
-    /// Asks the server that `path` leads to. A thread of its own waits for the answer.
-    /// - Returns: Nil when nobody serves.
+    /// Requests the sockets from the server at `path`. A separate thread waits for the reply.
+    /// - Returns: Nil when no server runs.
     static func claim(from path: String) async throws -> InheritedSockets? {
         for _ in 0..<attempts {
             guard let channel = try await onOwnThread({ try reach(path) }) else { return nil }
@@ -34,19 +36,19 @@ final class InheritedSockets: Sendable {
                 throw HandoverFailure("\(path) belongs to a process of another user")
             }
             if let inherited = try await onOwnThread({ try receive(channel, path) }) { return inherited }
-            // It has just been taken over from by somebody else.
+            // Another server has just taken over.
             try await Task.sleep(for: pause)
         }
         throw HandoverFailure("the server at \(path) hands nothing over")
     }
 
-    /// Returns whether a server listens at `path`.
+    /// Returns true if a server listens at `path`.
     static func isOffered(at path: String) async throws -> Bool { try await onOwnThread { try reach(path) != nil } }
 
-    /// How often it is looked whether one that has not answered still listens, within a second.
+    /// The number of checks, within a second, whether a silent server still listens.
     private static let pollLimit = 10
 
-    /// A connection to the server that `path` leads to; nil when there is none.
+    /// Connects to the server at `path`; nil when there is none.
     private static func reach(_ path: String) throws -> SharedDescriptor? {
         let channel = try SharedDescriptor(UnixSocket.open(path, nonBlocking: false))
         UnixSocket.setPatience(patience, of: channel.rawValue)
@@ -55,14 +57,14 @@ final class InheritedSockets: Sendable {
         throw HandoverFailure("connect", path)
     }
 
-    /// - Returns: Nil when the server hands over to somebody else, or has just done so.
+    /// - Returns: Nil when the server hands over to another one, or has just done so.
     private static func receive(_ channel: SharedDescriptor, _ path: String) throws -> InheritedSockets? {
         var descriptors = [CInt](repeating: -1, count: HandoverMessage.descriptorLimit)
         var count: CInt = 0
         var bytes = [UInt8](repeating: 0, count: 256)
         let length = saltern_receive_descriptors(channel.rawValue, &bytes, bytes.count, &descriptors, &count)
         let code = errno
-        // Owned before anything is thrown.
+        // Owned before an error is thrown.
         let message = HandoverMessage(String(decoding: bytes.prefix(max(length, 0)), as: UTF8.self))
         let apiCount = min(message?.apiCount ?? 0, Int(count))
         let api = ListeningSockets(takingOwnershipOf: Array(descriptors[..<apiCount]))
@@ -76,15 +78,15 @@ final class InheritedSockets: Sendable {
         return InheritedSockets(api: api, metrics: metrics, path: path, channel: channel)
     }
 
-    /// Tells the other server that this one is ready, and waits until it gives way, on a thread of its own.
-    /// - Throws: ``HandoverFailure`` when the other one goes on: this one shall not serve.
+    /// Reports readiness to the other server and waits until it gives way, on a separate thread.
+    /// - Throws: ``HandoverFailure`` when the other server continues. This one must not serve then.
     func takePlace() async throws { try await onOwnThread { try self.waitForPlace() } }
 
     private func waitForPlace() throws {
         _ = UnixSocket.send(HandoverMessage.readiness, on: channel.rawValue)
         if isNotified() { return }
-        // One that has died does not answer, and what it left is this one's all the same. The system closes what it had
-        // one after the other: for a moment it may still seem to listen.
+        // A dead server does not reply, and its place is free. The system closes its sockets one after the other, so it
+        // may seem to listen for a moment.
         for attempt in 0..<Self.pollLimit {
             if attempt > 0 { usleep(100_000) }
             if try Self.reach(path) == nil { return }
@@ -94,7 +96,7 @@ final class InheritedSockets: Sendable {
 
     private func isNotified() -> Bool {
         if receives() { return true }
-        // From here on the other one cannot say it any more, and knows that. It may have, just now.
+        // From here on the other server cannot send the reply, and its attempt fails. It may have sent it just before.
         shutdown(channel.rawValue, CInt(SHUT_RD))
         return receives()
     }

@@ -2,9 +2,8 @@ import CUnixSocket
 import EventLoop
 import Foundation
 
-/// The system calls on Unix sockets.
 enum UnixSocket {
-    /// The longest path; the address ends with a zero.
+    /// The maximum length of a path. The address ends with a zero byte.
     static let pathLimit = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
 
     static func open(_ path: String, nonBlocking: Bool) throws -> OwnedDescriptor {
@@ -15,7 +14,7 @@ enum UnixSocket {
         return try OwnedDescriptor(takingOwnershipOf: raw)
     }
 
-    /// Refuses a path at which there is anything but a socket: it would be lost.
+    /// Rejects a path with a file that is no socket and would be lost.
     static func requireReplaceable(_ path: String) throws {
         var status = stat()
         guard lstat(path, &status) == 0 else {
@@ -41,7 +40,7 @@ enum UnixSocket {
         }
     }
 
-    /// How long calls on `descriptor` wait.
+    /// Sets the time limit of calls on `descriptor`.
     static func setPatience(_ seconds: Int, of descriptor: CInt) {
         var limit = timeval(tv_sec: seconds, tv_usec: 0)
         for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
@@ -49,20 +48,20 @@ enum UnixSocket {
         }
     }
 
-    /// Sends the whole of a short text. Returns whether the other end was there to take it.
+    /// Sends a short text. Returns true if all of it was sent.
     static func send(_ text: String, on descriptor: CInt) -> Bool {
         let bytes = Array(text.utf8)
         return Foundation.send(descriptor, bytes, bytes.count, CInt(MSG_NOSIGNAL)) == bytes.count
     }
 
-    /// Whether the other end is a process of the same user, or of root.
+    /// Returns true if the peer is a process of the same user or of root.
     static func isTrusted(_ descriptor: CInt) -> Bool {
         let user = saltern_peer_user(descriptor)
         return user == Int(geteuid()) || user == 0
     }
 }
 
-/// A descriptor that several may refer to.
+/// A descriptor with several owners.
 final class SharedDescriptor: Sendable {
     private let descriptor: OwnedDescriptor
     var rawValue: CInt { descriptor.rawValue }

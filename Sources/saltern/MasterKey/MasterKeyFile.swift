@@ -3,11 +3,10 @@ import Cryptography
 import SalternServer
 import TransportSecurity
 
-/// The file that holds the master key. Only its owner may read it.
+/// The file with the master key. Only its owner may read it.
 struct MasterKeyFile: Sendable {
     let path: String
 
-    /// The keys in the file.
     func read() throws(CommandFailure) -> MasterKey {
         do {
             return try MasterKey(text: ProtectedFile.read(path, access: .owner))
@@ -18,7 +17,7 @@ struct MasterKeyFile: Sendable {
         }
     }
 
-    /// Makes the file with a new key. Overwrites nothing.
+    /// Creates the file with a new key. Rejects an existing file.
     func create() throws(CommandFailure) -> MasterKey {
         let key = MasterKey.random()
         do throws(CertificateError) {
@@ -30,9 +29,9 @@ struct MasterKeyFile: Sendable {
         return key
     }
 
-    /// Replaces the keys by what `change` makes of them, while nobody else does the same.
+    /// Replaces the keys by the result of `change`, under a lock.
     ///
-    /// Two changes at once would each write what it has read, and a key that is lost opens nothing ever again.
+    /// Two simultaneous changes would each write their own result, and a lost key can never open anything again.
     func change(
         _ change: (MasterKey) throws(MasterKeyError) -> MasterKey
     ) throws(CommandFailure) -> MasterKey {
@@ -41,7 +40,7 @@ struct MasterKeyFile: Sendable {
         let read: SecureBytes
         do throws(CertificateError) {
             (folder, name) = try ProtectedFolder.ofFile(path)
-            // The folder is locked, not the file: the file is another one after the change.
+            // The folder is locked, because the change replaces the file.
             try folder.lock()
             read = try folder.read(name, access: .owner)
         } catch {
@@ -63,14 +62,13 @@ struct MasterKeyFile: Sendable {
 }
 
 extension Settings {
-    /// Where the master key is: `SALTERN_MASTER_KEY_FILE`.
+    /// Reads the path of the master key: `SALTERN_MASTER_KEY_FILE`.
     mutating func masterKeyFile() -> MasterKeyFile? {
         let path = requiredText(
             "SALTERN_MASTER_KEY_FILE", "where the master key is; saltern master-key create makes one")
         return path.isEmpty ? nil : MasterKeyFile(path: path)
     }
 
-    /// The keys in that file.
     mutating func masterKey(_ file: MasterKeyFile) -> MasterKey? {
         do throws(CommandFailure) {
             return try file.read()

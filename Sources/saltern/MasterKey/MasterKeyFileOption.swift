@@ -1,7 +1,7 @@
 import CommandLineKit
 import SalternServer
 
-/// Which file: `--file FILE`, else `SALTERN_MASTER_KEY_FILE`.
+/// The path of the file: `--file FILE`, else `SALTERN_MASTER_KEY_FILE`.
 struct MasterKeyFileOption {
     private let given: String?
 

@@ -1,13 +1,13 @@
 import SalternServer
 import Synchronization
 
-/// What metrics tell of things that happen seldom. Shared by the server's parts.
+/// Rare events for metrics, shared by the server's parts.
 final class MetricsFacts: Sendable {
     struct PurgeFacts: Sendable {
-        /// When this node last purged, as a Unix time in seconds; 0 before.
+        /// The time of this node's last purge, as Unix seconds; 0 before the first.
         var lastSuccess: Int64 = 0
         var failures = 0
-        /// Accounts that somebody held at the last purge: what is due there is left to the next.
+        /// Accounts that were locked at the last purge. Their expired rows are left to the next one.
         var skippedAccounts = 0
         var rows: [(kind: String, count: Int)] = Purge.Report.empty.rows
     }
@@ -29,10 +29,10 @@ final class MetricsFacts: Sendable {
     /// Seconds since the epoch.
     var certificateExpiry: Int64 { state.withLock { $0.certificateExpiry } }
     var hasBackupKey: Bool { state.withLock { $0.hasBackupKey } }
-    /// What the last reload could not read.
+    /// The files that the last reload could not read.
     var reload: ReloadFailures { state.withLock { $0.reload } }
     var purge: PurgeFacts { state.withLock { $0.purge } }
-    /// What is to be purged; nil when the database did not say so when it was asked last.
+    /// The pending work of the purge; nil if the last query failed.
     var backlog: PurgeBacklog? { state.withLock { $0.backlog } }
 
     func use(_ tls: TLSFiles) {
@@ -58,7 +58,6 @@ final class MetricsFacts: Sendable {
 }
 
 extension Purge.Report {
-    /// Removed rows by kind.
     var rows: [(kind: String, count: Int)] {
         [
             ("sessions", sessions), ("tombstones", tombstones), ("contents", contents), ("keyrings", keyrings),

@@ -6,14 +6,14 @@ import Postgres
 import SalternServer
 import Synchronization
 
-/// Answers `GET /metrics` on a listener of its own, and nothing else.
+/// Serves `GET /metrics` on a listener of its own, and nothing else.
 struct MetricsResponder: Responder {
     let runtime: ServerRuntime
     let server: HTTPServer
     let budgets: ServerBudgets
     let facts: MetricsFacts
 
-    /// How long the database may take to say something of itself.
+    /// The time limit of the database's reply.
     private static let databasePatience = Duration.seconds(2)
 
     func admit(_ head: RequestHead, from client: ClientAddress) -> Admission {

@@ -2,7 +2,7 @@ import Postgres
 import SalternServer
 
 extension PrometheusText {
-    /// The clients of all loops, and what the database says of itself.
+    /// Writes metrics of the clients of all loops and of the database.
     mutating func database(
         _ statistics: PostgresStatistics, _ keyWaits: PostgresStatistics.KeyWaitCounts, _ state: DatabaseState?
     ) {

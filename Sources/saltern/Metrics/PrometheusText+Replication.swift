@@ -1,10 +1,10 @@
 import SalternServer
 
 extension PrometheusText {
-    /// PostgreSQL's words (`sync_state`).
+    /// PostgreSQL's values of `sync_state`.
     private static let kinds = ["sync", "quorum", "potential", "async"]
 
-    /// How PostgreSQL is replicated, as far as the server's role may know.
+    /// Writes metrics of PostgreSQL's replication, as far as the server's role may read them.
     mutating func replication(_ state: DatabaseState) {
         single(
             "saltern_database_in_recovery", .gauge, "Whether PostgreSQL is a standby.", state.isInRecovery ? 1 : 0)
@@ -25,7 +25,7 @@ extension PrometheusText {
         for kind in Self.kinds {
             sample("saltern_database_standbys", labels: ["kind": kind], standbys.count { $0.kind == kind })
         }
-        // Several may have one name; a sample may be there once.
+        // Several standbys may share a name, and a sample must be unique.
         let named = Dictionary(grouping: standbys, by: \.name).sorted { $0.key < $1.key }
         func write<Value: Numeric & Comparable>(
             _ name: String, _ help: String, _ value: (ReplicationState.Standby) -> Value

@@ -1,8 +1,10 @@
 import Postgres
 import SalternServer
 
-/// Patience with a database that cannot be used yet: one that starts later than the server, recovers, is a standby until it
-/// is promoted, or cannot be reached over the network. What only an operator can mend is not waited for.
+/// Waits for a database that is not usable yet.
+///
+/// Such a database starts later than the server, recovers, is a standby until its promotion, or is unreachable over
+/// the network. There is no wait when only an operator can fix the problem.
 struct DatabasePatience {
     let log: Log
     /// Called before each pause.
@@ -10,7 +12,7 @@ struct DatabasePatience {
 
     private static let interval = Duration.seconds(1)
 
-    /// Does `body` again until it succeeds or fails for good, and says once why it waits.
+    /// Repeats `body` until it succeeds or fails permanently. Logs the reason for waiting once.
     func perform<Result>(_ body: () async throws -> Result) async throws -> Result {
         var hasTold = false
         while true {
@@ -26,7 +28,7 @@ struct DatabasePatience {
         }
     }
 
-    /// The error of the database, when it may pass by itself.
+    /// Returns the database's error if it may be temporary.
     static func passing(_ error: any Error) -> PostgresError? {
         switch error {
         case MigrationError.database(let error): passing(error)

@@ -2,7 +2,7 @@ import Postgres
 import SalternServer
 import Synchronization
 
-/// Writes what the loops' clients of the database have to say into the log, once for each change.
+/// Logs the events of the loops' database clients, once for each change.
 final class DatabaseReport: Sendable {
     private let log: Log
     private let state = Mutex(State())
@@ -15,7 +15,7 @@ final class DatabaseReport: Sendable {
 
     init(log: Log) { self.log = log }
 
-    /// Takes what one client says. Each says it once; several say the same.
+    /// Receives an event. Each client reports it once, so several may report the same.
     func take(_ event: PostgresEvent) {
         switch event {
         case .cannotConnect(let failure):
@@ -47,13 +47,13 @@ final class DatabaseReport: Sendable {
     }
 }
 
-/// Sessions that are not what the operator says.
+/// The sessions differ from the operator's settings.
 struct UnsuitablePooling: Error, CustomStringConvertible {
     let findings: [PoolingFinding]
 
     var description: String { findings.map(Self.sentence).joined(separator: "; ") }
 
-    /// What was found, and what to do about it.
+    /// Returns the finding with its remedy.
     static func sentence(_ finding: PoolingFinding) -> String {
         switch finding {
         case .exchangesSessions:
@@ -64,7 +64,7 @@ struct UnsuitablePooling: Error, CustomStringConvertible {
     }
 }
 
-/// A database that may lose what it has said to be committed.
+/// The database may lose acknowledged commits.
 struct UnsafeDatabase: Error, CustomStringConvertible {
     let settings: [UnsafeSetting]
 

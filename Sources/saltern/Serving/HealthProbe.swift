@@ -7,7 +7,7 @@ struct HealthProbe {
     let address: SocketAddress
     let pin: SPKIPin
 
-    /// Why there was no answer.
+    /// The reason of a failed request.
     enum Failure: Error, CustomStringConvertible {
         case cannotConnect(ListenError, SocketAddress)
         case timedOut
@@ -25,15 +25,15 @@ struct HealthProbe {
     /// In seconds.
     private static let timeout = 5
 
-    /// The status of `GET path`.
+    /// Returns the status of `GET path`.
     func status(of path: String) throws -> Int {
         let descriptor = try connect()
-        // The connection knows its number alone.
+        // The connection stores only the descriptor's number.
         defer { withExtendedLifetime(descriptor) {} }
         let context = try TLSClientContext(trust: .pins([pin]))
         let connection = try TLSConnection(context: context, descriptor: descriptor.rawValue, hostName: nil)
         guard case .finished = try connection.handshake() else { throw Failure.timedOut }
-        // Not the address: that of a link has a zone, which no `Host` has (RFC 6874).
+        // Not the address: a link-local one has a zone, which `Host` cannot contain (RFC 6874).
         let request = Array("GET \(path) HTTP/1.1\r\nHost: localhost:\(address.port)\r\nConnection: close\r\n\r\n".utf8)
         guard case .bytes(request.count) = try request.withUnsafeBytes({ try connection.write($0) }) else {
             throw Failure.timedOut

@@ -3,17 +3,18 @@ import HTTPCore
 import HTTPServer
 import SalternServer
 
-/// By what others reach a server: the listener of the API, that of metrics, and the offer to take over from it.
+/// A server's listeners for the API and metrics, and its offer of a handover.
 ///
-/// First everything is prepared that can fail, and then, in one step, it is opened. A start that waits for the database listens
-/// before (``listenWhileStarting(_:_:log:)``), unless it is to take over from another server.
+/// All steps that can fail are prepared first, and then opened in one step. A start that waits for the database listens
+/// earlier (``listenWhileStarting(_:_:log:)``), unless it takes over from another server.
 struct Listeners: Sendable {
     let api: HTTPServer
     let metrics: (server: HTTPServer, responder: MetricsResponder)?
     private let offer: LoopBound<HandoverOffer>?
 
-    /// Begins to accept, and answers that the server is alive and not ready, until ``prepare(_:_:_:_:_:_:onTakeover:)`` takes
-    /// the listener over.
+    /// Begins to accept connections, and replies that the server is alive and not ready.
+    ///
+    /// ``prepare(_:_:_:_:_:_:onTakeover:)`` then takes over the listener.
     static func listenWhileStarting(
         _ configuration: ServeConfiguration, _ runtime: ServerRuntime, log: Log
     ) async throws -> HTTPServer {
@@ -36,10 +37,10 @@ struct Listeners: Sendable {
             loops: zip(runtime.shares.map(\.loop), responders).map { ($0, $1) })
     }
 
-    /// Binds, or takes over what `inherited` has. What was bound is let go of when something fails.
+    /// Binds the addresses, or uses the sockets of `inherited`. Closes them when a step fails.
     /// - Parameters:
-    ///   - listener: What ``listenWhileStarting(_:_:log:)`` returned, if it was called.
-    ///   - onTakeover: Called when another server serves in this one's place.
+    ///   - listener: The result of ``listenWhileStarting(_:_:log:)``, if it was called.
+    ///   - onTakeover: Called when another server serves instead.
     static func prepare(
         _ configuration: ServeConfiguration, _ runtime: ServerRuntime, _ applications: [any Responder],
         _ facts: MetricsFacts, _ inherited: InheritedSockets?, _ listener: HTTPServer?,
@@ -63,8 +64,8 @@ struct Listeners: Sendable {
         }
     }
 
-    /// Begins to accept, when the server that `inherited` came from has given way.
-    /// - Throws: ``HandoverFailure`` when that one goes on; then these are closed.
+    /// Begins to accept once the server behind `inherited` has given way.
+    /// - Throws: ``HandoverFailure`` when that server continues. The listeners are closed then.
     func open(inPlaceOf inherited: InheritedSockets?, log: Log) async throws {
         do {
             try await inherited?.takePlace()
@@ -78,7 +79,7 @@ struct Listeners: Sendable {
             do {
                 try offer?.value.open()
             } catch {
-                // Nobody else serves any more: better a server that cannot be taken over from than none.
+                // The other server has stopped: running without an offer is better than not running.
                 log.write(.error, "handover_not_offered", ["error": OperatorText("\(error)")])
             }
         }
@@ -98,7 +99,7 @@ struct Listeners: Sendable {
         guard let address = configuration.metricsListen else { return nil }
         let responder = MetricsResponder(
             runtime: runtime, server: server, budgets: configuration.http.budgets, facts: facts)
-        // What leaves the machine is encrypted, and whoever reads it knows from whom it is.
+        // Data that leaves the machine is encrypted, and authenticated for its reader.
         let context = address.isLoopback ? nil : configuration.tls.context
         let metricsServer = try await HTTPServer(
             address: address, context: context, configuration: .metrics,
@@ -107,7 +108,7 @@ struct Listeners: Sendable {
         return (metricsServer, responder)
     }
 
-    /// Whoever takes over is listened for on a loop that has little to do.
+    /// Makes the offer on a loop with little load.
     private static func prepareOffer(
         _ configuration: ServeConfiguration, _ loop: EventLoop, _ api: HTTPServer, _ metrics: HTTPServer?,
         _ onTakeover: @escaping @Sendable () -> Void
@@ -126,7 +127,7 @@ struct Listeners: Sendable {
 }
 
 extension HTTPServerConfiguration {
-    /// For a few that ask now and then. Whoever only sits there gives way to who comes.
+    /// Settings for a few occasional clients. A new connection replaces the oldest idle one.
     fileprivate static var metrics: HTTPServerConfiguration {
         var configuration = HTTPServerConfiguration()
         configuration.maximumConnections = 128

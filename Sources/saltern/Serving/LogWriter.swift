@@ -4,19 +4,18 @@ import HTTPCore
 import SalternServer
 import Synchronization
 
-/// Writes log lines to a descriptor from a thread of its own, several at a time, so that a slow reader of the log
-/// never holds up a request.
+/// Writes log lines to a descriptor from a separate thread, several at a time, so that a slow reader never delays a
+/// request.
 ///
-/// Lines of ten milliseconds are written together. Beyond four megabytes that nobody reads, lines are dropped and
-/// counted, and so are lines that cannot be written because the disk is full; how many it were is said as soon as that can
-/// be written. A reader that has stopped costs nothing but these: the thread sleeps until it goes on, and
-/// ``flush(within:)`` waits for it no longer than it is told to.
+/// Lines of ten milliseconds are written together. Beyond four megabytes of unread lines, further ones are dropped and
+/// counted. Lines that do not fit on the disk are dropped, too. The count is logged as soon as possible. A reader that
+/// has stopped has no other effect: the thread sleeps until it continues, and ``flush(within:)`` has a time limit.
 final class LogWriter: LogSink {
     private struct Pending {
         var bytes: [UInt8] = []
         var dropped = 0
         var isWriting = false
-        /// Who wants to know when everything is written.
+        /// Semaphores to signal when everything is written.
         var waiting: [DispatchSemaphore] = []
 
         var isEmpty: Bool { bytes.isEmpty && dropped == 0 && !isWriting }
@@ -25,23 +24,23 @@ final class LogWriter: LogSink {
     private let descriptor: CInt
     private let kind: Kind
     private let pending = Mutex(Pending())
-    // Safe to share: only the writer's thread touches it.
+    // Safe to share: only the writer's thread accesses it.
     private nonisolated(unsafe) var losses = LogLosses()
     private let now: @Sendable () -> UTCTimestamp
     private let linesWait = DispatchSemaphore(value: 0)
     private let dropped = Atomic<Int>(0)
 
     private static let limit = 4 * 1_024 * 1_024
-    /// Memory for so many bytes is kept for further lines.
+    /// The capacity, in bytes, that is kept for further lines.
     private static let keptCapacity = 64 * 1_024
-    /// Lines of this time are written together.
+    /// Lines within this time are written together.
     private static let gatheringMicroseconds: UInt32 = 10_000
 
-    /// What is written to decides how that can be done without ever being stuck in it.
+    /// The kind of destination, which determines how to write without blocking indefinitely.
     private enum Kind {
         case file
         case socket
-        /// A pipe or a terminal: what `poll` says is writable takes `PIPE_BUF` bytes.
+        /// A pipe or a terminal: when `poll` reports it writable, it accepts `PIPE_BUF` bytes.
         case pipe
 
         init(of descriptor: CInt) {
@@ -59,15 +58,15 @@ final class LogWriter: LogSink {
     }
 
     /// - Parameters:
-    ///   - descriptor: What is written to; stays open for the life of the process.
-    ///   - now: The time of the lines that it adds.
+    ///   - descriptor: The destination. It stays open for the life of the process.
+    ///   - now: Returns the time for lines that the writer adds.
     init(descriptor: CInt, now: @escaping @Sendable () -> UTCTimestamp) {
         self.descriptor = descriptor
         self.now = now
         kind = Kind(of: descriptor)
         // Retained by the thread, which runs for the life of the process.
         let thread = Thread { [self] in
-            // It takes turns with the one that lines are gathered in.
+            // It is swapped with the buffer that collects lines.
             var buffer: [UInt8] = []
             while true {
                 linesWait.wait()
@@ -95,7 +94,7 @@ final class LogWriter: LogSink {
 
     var droppedLines: Int { dropped.load(ordering: .relaxed) }
 
-    /// Waits until what is there has been written, or the time is up. Returns whether it has.
+    /// Waits until all lines so far are written or the time has passed. Returns true if they are written.
     @discardableResult
     func flush(within time: Duration) -> Bool {
         let written = DispatchSemaphore(value: 0)
@@ -109,7 +108,7 @@ final class LogWriter: LogSink {
         return written.wait(timeout: .now() + .milliseconds(milliseconds)) == .success
     }
 
-    /// Writes until nothing is there. On the writer's thread only, so that lines leave in order.
+    /// Writes until no line is left. Only the writer's thread calls it, so lines stay in order.
     private func writePending(_ buffer: inout [UInt8]) {
         while true {
             buffer.removeAll(keepingCapacity: buffer.count <= Self.keptCapacity)
@@ -134,8 +133,7 @@ final class LogWriter: LogSink {
         }
     }
 
-    /// Tells the reader how many lines it misses, in a line of its own. When that cannot be written either, it is tried
-    /// again with the next line.
+    /// Logs the number of dropped lines in a line of its own. If that fails, it is repeated with the next line.
     private func reportLosses() {
         guard losses.count > 0 else { return }
         let count = losses.count
@@ -148,11 +146,11 @@ final class LogWriter: LogSink {
             writer.member("count", count)
         }
         writeAll(writer.finishLine().withUnsafeBytes { Array($0) })
-        // This line is none of those that are missed.
+        // This line does not count as dropped.
         if losses.count > 0 { losses.count = count }
     }
 
-    /// Writes lines, and takes note of those that cannot be written: the disk is full, or nobody reads.
+    /// Writes lines, and counts those that cannot be written because the disk is full or the reader has gone.
     private func writeAll(_ lines: [UInt8]) {
         if losses.isTorn {
             guard write([ASCII.lineFeed]) == 1 else { return losses.note(lines, writtenUpTo: 0) }
@@ -161,7 +159,7 @@ final class LogWriter: LogSink {
         losses.note(lines, writtenUpTo: write(lines))
     }
 
-    /// Writes as much as can be written. Returns how many bytes that are.
+    /// Writes as much as possible. Returns the number of bytes.
     private func write(_ bytes: [UInt8]) -> Int {
         var written = 0
         while written < bytes.count {
@@ -178,7 +176,7 @@ final class LogWriter: LogSink {
                     send(descriptor, rest.baseAddress, rest.count, CInt(MSG_DONTWAIT) | CInt(MSG_NOSIGNAL))
                 }
             }
-            // Somebody else may fill the pipe between the two calls.
+            // Another process may fill the pipe between the two calls.
             if count < 0 && errno != EINTR && errno != EAGAIN { return written }
             written += max(count, 0)
         }
@@ -186,19 +184,19 @@ final class LogWriter: LogSink {
     }
 }
 
-/// The lines that a log has lost, as far as nobody was told of them.
+/// The dropped lines that are not yet reported.
 struct LogLosses {
     var count = 0
-    /// Whether what was written last is the beginning of a line.
+    /// True if the last output is an incomplete line.
     var isTorn = false
 
-    /// Takes note of whole lines of which only the first bytes were written.
+    /// Counts whole lines of which only the first bytes were written.
     mutating func note(_ lines: [UInt8], writtenUpTo end: Int) {
         guard end < lines.count else { return }
         count += lines[end...].count { $0 == ASCII.lineFeed }
         guard end > 0 else { return }
         isTorn = lines[end - 1] != ASCII.lineFeed
-        // Nothing but its end is missing, and that follows.
+        // Only its line end is missing, and follows.
         if lines[end] == ASCII.lineFeed { count -= 1 }
     }
 }

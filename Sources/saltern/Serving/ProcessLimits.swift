@@ -1,12 +1,11 @@
 internal import CPlatform
 import Foundation
 
-/// What the process asks of the system for itself.
 enum ProcessLimits {
-    /// Set to `on`, it leaves dumps and debuggers as the system has them.
+    /// The value `on` leaves core dumps and debuggers at the system's defaults.
     static let dumpVariable = "SALTERN_CORE_DUMPS"
 
-    /// Keeps the process's memory, which holds keys, from core dumps and from other processes of the same user.
+    /// Protects the process's memory, which holds keys, from core dumps and other processes of the same user.
     static func forbidDumps() {
         if let value = getenv(dumpVariable), strcmp(value, "on") == 0 { return }
         var limit = rlimit(rlim_cur: 0, rlim_max: 0)
@@ -14,8 +13,8 @@ enum ProcessLimits {
         _ = saltern_forbid_dumps()
     }
 
-    /// Raises the soft limit of descriptors as far as it goes.
-    /// - Returns: The limit that holds now.
+    /// Raises the soft limit of descriptors to its maximum.
+    /// - Returns: The resulting limit.
     static func raiseDescriptors() -> Int {
         let resource = Int32(RLIMIT_NOFILE.rawValue)
         var limit = rlimit()
@@ -27,9 +26,10 @@ enum ProcessLimits {
         return Int(clamping: limit.rlim_cur)
     }
 
-    /// Makes malloc give memory back: one heap for each loop and a few for the other threads, and what is large enough to
-    /// be a body or a reply mapped by itself. (By default the threshold grows with what is freed, and large bodies leave
-    /// their holes in the heaps.)
+    /// Makes malloc return memory to the system.
+    ///
+    /// Each loop has a heap, and the other threads share a few. Blocks of 256 KiB or more, such as bodies and replies,
+    /// are mapped separately. By default this threshold grows with freed blocks, and large bodies fragment the heaps.
     static func boundAllocator(loopCount: Int) {
         _ = saltern_bound_allocator(Int32(clamping: loopCount + 2), mappedBytes, 1_048_576)
     }

@@ -2,8 +2,8 @@ import HTTPServer
 import SalternServer
 import Synchronization
 
-/// Logs connections and headers that a server refuses or ignores without a response. Each event is logged at once and then at
-/// most once a minute.
+/// Logs connections and headers that a server rejects or ignores without a response. Each event is logged immediately,
+/// and then at most once a minute.
 struct RefusalReport: Sendable {
     let server: HTTPServer
     let metrics: [RequestMetrics]
@@ -35,7 +35,7 @@ struct RefusalReport: Sendable {
         }
     }
 
-    /// Returns whether an event with new occurrences is to be logged now, and starts its minute if so.
+    /// Returns true if an event with new occurrences is to be logged now, and starts its minute.
     private func isDue(_ secondsLeft: inout Int, _ hasOccurred: Bool) -> Bool {
         secondsLeft = max(secondsLeft - 1, 0)
         guard secondsLeft == 0, hasOccurred else { return false }

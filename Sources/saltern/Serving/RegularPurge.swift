@@ -2,7 +2,7 @@ import HTTPCore
 import Postgres
 import SalternServer
 
-/// The purge that a server tries every hour, and what is told of it.
+/// The hourly purge of a server, with its log lines and metrics.
 struct RegularPurge: Sendable {
     let database: PostgresClient
     let configuration: ServiceConfiguration
@@ -10,7 +10,7 @@ struct RegularPurge: Sendable {
     let facts: MetricsFacts
     let log: Log
 
-    /// Purges, unless another node is at it or nobody knows what time it is, which counts as a failure: nothing is removed.
+    /// Purges, unless another node is doing so. Without a trusted clock nothing is removed, which counts as a failure.
     func run() async {
         guard clock.isTrusted else {
             facts.purgeFailed()
@@ -30,7 +30,7 @@ struct RegularPurge: Sendable {
                     "events": report.events, "attempts": report.attempts, "skippedAccounts": report.skippedAccounts,
                 ])
         } catch is CancellationError {
-            // The server stops. What was removed stays removed, and another node or the next start goes on.
+            // The server stops. Removed rows stay removed, and another node or the next start continues.
         } catch let error as PostgresError {
             if Task.isCancelled { return }
             facts.purgeFailed()

@@ -1,9 +1,9 @@
 internal import CPlatform
 import Foundation
 
-/// The process's resident memory, and how what malloc no longer needs of it goes back to the system.
+/// The process's resident memory, and the return of free memory to the system.
 enum ResidentMemory {
-    /// The second number of `/proc/self/statm`, in pages.
+    /// The second number of `/proc/self/statm`, converted from pages to bytes.
     static var bytes: Int? {
         guard let text = try? TextFile.contents(atPath: "/proc/self/statm", limit: 4_096) else { return nil }
         let numbers = text.split(separator: " ")
@@ -11,8 +11,9 @@ enum ResidentMemory {
         return pages * sysconf(CInt(_SC_PAGESIZE))
     }
 
-    /// Gives free pages back from time to time, until it is cancelled. Not on a loop: a heap is locked meanwhile, for
-    /// some milliseconds when it is large.
+    /// Returns free pages from time to time until it is cancelled.
+    ///
+    /// It does not run on a loop: trimming a large heap locks it for some milliseconds.
     static func keepLow() async {
         var policy = TrimPolicy()
         while (try? await Task.sleep(for: .seconds(5))) != nil {
@@ -22,18 +23,17 @@ enum ResidentMemory {
     }
 }
 
-/// When it is worth giving back what malloc holds and nobody uses: pages between others that are used go back only when
-/// it is asked to.
+/// Decides when to return malloc's free pages. Without a call, pages between used ones stay.
 ///
-/// What counts is what has become free since the last time. How much memory is resident would not tell: it stays as it
-/// is while what was in use becomes free, and pages that were given back still count as free.
+/// It counts memory that became free since the last time. Resident memory is no criterion: it stays the same when
+/// memory becomes free, and returned pages still count as free.
 struct TrimPolicy {
-    /// The fewest free bytes since the last time.
+    /// The minimum of free bytes since the last time.
     private var floor = Int.max
-    /// Less than this is not worth it.
+    /// The minimum number of bytes to return.
     private static let step = 8 * 1_048_576
 
-    /// Whether so much has become free that it is to be given back now.
+    /// Returns true if enough memory has become free.
     mutating func isDue(free: Int) -> Bool {
         floor = min(floor, free)
         guard free - floor > Self.step else { return false }

@@ -5,7 +5,7 @@ import Postgres
 import SalternServer
 import TransportSecurity
 
-/// The composition root of `saltern serve`: loops, database clients, applications and listeners, and their end.
+/// Composes `saltern serve`: loops, database clients, applications and listeners. Also stops them.
 final class RunningServer: Sendable {
     private let runtime: ServerRuntime
     private let installation: Installation
@@ -13,20 +13,22 @@ final class RunningServer: Sendable {
     private let facts: MetricsFacts
     private let log: Log
 
-    /// Where clients connect.
+    /// The address for clients.
     var address: SocketAddress { listeners.api.address }
 
-    /// The addresses in numbers at which clients connect.
+    /// The numeric addresses for clients.
     var listeningAddresses: [SocketAddress] { get async { await listeners.api.listeningAddresses } }
 
-    /// Where metrics are read, when they are served at all.
+    /// The address of metrics, if they are served.
     var metricsAddress: SocketAddress? { listeners.metrics?.server.address }
 
-    /// Waits for the database, checks the schema, and begins to serve, in place of the server that does, if there is one
-    /// that hands over. What was started is stopped again when something fails.
+    /// Waits for the database, checks the schema, and begins to serve. Takes over from a running server that offers a
+    /// handover.
+    ///
+    /// If a step fails, the started parts are stopped again.
     /// - Parameters:
     ///   - onWaiting: Called every second while the start waits for the database.
-    ///   - onTakeover: Called when another server serves in this one's place.
+    ///   - onTakeover: Called when another server serves instead.
     static func start(
         _ configuration: ServeConfiguration, log: Log, onWaiting: @escaping @Sendable () -> Void = {},
         onTakeover: @escaping @Sendable () -> Void
@@ -50,7 +52,7 @@ final class RunningServer: Sendable {
         let facts = MetricsFacts(configuration.tls)
         self.facts = facts
         let first = runtime.shares[0]
-        // A server that takes over leaves the addresses to the other one until it can serve.
+        // During a takeover the other server keeps the addresses until this one can serve.
         var listener: HTTPServer?
         if configuration.handoverSocket == nil {
             listener = try await Listeners.listenWhileStarting(configuration, runtime, log: log)
@@ -81,7 +83,7 @@ final class RunningServer: Sendable {
         }
     }
 
-    /// Checks that the database is one to be used, and reads what belongs to it.
+    /// Checks that the database is usable, and reads its installation.
     private static func prepareDatabase(
         _ configuration: ServeConfiguration, _ share: ServerRuntime.Share, _ clock: DatabaseClock, _ log: Log
     ) async throws -> Installation {
@@ -102,15 +104,16 @@ final class RunningServer: Sendable {
         }
     }
 
-    /// Whether a restore has yet to bring back what is missing. Not asked of the server's own client, which connects to no such
-    /// database.
+    /// Returns true if a restore has yet to complete.
+    ///
+    /// It uses its own client, because the server's client does not connect to such a database.
     private static func isRestoring(_ database: PostgresConfiguration) async throws -> Bool {
         try await DatabaseCommand.with(database, from: "SALTERN_DATABASE_URL", needsSchema: false) {
             try await RestoreMark.isThere(in: $0)
         }
     }
 
-    /// Refuses a database that may lose what it has said to be committed, unless the operator has asked for that.
+    /// Rejects a database that may lose acknowledged commits, unless the operator allows it.
     private static func requireSafeDatabase(
         _ configuration: ServeConfiguration, _ share: ServerRuntime.Share, _ log: Log
     ) async throws {
@@ -125,7 +128,7 @@ final class RunningServer: Sendable {
         }
     }
 
-    /// Tells the operator what a server can go on with, and what will be missed when it matters.
+    /// Logs warnings about conditions that do not prevent the start: too few connections, no synchronous standby.
     private static func warn(_ configuration: ServeConfiguration, _ share: ServerRuntime.Share, _ log: Log) async throws
     {
         let needed = configuration.databaseConnectionCount
@@ -144,8 +147,10 @@ final class RunningServer: Sendable {
         }
     }
 
-    /// Tells the operator when the database has secrets that the master key does not open: a wrong or an old file, most
-    /// likely. The server can do everything else, so it starts.
+    /// Logs an error if the master key cannot open secrets of the database, most likely because its file is wrong or
+    /// old.
+    ///
+    /// The server can do everything else, so it starts.
     private static func reportMissingKeys(_ masterKey: MasterKey, _ share: ServerRuntime.Share, _ log: Log) async {
         await share.loop.run {
             do throws(PostgresError) {
@@ -159,8 +164,8 @@ final class RunningServer: Sendable {
         }
     }
 
-    /// Serves new connections with another certificate, tells clients its pins, and seals with another master key.
-    /// - Parameter failures: What could not be read again, for metrics.
+    /// Serves new connections with another certificate, publishes its pins, and seals with another master key.
+    /// - Parameter failures: The files that could not be read again, for metrics.
     func use(_ tls: TLSFiles, _ service: ServiceConfiguration, _ failures: ReloadFailures = ReloadFailures()) {
         var service = service
         service.pins = tls.pins
@@ -172,7 +177,7 @@ final class RunningServer: Sendable {
         facts.reloaded(failures)
     }
 
-    /// Does all that a server does beside its requests, until it is cancelled; returns when all of it has ended.
+    /// Runs all background tasks until it is cancelled. Returns after all of them have ended.
     func work(_ configuration: ServeConfiguration) async {
         let (service, isMeasured) = (configuration.service, configuration.metricsListen != nil)
         let refusals = RefusalReport(server: listeners.api, metrics: runtime.shares.map(\.metrics), log: log)
@@ -186,7 +191,7 @@ final class RunningServer: Sendable {
         }
     }
 
-    /// Draws the decoys' iteration counts anew now and every hour, if they are old, until it is cancelled.
+    /// Redraws outdated iteration counts of decoys now and every hour, until it is cancelled.
     private func keepDecoysCurrent() async {
         let share = runtime.shares[0]
         repeat {
@@ -200,11 +205,10 @@ final class RunningServer: Sendable {
         } while (try? await Task.sleep(for: .seconds(3_600))) != nil
     }
 
-    /// How often the database is looked at, by one loop after the other.
+    /// The interval of database checks, by the loops in rotation.
     private static let watchInterval = Duration.seconds(5)
 
-    /// Compares the clocks, and looks whether the database is still the one to be used and whether time went back in it, until
-    /// it is cancelled. Says once why it cannot.
+    /// Checks the clocks, the identity of the database, and rollbacks, until it is cancelled. Logs a failure once.
     private func watchDatabase() async {
         var turn = 0
         var hasTold = false
@@ -224,7 +228,7 @@ final class RunningServer: Sendable {
         }
     }
 
-    /// Purges every hour, unless another node is at it or nobody knows what time it is, until it is cancelled.
+    /// Purges every hour, until it is cancelled.
     private func purgeRegularly(_ configuration: ServiceConfiguration) async {
         while (try? await Task.sleep(for: .seconds(3_600))) != nil { await purge(configuration) }
     }
@@ -236,10 +240,10 @@ final class RunningServer: Sendable {
         await share.loop.run { await purge.run() }
     }
 
-    /// How often it is looked what is to be purged.
+    /// The interval of queries of the purge's backlog.
     private static let backlogInterval = Duration.seconds(300)
 
-    /// Looks now and every five minutes what is to be purged, for those who read metrics, until it is cancelled.
+    /// Measures the purge's backlog for metrics now and every five minutes, until it is cancelled.
     private func watchBacklog(_ policy: PurgePolicy) async {
         let share = runtime.shares[0]
         repeat {
@@ -250,8 +254,9 @@ final class RunningServer: Sendable {
         } while (try? await Task.sleep(for: Self.backlogInterval)) != nil
     }
 
-    /// Lets requests finish within `timeout`, waits for the end of `work`, which was cancelled, and closes everything. So no
-    /// purge goes on with a closed pool.
+    /// Lets requests finish within `timeout`, waits for the cancelled `work`, and closes everything.
+    ///
+    /// So no purge continues with a closed pool.
     func stop(timeout: Duration, after work: Task<Void, Never>? = nil) async {
         await listeners.close(timeout: timeout)
         await work?.value

@@ -3,9 +3,9 @@ import HTTPCore
 import Postgres
 import SalternServer
 
-/// The event loops of a server, each with its own database client and counters. Loops share nothing.
+/// The event loops of a server, each with its own database client and counters.
 struct ServerRuntime: Sendable {
-    /// What one event loop has for itself.
+    /// The parts of one event loop.
     struct Share: Sendable {
         let loop: EventLoop
         let database: PostgresClient
@@ -14,21 +14,20 @@ struct ServerRuntime: Sendable {
 
     /// One for each loop that serves clients; at least one.
     let shares: [Share]
-    /// Whose turn it is in the database, for all loops.
     let keys: RequestKeys
     /// The loop of the metrics listener, so that a scrape never waits for requests.
     let metricsLoop: EventLoop
-    /// What tells the streams of all loops of changes, and the task that runs it, on the first loop.
+    /// Notifies the streams of all loops of changes. Its task runs on the first loop.
     let revisions: RevisionWatcher
     let watching: Task<Void, Never>
-    /// What slows attackers down, for all loops.
+    /// The protection against attackers, for all loops.
     let nodeState: NodeState
-    /// The database's time, and what looks after it and after time that went back.
+    /// The database's time, and the watch over it and over rollbacks.
     let clock: DatabaseClock
     let watch: DatabaseWatch
     let log: Log
 
-    /// Starts the loops; their clients begin to connect.
+    /// Starts the loops. Their clients begin to connect.
     static func start(_ configuration: ServeConfiguration, log: Log) async throws(EventLoopError) -> ServerRuntime {
         var loops: [EventLoop] = []
         do throws(EventLoopError) {
@@ -67,7 +66,7 @@ struct ServerRuntime: Sendable {
             nodeState: NodeState(configuration.service.rateLimits), clock: clock, watch: watch, log: log)
     }
 
-    /// One application for each loop.
+    /// Makes one application for each loop.
     func applications(
         _ configuration: ServiceConfiguration, _ installation: Installation, _ log: Log
     ) -> [any Responder] {
@@ -79,7 +78,7 @@ struct ServerRuntime: Sendable {
         }
     }
 
-    /// Closes the connections to the database, and ends the loops.
+    /// Closes the database connections and ends the loops.
     func stop() async {
         watching.cancel()
         await watching.value

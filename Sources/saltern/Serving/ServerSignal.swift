@@ -1,23 +1,22 @@
 import Foundation
 import Synchronization
 
-/// The signals that a server obeys.
+/// The signals that a server handles.
 enum ServerSignal: Sendable {
-    /// SIGTERM or SIGINT: finish what is under way and end.
+    /// SIGTERM or SIGINT: finish pending requests and end.
     case stop
     /// SIGHUP: read certificate, key and master key again.
     case reload
 }
 
-/// What a signal means, by what the server is at.
+/// The effect of a signal in each phase of the server.
 struct SignalStateMachine {
     enum Action: Equatable {
         case none
-        /// Tell the server.
         case tell(ServerSignal)
-        /// End the process: nothing has been promised to anybody yet.
+        /// End the process: it has not accepted any work yet.
         case exit
-        /// End the process as the signal does where nobody handles it: somebody has lost patience.
+        /// End the process by the signal's default action: it was sent a second time.
         case die
     }
 
@@ -27,12 +26,12 @@ struct SignalStateMachine {
 
     private var phase = Phase.starting
 
-    /// The server answers requests from now on.
+    /// Records that the server serves requests.
     mutating func started() {
         if phase == .starting { phase = .serving }
     }
 
-    /// Another server serves in this one's place. That may be before this one has said that it has started.
+    /// Stops the server because another one serves instead. This may come before ``started()``.
     mutating func takenOver() -> Action {
         guard phase != .stopping else { return .none }
         phase = .stopping
@@ -42,7 +41,7 @@ struct SignalStateMachine {
     mutating func received(_ signal: ServerSignal) -> Action {
         switch (phase, signal) {
         case (.starting, .stop): return .exit
-        // What is read at the start may be older than the signal.
+        // Files read during the start may be older than the signal.
         case (.starting, .reload), (.serving, .reload): return .tell(.reload)
         case (.serving, .stop):
             phase = .stopping
@@ -53,12 +52,12 @@ struct SignalStateMachine {
     }
 }
 
-/// The signals that arrive from the first line of `main` on.
+/// Receives signals from the first line of `main` on.
 ///
-/// They are blocked in every thread and fetched by one of their own, so they count whatever the rest of the process is
-/// doing: while it starts, and when it does not come to an end.
+/// They are blocked in every thread and fetched by a separate one. So they work whatever the rest of the process does:
+/// during its start, and when it does not end.
 final class ServerSignals: Sendable {
-    /// The signals in order that the server obeys by itself.
+    /// The signals for the server, in order.
     let arriving: AsyncStream<ServerSignal>
     private let continuation: AsyncStream<ServerSignal>.Continuation
     private let machine = Mutex(SignalStateMachine())
@@ -74,14 +73,14 @@ final class ServerSignals: Sendable {
         return set
     }
 
-    /// Keeps the signals for whoever makes ``ServerSignals``. To be called before there is a second thread.
+    /// Blocks the signals until ``ServerSignals`` is made. Call it before there is a second thread.
     static func block() {
         var set = set
         pthread_sigmask(SIG_BLOCK, &set, nil)
     }
 
-    /// Begins to fetch them.
-    /// - Parameter end: Called before a signal ends the process; must not take long.
+    /// Begins to fetch signals.
+    /// - Parameter end: Called before a signal ends the process. It must be quick.
     init(end: @escaping @Sendable () -> Void) {
         (arriving, continuation) = AsyncStream.makeStream(of: ServerSignal.self)
         // Retained by the thread, which runs for the life of the process.
@@ -99,12 +98,12 @@ final class ServerSignals: Sendable {
         thread.start()
     }
 
-    /// Stops the server as a signal would: another one serves in its place.
+    /// Stops the server like a signal, because another one serves instead.
     func stop() {
         if case .tell(let signal) = machine.withLock({ $0.takenOver() }) { continuation.yield(signal) }
     }
 
-    /// The server answers requests: a signal to stop lets them finish.
+    /// Records that the server serves requests, which a signal to stop now lets finish.
     func started() { machine.withLock { $0.started() } }
 
     private func received(_ number: CInt, _ meaning: ServerSignal, end: () -> Void) {

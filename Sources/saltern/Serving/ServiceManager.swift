@@ -1,10 +1,11 @@
 import EventLoop
 import Foundation
 
-/// Tells systemd what the server is at: sd_notify(3), a datagram to the socket that `NOTIFY_SOCKET` names. Without the variable,
-/// and when nobody reads the socket, nothing happens.
+/// Reports the server's state to systemd: sd_notify(3), a datagram to the socket that `NOTIFY_SOCKET` names.
+///
+/// Without the variable or a reader of the socket, it has no effect.
 struct ServiceManager: Sendable {
-    /// The socket's path; one that begins with `@` is a name without a file.
+    /// The socket's path. A leading `@` marks a name without a file.
     private let socket: String?
 
     init(_ environment: [String: String]) {
@@ -13,13 +14,13 @@ struct ServiceManager: Sendable {
         socket = isUsable && path.utf8.count <= UnixSocket.pathLimit ? path : nil
     }
 
-    /// The server accepts connections.
+    /// Reports that the server accepts connections.
     func ready() { send("READY=1\nSTATUS=Serving") }
 
-    /// The server waits for the database; its start goes on.
+    /// Reports that the server waits for the database, and extends the start's time limit.
     func waiting() { send("STATUS=Waiting for the database\nEXTEND_TIMEOUT_USEC=120000000") }
 
-    /// The server finishes what is under way and ends.
+    /// Reports that the server finishes pending requests and ends.
     func stopping() { send("STOPPING=1\nSTATUS=Finishing requests") }
 
     private func send(_ text: String) {
@@ -32,7 +33,7 @@ struct ServiceManager: Sendable {
             for (index, byte) in path.utf8.enumerated() { bytes[index] = byte }
             if path.hasPrefix("@") { bytes[0] = 0 }
         }
-        // The length tells where a name without a file ends.
+        // The length marks the end of a name without a file.
         let length = socklen_t(MemoryLayout<sockaddr_un>.offset(of: \.sun_path).map { $0 + path.utf8.count } ?? 0)
         let bytes = Array(text.utf8)
         withUnsafePointer(to: address) { pointer in

@@ -1,7 +1,7 @@
-/// The actions for empty folders, once there are none for files. Pure.
+/// The actions for empty folders, after those for files. It is pure.
 ///
-/// An item stands for a folder that was empty when it was examined. It stays when files come into the folder, and goes with the
-/// folder. A folder that holds anything is never removed.
+/// An item represents a folder that was empty at its examination. The item stays when the folder gets files, and is
+/// deleted with the folder. A folder with any entry is never removed.
 struct EmptyFolderDecision {
     private let view: FolderView
     private var actions: [FolderAction] = []
@@ -34,7 +34,7 @@ struct EmptyFolderDecision {
 
     private func key(_ path: FolderPath) -> [UInt8] { Self.key(path, view) }
 
-    /// Returns whether one of the files has the path, or that of a folder that the path is in.
+    /// Returns true when one of the files has the path, or that of a folder above it.
     private func isTaken(_ path: FolderPath, by files: Set<[UInt8]>) -> Bool {
         !files.isEmpty && ([path] + path.folders).contains { files.contains(key($0)) }
     }
@@ -45,7 +45,7 @@ struct EmptyFolderDecision {
         where !view.ignored.contains(id) {
             let (path, known) = (remote.path, view.knownFolders[id])
             if !seen.insert(path).inserted || isTaken(path, by: remoteFiles) {
-                // Another item says the same, or a file has the name: that is kept.
+                // Another item has the same path, or a file has the name and is kept.
                 actions.append(.removeFolderThere(id))
             } else if folders.contains(key(path)) {
                 if known?.path != path || known?.stamp != remote.stamp { actions.append(.noteFolder(id, path)) }
@@ -57,8 +57,8 @@ struct EmptyFolderDecision {
         }
     }
 
-    /// Folders whose items are gone. One for which another item stands stays: two devices may have created it at once, or
-    /// another device has changed the spelling of its name.
+    /// Decides about folders whose items were deleted. A folder with another item stays. Two devices may have created
+    /// it at the same time, or another device has changed the spelling of its name.
     private mutating func decideGone() {
         let standing = Set(view.remoteFolders.values.map { key($0.path) })
         let vanishing = VanishingFolders(view, key)
@@ -86,7 +86,7 @@ struct EmptyFolderDecision {
     }
 }
 
-/// Folders that hold only folders that are removed: they become empty in a later pass.
+/// Folders that contain only folders which are removed. They become empty in a later pass.
 private struct VanishingFolders {
     private var outer: Set<[UInt8]> = []
     private var staying: Set<[UInt8]> = []

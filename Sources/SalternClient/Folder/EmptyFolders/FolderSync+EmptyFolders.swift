@@ -1,6 +1,7 @@
-/// Empty folders are kept in sync by items of their own.
+/// Syncs empty folders, each by a separate item.
 extension FolderSync {
-    /// - Returns: False when it could not be done now.
+    /// Carries out an action for a folder.
+    /// - Returns: False when it is not possible now.
     func carryOutFolder(
         _ action: FolderAction, _ view: FolderView, _ round: Round, _ report: inout FolderReport
     ) async throws -> Bool {
@@ -17,7 +18,7 @@ extension FolderSync {
             report.fetchedFolders.append(path)
         case .removeFolderHere(let id, let path):
             let isRemoved = tree.removeFolder(path)
-            // Something has come into it meanwhile: then it stays, and is sent again when it is empty.
+            // If the folder has got an entry since, it stays. It is sent again when it is empty.
             try await vault.setKnownFolder(id, nil, in: folder)
             if isRemoved { report.removedFoldersHere.append(path) }
         case .makeFolderThere(let path):

@@ -1,5 +1,5 @@
 extension FolderTree {
-    /// Makes a folder, and those that it is in.
+    /// Creates a folder, and those above it.
     func makeFolder(_ path: FolderPath) -> Bool {
         guard let (outer, name) = place(path, isMade: true), system.makeFolder(name, in: outer),
             system.openFolder(name, in: outer) != nil
@@ -7,7 +7,7 @@ extension FolderTree {
         return system.sync(outer)
     }
 
-    /// Removes a folder in which nothing is. One that holds anything stays.
+    /// Removes an empty folder. One with any entry stays.
     func removeFolder(_ path: FolderPath) -> Bool {
         guard let (outer, name) = place(path), system.removeFolder(name, in: outer) else { return false }
         removeEmptyFolders(above: path)

@@ -1,4 +1,4 @@
-/// Folders that items stand for.
+/// Folders that have items.
 extension Store {
     private static let folderColumns = "id, path, revision, sequence, ignored"
 
@@ -25,7 +25,7 @@ extension Store {
         ).first?.1
     }
 
-    /// The items of the folder at a path and of those in it.
+    /// Returns the items of the folder at a path and of those below it.
     func knownFolders(around path: FolderPath, in folder: ItemID) throws -> [ItemID] {
         try knownFolders(at: path, in: folder)
             + database.rows(
@@ -34,14 +34,14 @@ extension Store {
             ) { try Self.id($0, 0) }
     }
 
-    /// The items of the folder at a path.
+    /// Returns the items of the folder at a path.
     func knownFolders(at path: FolderPath, in folder: ItemID) throws -> [ItemID] {
         try database.rows(
             "SELECT id FROM folder_folders WHERE folder = ? AND path = ?", .blob(folder.bytes), .text(path.text)
         ) { try Self.id($0, 0) }
     }
 
-    /// Notes a folder, or with nil that it is forgotten.
+    /// Stores the state of a folder, or removes it with nil.
     func setKnownFolder(_ id: ItemID, _ known: KnownFolder?, in folder: ItemID) throws {
         guard let known else {
             try database.execute(

@@ -1,12 +1,13 @@
 internal import Cryptography
 
-/// The vault's half of empty folders. Each function that writes does so in one transaction with what is known of the folder.
+/// The vault's part of empty folders. Each function that writes does so in one transaction with the state of the
+/// folder.
 extension Vault {
     func setKnownFolder(_ id: ItemID, _ known: KnownFolder?, in folder: ItemID) throws(VaultError) {
         try stored { try store.transaction { try store.setKnownFolder(id, known, in: folder) } }
     }
 
-    /// Notes what is known of several folders, with nil that it is forgotten.
+    /// Stores the states of several folders, or removes them with nil.
     func setKnownFolders(_ folders: [ItemID: KnownFolder?], in folder: ItemID) throws(VaultError) {
         if folders.isEmpty { return }
         try stored {
@@ -14,7 +15,7 @@ extension Vault {
         }
     }
 
-    /// Returns those of some folders that items stand for.
+    /// Returns those of the folders that have items.
     func standing(_ folders: Set<FolderPath>, in folder: ItemID) throws(VaultError) -> Set<FolderPath> {
         try stored { try folders.filter { try !store.knownFolders(at: $0, in: folder).isEmpty } }
     }
@@ -30,7 +31,7 @@ extension Vault {
     }
 
     /// Deletes the item of a folder.
-    /// - Returns: False when there is another version than the one that was seen.
+    /// - Returns: False when its version is not `seen`.
     func deleteFolder(_ id: ItemID, _ seen: ItemStamp, in folder: ItemID) throws(VaultError) -> Bool {
         try transaction {
             guard try store.stamp(id) == seen else { return false }

@@ -1,5 +1,5 @@
 extension FolderAction {
-    /// Whether it changes an ignore file in the folder: everything else is decided with the new patterns.
+    /// True when the action changes an ignore file in the folder: other actions are then decided with the new patterns.
     var changesRules: Bool {
         switch self {
         case .download, .moveHere, .deleteHere, .moveAside:
@@ -8,7 +8,7 @@ extension FolderAction {
         }
     }
 
-    /// The paths in the folder that it changes or reads.
+    /// The paths in the folder that the action changes or reads.
     private var placesHere: [FolderPath] {
         switch self {
         case .note(_, let path, _), .upload(let path, _, _), .download(_, let path, _), .moveThere(_, let path, _),
@@ -22,15 +22,15 @@ extension FolderAction {
         }
     }
 
-    /// The paths that it is about on either side.
+    /// Returns the affected paths on both sides.
     private func places(in view: FolderView) -> [FolderPath] {
         let remote = item.flatMap { view.remote[$0]?.path }
         let known = item.flatMap { view.known[$0]?.path }
         return placesHere + [remote, known].compactMap(\.self)
     }
 
-    /// Returns the actions that are carried out now: those that change ignore files before all others. Where that has failed,
-    /// the folder of the file waits.
+    /// Returns the actions that are carried out now, those that change ignore files first. If one of those has failed,
+    /// the actions in its folder wait.
     static func rulesFirst(
         _ actions: [FolderAction], after failed: some Sequence<FolderAction>, _ view: FolderView
     ) -> [FolderAction] {

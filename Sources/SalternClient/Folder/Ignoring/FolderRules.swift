@@ -1,33 +1,33 @@
 internal import Foundation
 
-/// Which parts of a folder its ignore files leave out, as they are on the disk.
+/// The ignore files of a folder on the disk, and the entries that they exclude.
 ///
-/// What was read is kept until ``reset()``.
+/// Results are kept until ``reset()``.
 final class FolderRules {
-    /// What applies in one folder.
+    /// The rules of one folder.
     enum State {
         case active(IgnoreScope)
-        /// The folder is ignored, and so is everything in it.
+        /// The folder is ignored, and so is its content.
         case ignored
-        /// An ignore file cannot be applied: of the folder whose path has so many names.
+        /// An ignore file cannot be applied. `depth` is the number of names in its folder's path.
         case broken(depth: Int)
     }
 
-    /// What becomes of a path.
+    /// The decision about a path.
     enum Fate {
         case kept
         case ignored
-        /// Nothing is done before an ignore file is corrected.
+        /// Nothing is done until an ignore file is corrected.
         case broken
     }
 
-    /// A folder that is open already, with the names in it where they were read.
+    /// An open folder, with its names if they were read.
     typealias OpenFolder = (descriptor: Descriptor, names: [[UInt8]]?)
 
     private let system: any FolderSystem
     private let root: Descriptor
     private let device: dev_t
-    /// By the paths of folders. In bytes: texts that are equal to Swift can be two names on a disk.
+    /// The rules by the paths of folders. In bytes: texts that are equal in Swift can be two names on a disk.
     private var states: [[UInt8]: State] = [:]
     private var faultsByPath: [[UInt8]: IgnoreFault] = [:]
     /// True when there is a pattern.
@@ -48,20 +48,20 @@ final class FolderRules {
         }
     }
 
-    /// From now on the disk is read again.
+    /// Removes all results, so that the disk is read again.
     func reset() {
         states = [:]
         faultsByPath = [:]
         hasPatterns = false
     }
 
-    /// From now on an ignore file has the content that a plan gives it, with nil none.
+    /// Sets the content of an ignore file in a plan; nil removes the file.
     func plan(_ path: FolderPath, _ content: [UInt8]?) {
         planned[path] = .some(content)
         reset()
     }
 
-    /// Returns what applies in a folder, which need not be there.
+    /// Returns the rules of a folder, which need not exist.
     /// - Parameter names: The names of its path.
     func state(in names: ArraySlice<String>, _ open: OpenFolder? = nil) -> State {
         let path = names.joined(separator: "/")
@@ -78,13 +78,13 @@ final class FolderRules {
         return state
     }
 
-    /// Returns what becomes of a file, which need not be there.
+    /// Returns the decision about a file, which need not exist.
     func fate(of path: FolderPath) -> Fate {
         let folder = path.names.dropLast()
         switch state(in: folder) {
         case .ignored: return .ignored
         case .broken(let depth):
-            // A broken ignore file is kept in sync all the same: another device may correct it.
+            // A malformed ignore file is still synced: another device may correct it.
             return depth == folder.count && IgnoreFile.isName(path.names[depth]) ? .kept : .broken
         case .active(let scope):
             return !scope.isEmpty && scope.ignores(path.names.map { Array($0.utf8) }, isFolder: false)
@@ -92,11 +92,11 @@ final class FolderRules {
         }
     }
 
-    /// Returns what becomes of a folder, which need not be there.
+    /// Returns the decision about a folder, which need not exist.
     func fate(ofFolder path: FolderPath) -> Fate {
         switch state(in: path.names[...]) {
         case .ignored: .ignored
-        // The folder of the broken file is one that is kept.
+        // The folder of the malformed file is kept.
         case .broken(let depth): depth == path.names.count ? .kept : .broken
         case .active(let scope): scope.ignoresAll(in: path.names.map { Array($0.utf8) }) ? .ignored : .kept
         }
@@ -104,7 +104,7 @@ final class FolderRules {
 
     // MARK: Reading
 
-    /// Returns the content of an ignore file; nil when there is none that can be read.
+    /// Returns the content of an ignore file; nil when there is none or it cannot be read.
     func content(of path: FolderPath) -> [UInt8]? {
         let names = path.names.dropLast()
         let prefix = names.map { $0 + "/" }.joined()
@@ -122,7 +122,7 @@ final class FolderRules {
         return (folder, nil)
     }
 
-    /// Adds what the ignore files in a folder say.
+    /// Adds the rules of the ignore files in a folder.
     private func adding(
         _ names: ArraySlice<String>, _ prefix: String, _ scope: IgnoreScope, _ folder: OpenFolder?
     ) -> State {
@@ -141,7 +141,7 @@ final class FolderRules {
         return isBroken ? .broken(depth: names.count) : .active(scope.adding(files, depth: names.count))
     }
 
-    /// Returns the names of the ignore file and, beside it, of copies that conflicts have left.
+    /// Returns the names of the ignore file and of its conflict copies.
     private func ignoreFiles(in folder: OpenFolder?, _ prefix: String) -> [String] {
         var names: Set<String> = []
         for path in planned.keys {
@@ -162,7 +162,7 @@ final class FolderRules {
         return true
     }
 
-    /// - Returns: Nil when there is none.
+    /// Returns the content of an ignore file; nil when there is none.
     private func content(of name: String, in folder: Descriptor?, _ prefix: String) throws(IgnoreFault) -> [UInt8]? {
         if !planned.isEmpty, let path = try? FolderPath(prefix + name), let content = planned[path] { return content }
         guard let folder else { return nil }

@@ -1,9 +1,10 @@
 /// Ignored files are neither sent nor fetched, and are deleted on neither side.
 extension FolderSync {
-    /// Takes out of a view what is ignored, and what waits until an ignore file is corrected.
+    /// Removes ignored entries from a view, and those that wait until an ignore file is corrected.
     ///
-    /// While a file is ignored, what was known of it stays, with a mark. It counts again when the file is ignored no longer and
-    /// is there on both sides. Otherwise it is forgotten: nothing that was missing meanwhile counts as deleted.
+    /// While a file is ignored, its state stays with a mark. It is valid again when the file is no longer ignored and
+    /// exists on both sides. Otherwise the state is removed, so that no file that was missing during that time counts
+    /// as deleted.
     func leaveOut(_ view: inout FolderView, _ round: inout Round, _ report: inout FolderReport) async throws {
         let rules = round.tree.rules
         if round.focus == nil, !rules.hasPatterns, rules.faults.isEmpty,
@@ -23,12 +24,12 @@ extension FolderSync {
         }
         try await leaveOutFolders(&view, round)
         for (path, fault) in rules.faults { report.warn(fault, path) }
-        // Which deletions have waited for the correction, only the whole folder shows.
+        // Only the whole folder shows the deletions that wait for the correction.
         if !rules.faults.isEmpty { round.needsWhole = true }
         try await vault.setKnownFiles(changed, in: round.folder)
     }
 
-    /// The same for folders that items stand for.
+    /// Removes ignored folders that have items.
     private func leaveOutFolders(_ view: inout FolderView, _ round: Round) async throws {
         let rules = round.tree.rules
         var changed: [ItemID: KnownFolder?] = [:]
@@ -53,7 +54,7 @@ extension FolderSync {
         try await vault.setKnownFolders(changed, in: round.folder)
     }
 
-    /// Returns what is known of a file from now on.
+    /// Returns the new state of a file.
     private static func known(
         _ id: ItemID, _ known: KnownFile, _ view: FolderView, _ rules: FolderRules
     ) -> KnownFile? {
@@ -62,7 +63,7 @@ extension FolderSync {
         switch rules.fate(of: known.path) {
         case .broken: break
         case .ignored:
-            // Under its new name it is another file here.
+            // Under its new name it is another local file.
             if let remote, remote.path != known.path, rules.fate(of: remote.path) == .kept { return nil }
             file.isIgnored = true
         case .kept:

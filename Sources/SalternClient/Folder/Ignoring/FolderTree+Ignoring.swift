@@ -7,7 +7,7 @@ extension FolderTree {
         prefix.utf8.split(separator: UInt8(ascii: "/")).map { String(Substring($0)) }[...]
     }
 
-    /// Returns whether an entry is ignored, and notes it. Its name may be one that cannot be synced.
+    /// Returns true when an entry is ignored, and records it. Its name may be one that cannot be synced.
     func isIgnored(_ bytes: [UInt8], _ folder: Descriptor, _ prefix: String, _ scan: inout Scan) -> Bool {
         let outer = Self.names(of: prefix)
         guard case .active(let scope) = rules.state(in: outer), !scope.isEmpty else { return false }
@@ -21,7 +21,7 @@ extension FolderTree {
         return true
     }
 
-    /// Notes a folder in which nothing is. Patterns that leave out everything in it leave out the folder, too.
+    /// Records an empty folder. Patterns that exclude everything in it exclude the folder, too.
     func noteEmpty(_ path: FolderPath, _ scan: inout Scan) {
         if rules.fate(ofFolder: path) == .ignored {
             scan.ignored.insert(Array(path.folderTitle.utf8))
@@ -30,8 +30,8 @@ extension FolderTree {
         }
     }
 
-    /// Returns whether nothing is examined in the folder of an entry, because that is ignored, or because an ignore file
-    /// cannot be applied.
+    /// Returns true when nothing in the entry's folder is examined, because it is ignored or an ignore file cannot be
+    /// applied.
     func isLeftOut(_ name: [UInt8], in folder: ArraySlice<String>) -> Bool {
         switch rules.state(in: folder) {
         case .active: false

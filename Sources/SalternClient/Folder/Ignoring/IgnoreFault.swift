@@ -1,6 +1,6 @@
-/// Why an ignore file cannot be applied.
+/// The reason for which an ignore file cannot be applied.
 public struct IgnoreFault: Error, Hashable, Sendable {
-    /// Stable, for scripts.
+    /// The reasons. The raw values are stable, for scripts.
     public enum Reason: String, Sendable {
         /// The file has more than 64 KiB.
         case fileTooLong = "file_too_long"
@@ -12,7 +12,7 @@ public struct IgnoreFault: Error, Hashable, Sendable {
         case notText = "not_text"
         /// The pattern has no name, as `!` or `/` alone, or an empty one, as `a//b`.
         case emptyName = "empty_name"
-        /// The pattern contains the name `.` or `..`, which no path in the folder has.
+        /// The pattern contains the name `.` or `..`, which no path in the folder contains.
         case dotName = "dot_name"
         /// The pattern ends with a backslash that escapes nothing.
         case trailingBackslash = "trailing_backslash"

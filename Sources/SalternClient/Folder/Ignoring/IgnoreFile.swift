@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// The patterns of one file `.salternignore`, which are about the folder that it is in.
+/// The patterns of one file `.salternignore`, which apply to its folder.
 struct IgnoreFile: Hashable, Sendable {
     static let name = ".salternignore"
     static let byteLimit = 64 << 10
@@ -9,7 +9,7 @@ struct IgnoreFile: Hashable, Sendable {
 
     private let patterns: [IgnorePattern]
 
-    /// - Parameter bytes: The content; more than ``byteLimit`` are refused.
+    /// - Parameter bytes: The content, of at most ``byteLimit``.
     init(_ bytes: [UInt8]) throws(IgnoreFault) {
         if bytes.count > Self.byteLimit { throw IgnoreFault(.fileTooLong) }
         if bytes.contains(0) { throw IgnoreFault(.notText) }
@@ -30,14 +30,14 @@ struct IgnoreFile: Hashable, Sendable {
         self.patterns = patterns
     }
 
-    /// Returns whether an entry is ignored, by the last pattern that matches; nil when none does.
+    /// Returns true when the last matching pattern ignores the entry; nil when none matches.
     /// - Parameter names: The path from the folder of the ignore file on.
     func decide(_ names: ArraySlice<[UInt8]>, isFolder: Bool) -> Bool? {
         patterns.last { $0.matches(names, isFolder: isFolder) }.map { !$0.isNegated }
     }
 
-    /// Returns whether a name is that of an ignore file, or of a copy that a conflict has left. The patterns of a copy
-    /// apply beside it: otherwise a conflict would send what one side ignores.
+    /// Returns true for the name of an ignore file, or of its conflict copy. The patterns of a copy apply, too.
+    /// Otherwise a conflict would send entries that one side ignores.
     static func isName(_ name: some StringProtocol) -> Bool {
         name == Self.name || name.hasPrefix("\(Self.name) (conflict, ")
     }

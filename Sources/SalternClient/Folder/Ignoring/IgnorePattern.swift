@@ -4,7 +4,7 @@ internal import Foundation
 struct IgnorePattern: Hashable, Sendable {
     private enum Part: Hashable, Sendable {
         case name(NamePattern)
-        /// `**`: any number of folders, also none.
+        /// `**`: any number of folders, including none.
         case folders
     }
 
@@ -12,14 +12,14 @@ struct IgnorePattern: Hashable, Sendable {
     let isNegated: Bool
     /// True when only folders match (`/` at the end).
     private let isForFolders: Bool
-    /// True when the whole path below the ignore file's folder is compared, and not the last name alone.
+    /// True when the whole path below the ignore file's folder is compared, and not only the last name.
     private let isPath: Bool
     private let parts: [Part]
 
-    /// Reads one line, which has no line break.
-    /// - Returns: Nil for an empty line and a comment.
+    /// Parses one line, without its line break.
+    /// - Returns: nil for an empty line and a comment.
     init?(line: String) throws(IgnoreFault) {
-        // On the disk names are in this form, too.
+        // Names on the disk are in this form, too.
         var bytes = Self.withoutSpaces(Array(line.precomposedStringWithCanonicalMapping.utf8))
         if bytes.isEmpty || bytes[0] == UInt8(ascii: "#") { return nil }
         isNegated = bytes[0] == UInt8(ascii: "!")
@@ -36,7 +36,7 @@ struct IgnorePattern: Hashable, Sendable {
                 parts.append(.name(try NamePattern(name)))
             }
         }
-        // At the end it stands for everything in the folder, and not for the folder.
+        // At the end it matches everything in the folder, and not the folder.
         if parts.last == .folders { parts.append(.name(.any)) }
         self.parts = parts
     }
@@ -53,10 +53,10 @@ struct IgnorePattern: Hashable, Sendable {
         return bytes
     }
 
-    /// Returns whether an entry matches.
+    /// Returns true when an entry matches.
     ///
-    /// The time grows with the number of names times the number of parts: after a mismatch only the last `**` takes one more
-    /// name.
+    /// The time is proportional to the number of names times the number of parts: after a mismatch only the last `**`
+    /// takes one more name.
     /// - Parameter names: The path from the folder of the ignore file on.
     func matches(_ names: ArraySlice<[UInt8]>, isFolder: Bool) -> Bool {
         guard let last = names.last, isFolder || !isForFolders else { return false }

@@ -1,9 +1,9 @@
-/// The patterns that apply in one folder: those of its ignore files and of the folders that it is in.
+/// The patterns that apply in one folder: those of its ignore files and of the folders above it.
 struct IgnoreScope: Sendable {
     private struct Level: Sendable {
         /// The number of names in the folder's path.
         let depth: Int
-        /// The ignore file, and copies that conflicts have left.
+        /// The ignore file and its conflict copies.
         let files: [IgnoreFile]
     }
 
@@ -20,9 +20,9 @@ struct IgnoreScope: Sendable {
         return scope
     }
 
-    /// Returns whether an entry of the folder is ignored. The innermost folder with a pattern that matches decides. An ignore
-    /// file is never ignored.
-    /// - Parameter path: The names from the root on, in NFC where they are UTF-8.
+    /// Returns true when an entry of the folder is ignored. The innermost folder with a matching pattern decides. An
+    /// ignore file is never ignored.
+    /// - Parameter path: The names from the root on, in NFC if they are UTF-8.
     func ignores(_ path: [[UInt8]], isFolder: Bool) -> Bool {
         guard !levels.isEmpty, let last = path.last else { return false }
         if !isFolder, IgnoreFile.isName(String(decoding: last, as: UTF8.self)) { return false }
@@ -34,9 +34,9 @@ struct IgnoreScope: Sendable {
         return false
     }
 
-    /// Returns whether everything that could be in a folder is ignored, whatever its name, as with the patterns `build/*` and
-    /// `build/**`. Then the folder is ignored, too, as long as nothing is in it that is kept.
-    /// - Parameter path: The names from the root on, in NFC where they are UTF-8.
+    /// Returns true when every possible entry of a folder is ignored, as with the patterns `build/*` and `build/**`.
+    /// Then the folder is ignored, too, as long as it contains nothing that is kept.
+    /// - Parameter path: The names from the root on, in NFC if they are UTF-8.
     func ignoresAll(in path: [[UInt8]]) -> Bool {
         guard !levels.isEmpty else { return false }
         return Self.anyNames.allSatisfy { name in
@@ -44,6 +44,6 @@ struct IgnoreScope: Sendable {
         }
     }
 
-    /// Names that stand for all: no pattern is about them alone, for U+FFFF is no character.
+    /// Names that represent all others. No pattern matches only them, because U+FFFF is not a character.
     private static let anyNames = ["\u{ffff}", ".\u{ffff}"]
 }

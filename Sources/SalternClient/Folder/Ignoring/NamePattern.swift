@@ -1,12 +1,12 @@
 internal import Foundation
 
-/// A pattern for one name in a path. `fnmatch` (POSIX.1-2024, XCU 2.14) compares.
+/// A pattern for one name in a path. `fnmatch` compares it (POSIX.1-2024, XCU 2.14).
 struct NamePattern: Hashable, Sendable {
     /// Nil for a pattern without special characters.
     private let pattern: [CChar]?
     private let literal: [UInt8]
 
-    /// Names are compared as UTF-8 whatever the locale of the process is, so that all devices decide the same.
+    /// Names are compared as UTF-8 in any locale of the process, so that all devices decide equally.
     nonisolated(unsafe) private static let locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", nil)
 
     static let any = NamePattern(unchecked: [UInt8(ascii: "*")])
@@ -22,7 +22,7 @@ struct NamePattern: Hashable, Sendable {
         pattern = isLiteral ? nil : bytes.map { CChar(bitPattern: $0) } + [0]
     }
 
-    /// Returns whether a name matches. A name that is not UTF-8 is compared byte by byte.
+    /// Returns true when a name matches. A name that is not UTF-8 is compared byte by byte.
     func matches(_ name: [UInt8]) -> Bool {
         guard let pattern else { return name == literal }
         if String(validating: name, as: UTF8.self) == nil { return Self.isMatch(pattern, name) }

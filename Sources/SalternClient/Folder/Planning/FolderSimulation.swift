@@ -1,7 +1,7 @@
-/// Carries out what is decided on a view alone, as a round does on a folder and a vault.
+/// Carries out decided actions only on a view, as a round does on a folder and a vault.
 struct FolderSimulation {
     private(set) var view: FolderView
-    /// Names of items that only the simulation has.
+    /// Generates ids of items that exist only in the simulation.
     private let newID: () -> ItemID
 
     /// Nil until it is needed.
@@ -22,7 +22,8 @@ struct FolderSimulation {
         self.folders = folders
     }
 
-    /// - Returns: False when it cannot be done: something is in the way.
+    /// Carries out an action.
+    /// - Returns: False when an obstacle prevents it.
     mutating func carryOut(_ action: FolderAction, _ report: inout FolderReport) -> Bool {
         switch action {
         case .note(let id, let path, let content):
@@ -136,7 +137,7 @@ struct FolderSimulation {
 
     private mutating func move(_ from: FolderPath, _ to: FolderPath, _ content: FileContent) -> Bool {
         guard view.local[from] == content, view.local[to] == nil else { return false }
-        // Before the file is gone: it counts.
+        // Before the file is removed, so that it is counted.
         changeFolders { _, _ in }
         view.local[from] = nil
         guard hasRoom(for: to) else {
@@ -149,7 +150,7 @@ struct FolderSimulation {
         return true
     }
 
-    /// A file comes to a path at which there may be empty folders.
+    /// Puts a file at a path that may be an empty folder.
     private mutating func place(_ path: FolderPath) {
         if view.folders.contains(path) {
             view.folders = view.folders.filter { $0 != path && !$0.folders.contains(path) }
@@ -159,12 +160,12 @@ struct FolderSimulation {
         changeFolders { $0.add(path, &$1) }
     }
 
-    /// Returns whether no file is where a folder has to be, and no folder where the file goes.
+    /// Returns true when neither a folder above the path is a file, nor the path a folder.
     private func hasRoom(for path: FolderPath) -> Bool {
         path.folders.allSatisfy { view.local[$0] == nil } && !view.local.keys.contains { $0.folders.contains(path) }
     }
 
-    /// Takes over what an earlier simulation has done to ignore files.
+    /// Copies the changes of ignore files from an earlier simulation.
     mutating func takeRules(of other: FolderSimulation) {
         func isRule(_ path: FolderPath?) -> Bool {
             path.map { IgnoreFile.isName($0.names[$0.names.count - 1]) } ?? false

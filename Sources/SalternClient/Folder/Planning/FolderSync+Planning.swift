@@ -1,14 +1,14 @@
 internal import Cryptography
 
-/// The actions of a round.
+/// Simulates a round.
 extension FolderSync {
     private static let planPasses = 16
 
-    /// Returns what ``run()`` would do now. Nothing is changed: neither the folder, nor the vault and its store, nor the server.
+    /// Returns the actions that ``run()`` would carry out now. It changes neither the folder, nor the vault and its
+    /// store, nor the server.
     ///
-    /// What is new on the server is fetched into a copy of the store in memory. Whether the plan of the account has room for
-    /// what would be sent is not examined, and neither is whether files can be written. The names of conflict copies are those
-    /// that they would have today.
+    /// New changes on the server are fetched into a copy of the store in memory. The room of the plan is not checked,
+    /// nor whether files can be written. Names of conflict copies are those of today.
     /// - Throws: ``FolderError``, as ``run()`` does.
     public func plan() async throws -> FolderReport {
         do {
@@ -78,7 +78,7 @@ extension FolderSync {
         }
     }
 
-    /// Returns the folders with entries that are ignored or no files.
+    /// Returns the folders with entries that are ignored or not files.
     private static func occupied(_ report: FolderReport, _ skipped: Set<FolderPath>) -> Set<FolderPath> {
         let ignored = report.ignored.compactMap {
             FolderPath(folderTitle: $0) ?? (try? FolderPath($0))
@@ -86,7 +86,7 @@ extension FolderSync {
         return Set((ignored + skipped).compactMap(\.folders.last))
     }
 
-    /// Gives ignore files the content that they would have.
+    /// Gives ignore files their planned content.
     private func plan(_ next: FolderSimulation, after before: FolderSimulation, _ rules: FolderRules) async throws {
         let (old, new) = (before.view.local, next.view.local)
         for path in Set(old.keys).union(new.keys)
@@ -95,14 +95,14 @@ extension FolderSync {
                 rules.plan(path, nil)
                 continue
             }
-            // What makes room has the content of before, and what comes that of its item.
+            // A displaced file has its earlier content, and a new one the content of its item.
             let source = old.first { $0.value.digest == content.digest }?.key
             let kept = source.flatMap(rules.content)
             rules.plan(path, kept == nil ? try await self.content(content, in: next.view) : kept)
         }
     }
 
-    /// Returns the content that an item of the vault has; nil where no item has it.
+    /// Returns the content of a vault's item; nil when no item has it.
     private func content(_ content: FileContent, in view: FolderView) async throws -> [UInt8]? {
         guard let (id, remote) = view.remote.first(where: { $0.value.content.digest == content.digest }),
             let file = try await vault.file(id, remote.stamp)

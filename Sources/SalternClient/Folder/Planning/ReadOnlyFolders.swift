@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// Files that can be read and not changed.
+/// Files that can only be read.
 struct ReadOnlyFolders: FolderSystem {
     let inner: any FolderSystem
 

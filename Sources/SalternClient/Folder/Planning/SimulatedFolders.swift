@@ -1,11 +1,12 @@
-/// The folders of a simulation: they come with what is put into them, and go when they become empty.
+/// The folders of a simulation. They are created with their content, and removed when they become empty.
 struct SimulatedFolders {
     /// The number of entries of each folder.
     private var entries: [FolderPath: Int] = [:]
-    /// Folders that items stand for: they stay.
+    /// Folders that have items and therefore stay.
     private var standing: Set<FolderPath> = []
 
-    /// - Parameter occupied: Folders with entries that are neither files nor folders of the view: those never become empty.
+    /// - Parameter occupied: Folders with entries that are neither files nor folders of the view. They never become
+    ///   empty.
     init(_ view: FolderView, occupied: Set<FolderPath>) {
         for path in view.local.keys { count(path) }
         for path in view.folders { count(path) }
@@ -17,12 +18,12 @@ struct SimulatedFolders {
         if let outer = path.folders.last { entries[outer, default: 0] += 1 }
     }
 
-    /// Notes whether an item stands for a folder.
+    /// Records that a folder has, or no longer has, an item.
     mutating func setStanding(_ folder: FolderPath, _ isStanding: Bool) {
         if isStanding { standing.insert(folder) } else { standing.remove(folder) }
     }
 
-    /// Notes that a file has come, or a folder.
+    /// Records a new file or folder.
     mutating func add(_ path: FolderPath, _ view: inout FolderView) {
         for folder in path.folders.reversed() {
             entries[folder, default: 0] += 1
@@ -31,7 +32,7 @@ struct SimulatedFolders {
         }
     }
 
-    /// Notes that a file has gone, or a folder.
+    /// Records a removed file or folder.
     mutating func remove(_ path: FolderPath, _ view: inout FolderView) {
         for folder in path.folders.reversed() {
             entries[folder, default: 1] -= 1

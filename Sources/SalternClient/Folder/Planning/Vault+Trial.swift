@@ -2,7 +2,7 @@ internal import Cryptography
 internal import Synchronization
 
 extension Vault {
-    /// Returns a vault in memory that has what this one has. It reads from the server, and changes nothing but itself.
+    /// Returns a copy of this vault in memory. It reads from the server, and only changes itself.
     /// - Throws: ``VaultError/locked``.
     func trial() async throws(VaultError) -> Vault {
         _ = try open
@@ -19,7 +19,7 @@ extension Vault {
 
     private var isOpen: Bool { opened != nil }
 
-    /// Fetches what is new on the server, and sends nothing.
+    /// Fetches new changes from the server, and sends nothing.
     func fetch(_ agreement: DeletionAgreement) async throws(VaultError) -> SyncReport {
         await serverLock.lock()
         defer { serverLock.unlock() }
@@ -27,7 +27,7 @@ extension Vault {
     }
 }
 
-/// Sends no request that could change something on the server.
+/// Rejects requests that could change data on the server.
 private struct ReadingTransport: HTTPTransport {
     let inner: any HTTPTransport
 
@@ -48,7 +48,7 @@ private struct ReadingTransport: HTTPTransport {
     }
 }
 
-/// The device's key in memory: a later keyring replaces it, and not the one of the device.
+/// The device key in memory: a later keyring replaces it, and not the device's own.
 private final class TrialKeyStore: DeviceKeyStore {
     private let key: Mutex<SecureBytes?>
 

@@ -2,17 +2,18 @@ public import Cryptography
 internal import Foundation
 internal import Security
 
-/// The device's key in the Keychain: it can be read once the device was unlocked after a start, never leaves the device, and
-/// is in no backup.
+/// The device's key in the Keychain. It is readable after the first unlock of the device since its start. It never
+/// leaves the device, and backups do not contain it.
 ///
-/// On macOS this is the Keychain of data protection, which only signed apps have.
+/// On macOS this is the data protection keychain, which is only available to signed apps.
 public struct KeychainDeviceKeyStore: DeviceKeyStore {
     private let service: String
     private let account: String
 
+    /// Creates a key store.
     /// - Parameters:
-    ///   - service: Names the app, such as its bundle's identifier.
-    ///   - account: Names the vault, where an app has several.
+    ///   - service: The name of the app, such as its bundle's identifier.
+    ///   - account: The name of the vault, for an app with several.
     public init(service: String, account: String) {
         self.service = service
         self.account = account
@@ -25,7 +26,7 @@ public struct KeychainDeviceKeyStore: DeviceKeyStore {
         var found: CFTypeRef?
         switch SecItemCopyMatching(query as CFDictionary, &found) {
         case errSecSuccess:
-            // Another length is no key.
+            // A key of another length is invalid.
             guard var key = found as? Data, key.count == 32 else { return nil }
             defer { key.resetBytes(in: key.indices) }
             return key.withUnsafeBytes { SecureBytes(copying: $0) }

@@ -2,13 +2,13 @@ internal import Cryptography
 internal import Foundation
 internal import Security
 
-/// Decides whether a server is the one that is meant, from what it shows before anything is sent.
+/// Decides whether a server is trusted, by its certificate, before anything is sent.
 struct ServerTrust: Sendable {
     private let pins: Set<SHA256Digest>
     /// The only anchors, in DER; nil for the system's.
     private let anchors: [[UInt8]]?
 
-    /// - Returns: nil when the anchor is no certificate.
+    /// - Returns: nil when the anchor is not a certificate.
     init?(_ server: PinnedServer) {
         pins = Set(server.pins.compactMap(PinnedServer.digest(ofPin:)))
         guard let anchor = server.anchor else {
@@ -19,7 +19,8 @@ struct ServerTrust: Sendable {
         guard let anchors, anchors.allSatisfy({ Self.certificate($0) != nil }) else { return nil }
     }
 
-    /// Why a connection must not be used; nil when it may. Name, dates and purpose are looked at by the system.
+    /// Returns the reason for which a connection must not be used; nil otherwise. The system checks name, dates and
+    /// purpose.
     func refusal(of trust: SecTrust) -> TransportError? {
         if let anchors {
             let certificates = anchors.compactMap(Self.certificate)

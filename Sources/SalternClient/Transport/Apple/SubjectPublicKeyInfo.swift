@@ -1,8 +1,9 @@
-/// The public key of a certificate as pins are made of it (RFC 5280 section 4.1.2.7).
+/// Encodes the public key of a certificate in the form that pins use (RFC 5280 section 4.1.2.7).
 ///
-/// The system gives the bare key: for RSA a PKCS #1 key, for elliptic curves a point (`SecKeyCopyExternalRepresentation`).
-/// What goes before it is here.
+/// The system returns the bare key: for RSA a PKCS #1 key, for elliptic curves a point
+/// (`SecKeyCopyExternalRepresentation`). This type adds the part before it.
 enum SubjectPublicKeyInfo {
+    /// Encodes a bare key.
     /// - Returns: DER; nil for a key of another kind.
     static func encoding(ofKey key: [UInt8]) -> [UInt8]? {
         switch (key.first, key.count) {

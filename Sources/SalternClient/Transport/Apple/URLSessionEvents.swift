@@ -1,13 +1,13 @@
 internal import Foundation
 
-/// Hears what happens to the tasks of a session, one event at a time, and tells the transfer that each belongs to.
+/// Receives the events of a session's tasks, one at a time, and forwards each to the task's transfer.
 final class URLSessionEvents: NSObject, URLSessionDataDelegate {
     private let trust: ServerTrust
     private let transfers = Locked<[Int: URLSessionTransfer]>([:])
 
     init(_ trust: ServerTrust) { self.trust = trust }
 
-    /// To be called before the task begins.
+    /// Registers a transfer. Call it before the task begins.
     func add(_ transfer: URLSessionTransfer, for task: URLSessionTask) {
         transfers.withLock { $0[task.taskIdentifier] = transfer }
     }
@@ -20,7 +20,7 @@ final class URLSessionEvents: NSObject, URLSessionDataDelegate {
         _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
-        // The session itself is asked by the method without a task, which is not here, so that this one is.
+        // The method without a task is not implemented, so the system calls this one.
         guard challenge.protectionSpace.authenticationMethod == NSURLAuthenticationMethodServerTrust else {
             return completionHandler(.performDefaultHandling, nil)
         }
@@ -60,7 +60,7 @@ final class URLSessionEvents: NSObject, URLSessionDataDelegate {
 }
 
 extension TransportError {
-    /// What the system says of a task that has failed.
+    /// Converts the system's error of a failed task.
     fileprivate init(_ error: any Error) {
         switch (error as? URLError)?.code {
         case .cannotFindHost, .dnsLookupFailed, .cannotConnectToHost, .notConnectedToInternet, .secureConnectionFailed:

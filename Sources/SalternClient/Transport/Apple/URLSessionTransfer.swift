@@ -1,10 +1,10 @@
 internal import Foundation
 
-/// One task of a session, and whoever waits for what it brings.
+/// One task of a session, and the caller or reader that waits for its data.
 final class URLSessionTransfer: Sendable {
     private struct State {
         var head: HTTPReplyHead?
-        /// What has come and was not handed on.
+        /// The bytes that have arrived and were not passed on.
         var body: [UInt8] = []
         var isSuspended = false
         var end: Result<Void, TransportError>?
@@ -13,12 +13,12 @@ final class URLSessionTransfer: Sendable {
     }
 
     private let task: any TransferTask
-    /// The longest body; nil for a stream, which is handed on as it comes.
+    /// The longest body, in bytes; nil for a stream, which is passed on as it arrives.
     private let limit: Int?
     private let state = Locked(State())
 
-    /// How much of a stream may wait for its reader (a task that is told to wait has read on meanwhile): a server may be
-    /// hostile.
+    /// The maximum number of bytes of a stream that may wait for its reader, against a hostile server. A suspended task
+    /// may still have read some.
     private static let waitingByteLimit = 24 << 20
 
     init(_ task: any TransferTask, limit: Int?) {
@@ -26,10 +26,10 @@ final class URLSessionTransfer: Sendable {
         self.limit = limit
     }
 
-    /// Says who reads the stream; before it is run.
+    /// Sets the reader of the stream, before it runs.
     func connect(_ reader: ReplyBody) { state.withLock { $0.reader = reader } }
 
-    /// Runs the task until its reply is there: all of it, or for a stream its head.
+    /// Runs the task until its reply has arrived: the whole reply, or for a stream its head.
     func run() async throws(TransportError) -> HTTPReplyHead {
         let outcome: Result<Void, TransportError> = await withTaskCancellationHandler {
             await withCheckedContinuation { waiter in
@@ -48,7 +48,7 @@ final class URLSessionTransfer: Sendable {
         return head
     }
 
-    /// The whole body, once.
+    /// Returns the whole body, once.
     func takeBody() -> [UInt8] {
         state.withLock { state in
             defer { state.body = [] }
@@ -56,10 +56,10 @@ final class URLSessionTransfer: Sendable {
         }
     }
 
-    // MARK: What the session says
+    // MARK: Calls of the session
 
-    /// Takes the head.
-    /// - Returns: Whether the body is wanted.
+    /// Receives the head.
+    /// - Returns: True to receive the body.
     func receive(_ response: URLResponse) -> Bool {
         guard let response = response as? HTTPURLResponse else { return refuse() }
         let fields = response.allHeaderFields.compactMap { name, value in
@@ -75,7 +75,7 @@ final class URLSessionTransfer: Sendable {
         return true
     }
 
-    /// Takes a piece of the body.
+    /// Receives a piece of the body.
     func receive(_ data: Data) {
         let mayGoOn = withReader { state, reader in
             guard state.end == nil else { return true }
@@ -92,22 +92,21 @@ final class URLSessionTransfer: Sendable {
         return false
     }
 
-    // MARK: What others say
+    // MARK: Calls of others
 
-    /// The number of bytes that have moved in both directions.
     var movedByteCount: Int64 { task.movedByteCount }
 
-    /// The reader has room again.
+    /// Continues after the reader has room again.
     func goOn() { withReader { state, reader in handOn(&state, to: reader) } }
 
-    /// The reader outlives the lock: who holds the last reference to it is called by its end.
+    /// Calls `body` under the lock. The reader outlives the lock, because releasing its last reference calls back.
     private func withReader<Answer>(_ body: (inout State, ReplyBody?) -> sending Answer) -> Answer {
         let reader = state.withLock { $0.reader }
         return withExtendedLifetime(reader) { state.withLock { body(&$0, reader) } }
     }
 
-    /// Hands on what there is, and lets the task go on, or wait, as the reader has room. Under the lock, so that going on
-    /// and waiting never cross.
+    /// Passes on the received bytes. The task continues or waits, depending on the reader's room. It runs under the
+    /// lock, so that continuing and waiting never interleave.
     private func handOn(_ state: inout State, to reader: ReplyBody?) {
         guard let reader else { return }
         if !state.body.isEmpty, state.body.withUnsafeBytes({ reader.offer($0) }) { state.body = [] }
@@ -118,7 +117,7 @@ final class URLSessionTransfer: Sendable {
         if state.body.isEmpty, let end = state.end { reader.finish(end) }
     }
 
-    /// Nothing more comes: tells whoever waits or reads, and ends the task. The second call does nothing.
+    /// Ends the task, and completes the waiting caller or the reader. A second call does nothing.
     func end(_ outcome: Result<Void, TransportError>) {
         let waiter = withReader { state, reader in
             if state.end == nil { state.end = outcome }
@@ -130,7 +129,7 @@ final class URLSessionTransfer: Sendable {
     }
 }
 
-/// What a transfer asks of the session's task.
+/// The functions of the session's task that a transfer uses.
 protocol TransferTask: Sendable {
     func resume()
     func suspend()

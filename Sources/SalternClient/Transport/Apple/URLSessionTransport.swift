@@ -4,18 +4,17 @@ internal import Security
 
 /// ``HTTPTransport`` on the system's URL loading: TLS 1.3, pinned public keys, no cookies, caches or redirects.
 ///
-/// The server's key is compared with the pins when the system asks whether to trust it, which is before anything is sent.
-/// The system copies bodies and tokens into memory of its own and does not wipe it; and it keeps of a reply's trailers what
-/// it likes.
+/// The server's key is compared with the pins in the system's trust callback, before anything is sent. The system
+/// copies bodies and tokens into its own memory, which is not zeroed. It may discard a reply's trailers.
 public final class URLSessionTransport: HTTPTransport {
-    /// The server that a transport leads to.
+    /// The server of a transport.
     public typealias Server = PinnedServer
 
     private let base: String
     private let session: URLSession
     private let events: URLSessionEvents
 
-    /// Connects to nothing yet.
+    /// Creates a transport, without a connection.
     /// - Throws: ``TransportError/configuration(_:)`` with the part that is malformed: the base, a pin or the anchor.
     public convenience init(_ server: Server) throws(TransportError) {
         if let fault = server.fault { throw .configuration(fault) }
@@ -23,7 +22,7 @@ public final class URLSessionTransport: HTTPTransport {
         self.init(to: server.base, trust)
     }
 
-    /// The seam through which a test talks to a server without TLS.
+    /// Creates a transport for tests with a server without TLS.
     init(to base: String, _ trust: ServerTrust) {
         self.base = base
         events = URLSessionEvents(trust)
@@ -55,7 +54,7 @@ public final class URLSessionTransport: HTTPTransport {
         return HTTPReply(head: head, body: transfer.takeBody())
     }
 
-    /// Ends a transfer that takes longer than the bytes that have moved in it allow.
+    /// Ends a transfer that takes longer than its transferred bytes allow.
     private static func deadline(of transfer: URLSessionTransfer, _ request: HTTPRequest) -> Task<Void, any Error> {
         let begin = ContinuousClock.now
         let (timeout, rate) = (request.timeout, request.minimumRate)
@@ -76,7 +75,7 @@ public final class URLSessionTransport: HTTPTransport {
         transfer.connect(body)
         let deadline = Self.deadline(of: transfer, request)
         var isOpenEnded = true
-        // The body of a refusal has the limit of its head.
+        // The body of an error reply has the limit of its head.
         defer { if isOpenEnded { deadline.cancel() } }
         let head = try await transfer.run()
         isOpenEnded = head.isSuccess
@@ -91,6 +90,7 @@ public final class URLSessionTransport: HTTPTransport {
         return transfer
     }
 
+    /// Converts a request.
     /// - Returns: nil when the URL or a field is malformed.
     private static func request(_ request: HTTPRequest, _ base: String) -> URLRequest? {
         guard let url = URL(string: base + request.target, encodingInvalidCharacters: false) else { return nil }
@@ -98,7 +98,7 @@ public final class URLSessionTransport: HTTPTransport {
         if let token = request.token {
             fields.append(("Authorization", token.withUnsafeBytes { "Bearer " + String(decoding: $0, as: UTF8.self) }))
         }
-        // Otherwise the system asks for compression, and unpacks what comes.
+        // Otherwise the system requests and decodes compressed replies.
         fields.append(("Accept-Encoding", "identity"))
         var made = URLRequest(
             url: url, cachePolicy: .reloadIgnoringLocalCacheData,

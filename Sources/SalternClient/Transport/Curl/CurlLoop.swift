@@ -5,9 +5,9 @@ internal import Synchronization
 
 /// One thread with one `CURLM *`, on which all transfers of a transport run.
 ///
-/// `@unchecked Sendable` is safe: the multi handle and `running` are touched by the thread alone, but for
-/// `curl_multi_wakeup`, which libcurl allows from any thread as long as the handle lives; the handle is freed by the
-/// thread after it has taken `.stop`, which is the last command that anybody sends.
+/// `@unchecked Sendable` is safe. Only the thread uses the multi handle and `running`, except for `curl_multi_wakeup`.
+/// libcurl allows that call from any thread as long as the handle exists. The thread frees the handle after `.stop`,
+/// which is always the last command.
 final class CurlLoop: @unchecked Sendable {
     private enum Command {
         case start(CurlTransfer), cancel(CurlTransfer), resume(CurlTransfer), stop
@@ -21,7 +21,7 @@ final class CurlLoop: @unchecked Sendable {
     private let multi: UnsafeMutableRawPointer
     private let inbox = Mutex(Inbox())
     private var running: [ObjectIdentifier: CurlTransfer] = [:]
-    /// Used on the thread alone.
+    /// Only used on the thread.
     let pace: TransferPace?
 
     /// libcurl's process-wide state, set up once.
@@ -30,20 +30,21 @@ final class CurlLoop: @unchecked Sendable {
         return saltern_curl_set_up() == CURLE_OK
     }()
 
+    /// Starts the thread.
     /// - Parameter pace: The pace of all transfers; nil for none.
     /// - Returns: nil when libcurl cannot be set up.
     init?(_ pace: TransferPace?) {
         guard Self.isUsable, let multi = curl_multi_init() else { return nil }
         self.multi = multi
         self.pace = pace
-        // A person has one server; more connections would only be more handshakes.
+        // A client has one server; more connections would only cost more handshakes.
         _ = saltern_curl_multi_set_long(multi, CURLMOPT_MAX_HOST_CONNECTIONS, 8)
         let thread = Thread { self.work() }
         thread.name = "saltern-client"
         thread.start()
     }
 
-    /// Runs a transfer until its reply is there: all of it, or for a stream its head.
+    /// Runs a transfer until its reply has arrived: the whole reply, or for a stream its head.
     func run(_ transfer: CurlTransfer) async throws(TransportError) {
         let outcome: Result<Void, TransportError> = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
@@ -56,10 +57,10 @@ final class CurlLoop: @unchecked Sendable {
         try outcome.get()
     }
 
-    /// Ends a transfer that is under way; one that has ended stays as it is.
+    /// Ends a running transfer. One that has ended is not changed.
     func cancel(_ transfer: CurlTransfer) { _ = post(.cancel(transfer)) }
 
-    /// Lets a paused transfer go on.
+    /// Continues a paused transfer.
     func resume(_ transfer: CurlTransfer) { _ = post(.resume(transfer)) }
 
     /// Cancels every transfer and ends the thread.
@@ -70,7 +71,7 @@ final class CurlLoop: @unchecked Sendable {
             if inbox.isStopped { return false }
             if case .stop = command { inbox.isStopped = true }
             inbox.commands.append(command)
-            // Within the lock: the thread frees the handle only after it has taken `.stop` out of the inbox.
+            // Within the lock: the thread frees the handle only after it has removed `.stop` from the inbox.
             curl_multi_wakeup(multi)
             return true
         }
@@ -106,10 +107,10 @@ final class CurlLoop: @unchecked Sendable {
         curl_multi_cleanup(multi)
     }
 
-    /// The number of milliseconds that the thread waits when nothing happens.
+    /// The longest wait of the thread without events, in milliseconds.
     private var patience: Int32 {
         guard let delay = pace?.delay, delay < .seconds(1) else { return 1_000 }
-        // Rounded up: an earlier look would find the transfer still waiting.
+        // Rounded up: an earlier check would find the transfer still waiting.
         return Int32(delay / .milliseconds(1)) + 1
     }
 

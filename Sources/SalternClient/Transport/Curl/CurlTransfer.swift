@@ -3,22 +3,22 @@ internal import COpenSSL
 internal import Cryptography
 internal import Synchronization
 
-/// One request on its way, with the `CURL *` that carries it.
+/// One request in progress, with its `CURL *`.
 ///
-/// `@unchecked Sendable` is safe: before it is started only its maker touches it; from then on the loop's thread alone
-/// touches handle, fields and `receivedHead`; what others read is behind a lock.
+/// `@unchecked Sendable` is safe. Before the start only the creator uses the transfer. After it only the loop's thread
+/// uses handle, fields and `receivedHead`. A lock protects the values that others read.
 final class CurlTransfer: @unchecked Sendable {
     let handle: UnsafeMutableRawPointer
     private var fields: FieldList
-    // libcurl reads the body where it lies until the transfer has ended.
+    // libcurl reads the body in place until the transfer has ended.
     private let body: SecureBytes?
     private let sink: any TransferSink
     private let isStream: Bool
     private let pace: TransferPace?
-    /// The number of bytes of the body that were handed over, where there is a pace.
+    /// The number of the body's bytes that libcurl has received, if there is a pace.
     private var sentCount = 0
     private let headCount: Int
-    /// The longest time that the exchange may take when so many bytes have moved.
+    /// Returns the longest time of the exchange for a number of transferred bytes.
     private let allowance: @Sendable (Int64) -> Duration
     private var begin = ContinuousClock.now
     private var status = 0
@@ -33,7 +33,7 @@ final class CurlTransfer: @unchecked Sendable {
     }
     private let waiting = Mutex(Waiting())
 
-    /// - Returns: nil when libcurl refuses what it is told.
+    /// - Returns: nil when libcurl rejects the configuration.
     init?(
         _ request: HTTPRequest, to server: CurlTransport.Server, pace: TransferPace?, isStream: Bool,
         sink: any TransferSink
@@ -50,7 +50,7 @@ final class CurlTransfer: @unchecked Sendable {
         }
         let (timeout, rate) = (request.timeout, request.minimumRate)
         allowance = { HTTPRequest.allowance(timeout, rate, moved: $0) }
-        // From here on deinit frees the handle, also when this fails.
+        // From here on deinit frees the handle, even when this fails.
         guard configure(request, server) else { return nil }
     }
 
@@ -87,7 +87,7 @@ final class CurlTransfer: @unchecked Sendable {
                 }, owner) == CURLE_OK
     }
 
-    /// Has OpenSSL zero what it has decrypted once libcurl has read it. Another TLS library has no such option.
+    /// Makes OpenSSL zero decrypted bytes after libcurl has read them. Other TLS libraries have no such option.
     private func zeroReceivedPlaintext() {
         _ = saltern_curl_on_context(handle) { _, context, _ in
             if let context { saltern_SSL_CTX_cleanse_plaintext(OpaquePointer(context)) }
@@ -112,7 +112,7 @@ final class CurlTransfer: @unchecked Sendable {
         guard let body else { return true }
         if pace != nil, body.count > 0 { return sendInPieces(body.count) }
         return body.withUnsafeBytes { bytes in
-            // An empty body is one too: libcurl wants an address for it.
+            // libcurl needs an address for an empty body, too.
             var none: UInt8 = 0
             return withUnsafeMutablePointer(to: &none) { none in
                 let start = bytes.baseAddress.map { UnsafeMutableRawPointer(mutating: $0) }
@@ -123,7 +123,7 @@ final class CurlTransfer: @unchecked Sendable {
         }
     }
 
-    /// Has libcurl ask for each piece of the body.
+    /// Makes libcurl request each piece of the body.
     private func sendInPieces(_ byteCount: Int) -> Bool {
         saltern_curl_set_long(handle, CURLOPT_POST, 1) == CURLE_OK
             && saltern_curl_set_long(handle, CURLOPT_POSTFIELDSIZE, byteCount) == CURLE_OK
@@ -149,7 +149,7 @@ final class CurlTransfer: @unchecked Sendable {
         if let token = request.token {
             guard fields.append("Authorization: Bearer ", token) else { return false }
         }
-        // What libcurl would say by itself.
+        // Prevents the default value of libcurl.
         if request.body != nil, !request.fields.contains(where: { $0.name == "Content-Type" }) {
             guard fields.append("Content-Type:") else { return false }
         }
@@ -158,16 +158,16 @@ final class CurlTransfer: @unchecked Sendable {
 
     // MARK: On the loop's thread
 
-    /// The transfer begins now.
+    /// Records the start of the transfer.
     func noteStart() {
         begin = .now
         pace?.note(headCount, .sending)
     }
 
-    /// Returns whether the transfer may begin; see ``TransferPace/allows(_:_:)``.
+    /// Returns true when the transfer may begin; see ``TransferPace/allows(_:_:)``.
     var mayStart: Bool { pace?.allows(self, .sending) ?? true }
 
-    /// Copies the next bytes of the body. Returns their count, or that the transfer pauses.
+    /// Copies the next bytes of the body. Returns their count, or libcurl's code for a pause.
     private func nextPiece(_ room: UnsafeMutableRawBufferPointer) -> Int {
         guard let body, let pace else { return Int(CURL_READFUNC_ABORT) }
         let count = min(room.count, TransferPace.piece, body.count - sentCount)
@@ -187,14 +187,14 @@ final class CurlTransfer: @unchecked Sendable {
         return CURL_SEEKFUNC_OK
     }
 
-    /// True when the exchange has taken longer than the bytes that have moved in it allow. The body of a stream has no such
-    /// limit; its head has one, and so has the body of a refusal.
+    /// True when the exchange has taken longer than its transferred bytes allow. The body of a stream has no such
+    /// limit. Its head has one, and so has the body of an error reply.
     var isTooSlow: Bool {
         if isStream, let head, head.isSuccess { return false }
         return ContinuousClock.now - begin > allowance(Int64(saltern_curl_moved(handle)))
     }
 
-    /// Takes a line of a head, or of the trailers after a body.
+    /// Receives a line of a head, or of the trailers after a body.
     private func receivedLine(_ line: UnsafeRawBufferPointer) -> Int {
         pace?.note(line.count, .receiving)
         guard budget.take(line.count) else {
@@ -232,7 +232,7 @@ final class CurlTransfer: @unchecked Sendable {
         }
     }
 
-    /// What libcurl's result means.
+    /// Converts libcurl's result.
     func outcome(of code: CURLcode) -> Result<Void, TransportError> {
         switch code {
         case CURLE_OK: .success(())
@@ -252,15 +252,15 @@ final class CurlTransfer: @unchecked Sendable {
         }
     }
 
-    // MARK: What others see
+    // MARK: Access of others
 
-    /// The reply's head, once it has come.
+    /// The reply's head, after it has arrived.
     var head: HTTPReplyHead? { waiting.withLock { $0.head } }
 
-    /// Whether nothing more happens.
+    /// True when the transfer has ended.
     var hasEnded: Bool { waiting.withLock { $0.hasEnded } }
 
-    /// Registers who waits; once, before the start.
+    /// Registers the waiting caller, once, before the start.
     func wait(with continuation: CheckedContinuation<Result<Void, TransportError>, Never>) {
         let hasEnded = waiting.withLock { waiting in
             if !waiting.hasEnded { waiting.continuation = continuation }
@@ -269,7 +269,7 @@ final class CurlTransfer: @unchecked Sendable {
         if hasEnded { continuation.resume(returning: .failure(.cancelled)) }
     }
 
-    /// Tells whoever waits or reads; the second call does nothing.
+    /// Completes the waiting caller and the reader. A second call does nothing.
     func end(_ outcome: Result<Void, TransportError>) {
         let (isFirst, waiter) = waiting.withLock { waiting in
             let isFirst = !waiting.hasEnded
@@ -287,7 +287,7 @@ private struct FieldList: ~Copyable {
     private(set) var pointer: UnsafeMutablePointer<curl_slist>?
 
     /// Adds a line, which may end with a secret. libcurl copies it into memory that it zeroes (``CurlLoop``).
-    /// - Returns: false when the line has a control character or there is no memory; the list is as it was then.
+    /// - Returns: False when the line has a control character or there is no memory. The list is then unchanged.
     mutating func append(_ line: String, _ secret: SecureBytes = SecureBytes(copying: [UInt8]())) -> Bool {
         let count = line.utf8.count
         let whole = SecureBytes(count: count + secret.count + 1) { whole in

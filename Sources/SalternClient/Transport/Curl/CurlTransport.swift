@@ -4,21 +4,23 @@ internal import Synchronization
 
 /// ``HTTPTransport`` on libcurl: TLS 1.3, pinned public keys, HTTP/1.1, connections that are used again.
 ///
-/// All transfers run on one thread, which ends when the last reference to the transport goes.
+/// All transfers run on one thread, which ends with the last reference to the transport.
 public final class CurlTransport: HTTPTransport {
-    /// The server that a transport leads to.
+    /// The server of a transport.
     public typealias Server = PinnedServer
 
     private let server: Server
     private let loop: CurlLoop
 
-    /// The lowest limit of the rate, in bytes a second: far enough above what a request needs in order not to time out.
+    /// The lowest limit of the rate, in bytes a second. It is far above the rate below which a request times out.
     public static let lowestRateLimit = 16 << 10
 
-    /// Connects to nothing yet.
-    /// - Parameter rateLimit: How many bytes a second all requests together send at most, and receive at most, at least
-    ///   ``lowestRateLimit``; nil for no limit. 16 kB move at once, and the kernel receives at most a second's bytes ahead.
-    /// - Throws: ``TransportError/configuration(_:)`` with the part that is malformed: the base, a pin, the anchor or the limit.
+    /// Creates a transport, without a connection.
+    /// - Parameter rateLimit: The maximum number of bytes a second that all requests together send, and receive, at
+    ///   least ``lowestRateLimit``; nil for no limit. Pieces have 16 KiB, and the kernel receives at most one second
+    ///   ahead.
+    /// - Throws: ``TransportError/configuration(_:)`` with the part that is malformed: the base, a pin, the anchor or
+    ///   the limit.
     public init(_ server: Server, rateLimit: Int? = nil) throws(TransportError) {
         if let fault = server.fault { throw .configuration(fault) }
         guard rateLimit ?? .max >= Self.lowestRateLimit else { throw .configuration(.rateLimit) }
@@ -63,11 +65,11 @@ public final class CurlTransport: HTTPTransport {
     }
 }
 
-/// Takes a body as it arrives, on the loop's thread.
+/// Receives a body as it arrives, on the loop's thread.
 protocol TransferSink: AnyObject, Sendable {
-    /// - Returns: what becomes of the transfer.
+    /// Receives a piece of the body, and returns how the transfer continues.
     func receive(_ bytes: UnsafeRawBufferPointer) -> TransferSinkAnswer
-    /// Nothing more comes.
+    /// Ends the body.
     func finish(_ end: Result<Void, TransportError>)
 }
 
@@ -75,7 +77,7 @@ enum TransferSinkAnswer {
     case taken, paused, refused
 }
 
-/// Keeps a whole body.
+/// Collects a whole body.
 private final class ReplyCollector: TransferSink {
     private let bytes = Mutex<[UInt8]>([])
     private let limit: Int
@@ -87,7 +89,7 @@ private final class ReplyCollector: TransferSink {
             let count = bytes.count + piece.count
             guard count <= limit else { return .refused }
             if count > bytes.capacity {
-                // A reply may have a token: an array that grows by itself leaves its former memory as it is.
+                // A reply may contain a token. An array that grows automatically does not zero its previous memory.
                 var longer: [UInt8] = []
                 longer.reserveCapacity(max(count, 2 * bytes.capacity))
                 longer += bytes
@@ -110,7 +112,7 @@ private final class ReplyCollector: TransferSink {
     }
 }
 
-/// Hands a body on to its reader, whom it does not keep alive.
+/// Passes a body on to its reader, without a strong reference.
 private final class StreamSink: TransferSink {
     private struct Reader: Sendable {
         weak var body: ReplyBody?

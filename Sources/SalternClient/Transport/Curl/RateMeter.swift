@@ -1,12 +1,13 @@
-/// Counts bytes against a rate. Whatever moves only while ``delay(at:)`` is zero stays within the rate: from any moment on, the
-/// bytes of a time are at most those of the rate, and one piece more.
+/// Counts bytes against a rate. Bytes that move only while ``delay(at:)`` is zero stay within the rate. In any period,
+/// at most the bytes of the rate and one more piece move.
 ///
-/// An idle time is not made up for later.
+/// An idle period does not allow more bytes later.
 struct RateMeter {
     private let bytesPerSecond: Int
-    /// When everything that has moved is paid for.
+    /// The time at which the rate allows all bytes that have moved.
     private var paid: ContinuousClock.Instant?
 
+    /// Creates a meter.
     /// - Parameter bytesPerSecond: The rate, above 0.
     init(bytesPerSecond: Int) {
         precondition(bytesPerSecond > 0, "a rate of nothing never ends")
@@ -19,6 +20,6 @@ struct RateMeter {
         paid = max(paid ?? now, now) + .seconds(seconds)
     }
 
-    /// Returns how long nothing may move; zero when the next piece may.
+    /// Returns the wait before the next piece; zero when it may move.
     func delay(at now: ContinuousClock.Instant) -> Duration { paid.map { max(now.duration(to: $0), .zero) } ?? .zero }
 }

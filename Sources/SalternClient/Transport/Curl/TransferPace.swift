@@ -1,27 +1,28 @@
-/// Keeps all transfers of a transport together within a rate, in each direction. The loop's thread alone uses it.
+/// Keeps all transfers of a transport together within a rate, in each direction. Only the loop's thread uses it.
 ///
-/// libcurl's own limits hold for one transfer at a time: several at once would exceed the rate together.
+/// libcurl's own limits apply to one transfer at a time: several together would exceed the rate.
 final class TransferPace {
     enum Direction: CaseIterable {
         case sending, receiving
     }
 
-    /// One direction. The transfers that wait in it take turns.
+    /// One direction. Its waiting transfers continue in round-robin order.
     private struct Lane {
         var meter: RateMeter
         var waiting: [CurlTransfer] = []
-        /// The one that has waited longest when the meter was free.
+        /// The transfer that had waited longest when the meter was free.
         var turn: CurlTransfer?
     }
 
-    /// The most bytes that move at once: those that libcurl hands on in one call (`CURL_MAX_WRITE_SIZE`).
+    /// The maximum number of bytes that move at once: libcurl's limit for one call (`CURL_MAX_WRITE_SIZE`).
     static let piece = 16 << 10
 
-    /// How many bytes the kernel may take from the line ahead of what is read: those of half a second.
+    /// The maximum number of bytes that the kernel may receive ahead of reading: those of half a second.
     let receiveBuffer: Int
     private var sending: Lane
     private var receiving: Lane
 
+    /// Creates a pace.
     /// - Parameter bytesPerSecond: The rate of each direction.
     init(bytesPerSecond: Int) {
         sending = Lane(meter: RateMeter(bytesPerSecond: bytesPerSecond))
@@ -34,10 +35,10 @@ final class TransferPace {
         set { if direction == .sending { sending = newValue } else { receiving = newValue } }
     }
 
-    /// Counts bytes that have moved, whether or not they were allowed.
+    /// Counts bytes that have moved, including those beyond the rate.
     func note(_ byteCount: Int, _ direction: Direction) { self[direction].meter.note(byteCount, at: .now) }
 
-    /// Returns whether the next piece may move. Otherwise ``takeReady()`` returns the transfer when it is its turn.
+    /// Returns true when the next piece may move. Otherwise ``takeReady()`` returns the transfer later.
     func allows(_ transfer: CurlTransfer, _ direction: Direction) -> Bool {
         let lane = self[direction]
         if lane.meter.delay(at: .now) == .zero, lane.waiting.isEmpty || lane.turn === transfer { return true }
@@ -45,7 +46,7 @@ final class TransferPace {
         return false
     }
 
-    /// Returns the transfers that may go on, at most one for each direction.
+    /// Returns the transfers that may continue, at most one for each direction.
     func takeReady() -> [CurlTransfer] {
         Direction.allCases.compactMap { direction in
             guard self[direction].meter.delay(at: .now) == .zero else { return nil }
@@ -55,7 +56,7 @@ final class TransferPace {
         }
     }
 
-    /// Drops a transfer that has ended.
+    /// Removes a transfer that has ended.
     func forget(_ transfer: CurlTransfer) {
         for direction in Direction.allCases {
             self[direction].waiting.removeAll { $0 === transfer }
@@ -63,7 +64,7 @@ final class TransferPace {
         }
     }
 
-    /// The transfers that wait, some of which have not begun.
+    /// The transfers that wait. Some of them have not begun.
     var everyWaiting: [CurlTransfer] { sending.waiting + receiving.waiting }
 
     /// The time until a transfer may continue; nil when none waits.

@@ -1,13 +1,12 @@
 internal import Postgres
 
-/// The deletion of an account: every row of every table that is the account's, and a row in the audit log, which is all
-/// that remains.
+/// Deletes an account: all its rows in all tables. A row in the audit log remains.
 ///
-/// One transaction, in statements that each remove so much that none takes long.
+/// One transaction of statements that each remove a limited slice.
 struct AccountDeletion: Sendable {
     let accountID: AccountID
     private let signature: AuditSignature
-    /// More words for the audit log. Nothing that ought to go with the account.
+    /// Further text for the audit log. It must contain nothing that is deleted with the account.
     private let detail: String?
 
     init(accountID: AccountID, by signature: AuditSignature, detail: String? = nil) {
@@ -16,8 +15,9 @@ struct AccountDeletion: Sendable {
         self.detail = detail
     }
 
-    /// Deletes the account. After an error the transaction has to be rolled back.
-    /// - Returns: Whether there was such an account.
+    /// Deletes the account. After an error the transaction must be rolled back.
+    ///
+    /// - Returns: False if there is no such account.
     /// - Throws: ``AuditLogUnusable``, or a `PostgresError`.
     func run(_ transaction: Transaction) async throws -> Bool {
         guard try await remove(transaction) else { return false }
@@ -25,10 +25,10 @@ struct AccountDeletion: Sendable {
         return true
     }
 
-    /// Removes everything but the record of it.
+    /// Removes all rows without recording it. Returns false if there is no such account.
     ///
-    /// The account's row is locked first: log-ins and writes that come meanwhile wait, and then find no account. What
-    /// takes long comes before what strangers ask for (``LockOrder``).
+    /// The account's row is locked first: log-ins and writes wait, and then find no account. Slow removals precede the
+    /// rows that strangers request (``LockOrder``).
     func remove(_ transaction: Transaction) async throws -> Bool {
         guard try await transaction.execute(LockAccountWholly(accountID: accountID)).first != nil,
             let userid = try await transaction.execute(Owned(accountID: accountID, read: FindUserid())).first
@@ -45,7 +45,7 @@ struct AccountDeletion: Sendable {
         return true
     }
 
-    /// Notes the deletion in the audit log: a transaction's last step.
+    /// Records the deletion in the audit log, as the transaction's last step.
     func record(_ transaction: Transaction) async throws {
         try await transaction.record(AppendAudit(signature, .accountDeleted, accountID, detail: detail))
     }
@@ -80,7 +80,7 @@ struct AccountDeletion: Sendable {
         }
     }
 
-    /// Failures are found by the hash of the userid.
+    /// Returns the userid's hash, by which its failures are stored.
     private func subject(_ userid: Userid, _ transaction: Transaction) async throws -> AttemptSubject {
         guard let installation = try await transaction.execute(ReadInstallation()).first else {
             throw InstallationError.missing

@@ -1,8 +1,8 @@
 internal import HTTPCore
 
-/// `DELETE /v1/account`: removes the caller's account with everything it has, at once and for good.
+/// `DELETE /v1/account`: removes the caller's account and all its data permanently.
 struct DeleteAccount: AccountEndpoint {
-    /// What a very large account takes.
+    /// Long enough for a very large account.
     static let deadline = Duration.seconds(600)
 
     func respond(to request: Request, authorization: Authorization) async throws -> Response {

@@ -1,15 +1,15 @@
 internal import Postgres
 
-/// How much of an account one statement removes, so that none takes long, however large the account is.
+/// Limits of one statement of a deletion, so that each is short even for a large account.
 enum DeletionSlice {
     static let rows: Int64 = 1_000
-    /// Sealed bytes; a single row may have more.
+    /// Maximum of sealed bytes. A single row may have more.
     static let bytes: Int64 = 64 * 1_048_576
 
-    /// Removes rows with sealed bytes of an account in the order of their keys, from a key on, and returns the key of the
-    /// last one; nothing when there are none.
+    /// Removes a slice of an account's rows with sealed bytes, in key order from a key on. Returns the key of the last
+    /// removed row, or no row if none is left.
     ///
-    /// The next slice begins at that key, which is gone: what the transaction has removed is not walked over again.
+    /// The next slice begins at that removed key, so the transaction does not scan its own removed rows again.
     static func removing<Root>(
         from table: SQLFragment, of account: SQL<Root>, key: [SQLFragment], at bounds: SQL<Root>
     ) -> SQL<Root> {
@@ -41,7 +41,6 @@ enum DeletionSlice {
     }
 }
 
-/// Removes some of an account's items and tombstones.
 struct RemoveSomeItems: Statement {
     typealias Row = ItemID
 
@@ -52,7 +51,7 @@ struct RemoveSomeItems: Statement {
         from: "items", of: "\(\.accountID)", key: ["item_id"], at: "\(\.from)")
 }
 
-/// Removes some of what an account's deleted items held.
+/// Removes a slice of an account's kept contents of deleted items.
 struct RemoveSomeDeletedContents: Statement {
     typealias Row = ItemID
 
@@ -63,7 +62,7 @@ struct RemoveSomeDeletedContents: Statement {
         from: "deleted_contents", of: "\(\.accountID)", key: ["item_id"], at: "\(\.from)")
 }
 
-/// Removes some of the older versions of an account's items.
+/// Removes a slice of the older versions of an account's items.
 struct RemoveSomeReplacedContents: Statement {
     let accountID: AccountID
     let from: VersionKey
@@ -75,7 +74,7 @@ struct RemoveSomeReplacedContents: Statement {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> VersionKey { try row.read(VersionKey.init) }
 }
 
-/// Removes some of the items that an account has staged for rotations.
+/// Removes a slice of the items that an account has staged for rotations.
 struct RemoveSomeStagedItems: Statement {
     let accountID: AccountID
     let from: Key
@@ -92,7 +91,7 @@ struct RemoveSomeStagedItems: Statement {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Key { try row.read(Key.init) }
 }
 
-/// Removes some of an account's security events.
+/// Removes a slice of an account's security events.
 struct RemoveSomeSecurityEvents: Statement {
     let accountID: AccountID
     let from: Key
@@ -121,7 +120,7 @@ struct RemoveSomeSecurityEvents: Statement {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Key { try row.read(Key.init) }
 }
 
-/// Some of the shares on an account's list.
+/// Finds up to 100 shares on an account's list.
 struct FindSomeAccountShares: Statement {
     typealias Row = ShareID
 
@@ -134,7 +133,7 @@ struct FindSomeAccountShares: Statement {
         """
 }
 
-/// Removes an account's shares by their identifiers.
+/// Removes shares of an account.
 struct RemoveShares: Statement {
     let shareIDs: [ShareID]
     let accountID: AccountID
@@ -143,21 +142,21 @@ struct RemoveShares: Statement {
         "DELETE FROM saltern.shares WHERE share_id = ANY(\(\.shareIDs)) AND owner_account = \(\.accountID)"
 }
 
-/// Forgets the failures of a userid.
+/// Removes the failures of a userid.
 struct ForgetFailedAttempts: Statement {
     let subject: AttemptSubject
 
     static let sql: SQL<Self> = "DELETE FROM saltern.failed_attempts f WHERE f.subject = \(\.subject)"
 }
 
-/// Removes an account's sessions without a word in its security log.
+/// Removes an account's sessions without events in its security log.
 struct RemoveSessionsAltogether: Statement {
     let accountID: AccountID
 
     static let sql: SQL<Self> = "DELETE FROM saltern.sessions s WHERE s.account_id = \(\.accountID)"
 }
 
-/// Removes of what is stored under an account what a few rows hold.
+/// Removes the account's rows of tables with few rows for each account, and its rotations.
 struct RemoveAccountContents: Statement {
     let accountID: AccountID
 
@@ -175,7 +174,7 @@ struct RemoveAccountContents: Statement {
     }
 }
 
-/// Removes the account itself.
+/// Removes the account's row.
 struct RemoveAccount: Statement {
     let accountID: AccountID
 

@@ -1,10 +1,10 @@
 internal import HTTPCore
 internal import Postgres
 
-/// Everything that the server holds about an account, as lines of JSON. ``write(to:)`` shows the order.
+/// Exports all data of an account as lines of JSON. ``write(to:)`` has the order.
 ///
-/// Each record is read when it is its turn, in pages by key and never in a transaction that would wait for the client:
-/// a record that changes meanwhile is there once, as it was or as it is.
+/// Records are read in pages by key while the export is sent, and never in a transaction that would wait for the
+/// client. A record that changes meanwhile is exported once, in its state before or after the change.
 struct AccountExport: Sendable {
     let reader: AccountReader
     let head: Head
@@ -17,10 +17,10 @@ struct AccountExport: Sendable {
 
         let type = "export"
 
-        /// Of the form of the lines. It moves when somebody who reads them has to know.
+        /// The format of the lines. It increases with each incompatible change.
         private static let version = 1
 
-        /// What is stored and not shown: it opens things, or shows who else could.
+        /// Stored members that the export omits, because they grant access or help to guess secrets.
         private static let withheld = [
             "credential.verifier", "recovery.verifier", "session.tokenHash", "secondFactor.secret",
             "secondFactor.recoveryCodeHashes", "share.manageTokenHash",
@@ -36,7 +36,7 @@ struct AccountExport: Sendable {
         }
     }
 
-    /// How the person logs in, as it was when the export began: the export ends with it.
+    /// The credential at the start of the export. A change of it by another session ends the export.
     struct Credential: ExportedRecord {
         let iterations: Int32
         let revision: Int64
@@ -52,8 +52,9 @@ struct AccountExport: Sendable {
         }
     }
 
-    /// Writes all lines; the last one has the numbers of the others.
-    /// - Throws: `ResponseStreamEnded` when client or session have gone, or a `PostgresError`. What was written then
+    /// Writes all lines. The last one has the number of each kind.
+    ///
+    /// - Throws: `ResponseStreamEnded` if the client or the session is gone, or a `PostgresError`. The output then
     ///   lacks the last line.
     func write(to body: any ResponseBodyWriter) async throws {
         var output = ExportOutput(body)
@@ -77,7 +78,7 @@ struct AccountExport: Sendable {
         try await output.end()
     }
 
-    /// One by one: their list and their sealed bytes are on different nodes of a distributed database.
+    /// Writes shares one at a time: their list and their sealed bytes are on different nodes of a distributed database.
     private func shares(_ output: inout ExportOutput) async throws {
         var last: ShareID?
         while true {

@@ -2,8 +2,7 @@ internal import HTTPCore
 internal import Postgres
 internal import Synchronization
 
-/// `POST /v1/account/export`: everything that the server holds about the caller's account, as a stream of lines of JSON
-/// (`application/x-ndjson`).
+/// `POST /v1/account/export`: streams all data of the caller's account as lines of JSON (`application/x-ndjson`).
 struct ExportAccount: AccountEndpoint {
     private let service: String
     private let running: RunningExports
@@ -35,12 +34,13 @@ struct ExportAccount: AccountEndpoint {
     }
 }
 
-/// Which accounts are being exported by a node. An export holds a page in memory for as long as its client reads, so
-/// nobody has many at once.
+/// Counts the running exports of each account on a node. An export holds a page in memory while its client reads, so
+/// each account has a limit.
 final class RunningExports: Sendable {
     private let counts = Mutex<[AccountID: Int]>([:])
 
-    /// Takes a place until the result is let go.
+    /// Reserves a slot until the result is released.
+    ///
     /// - Throws: ``TooManyExports``.
     func take(_ account: AccountID) throws(TooManyExports) -> Place {
         let isFree = counts.withLock { counts in
@@ -52,7 +52,7 @@ final class RunningExports: Sendable {
         return Place(of: account, in: self)
     }
 
-    /// The place of one export.
+    /// The slot of one export.
     final class Place: Sendable {
         private let account: AccountID
         private let exports: RunningExports
@@ -71,9 +71,9 @@ final class RunningExports: Sendable {
     }
 }
 
-/// The account is being exported already, as often at once as it may be.
+/// The error of an account whose running exports have reached the limit.
 struct TooManyExports: ProblemConvertible {
-    /// At once, on a node.
+    /// The limit of simultaneous exports of an account on a node.
     static let limit = 2
 
     var problem: Problem {

@@ -1,12 +1,12 @@
 internal import HTTPCore
 internal import Postgres
 
-/// Pages of records with sealed bytes.
+/// SQL for pages of records with sealed bytes.
 enum SealedPage {
-    /// Rows of a table behind a key, as many as the limits allow, under the alias `i`.
+    /// Selects rows of a table behind a key, within the limits of a page, under the alias `i`.
     ///
-    /// A client makes identifiers, so the lowest one may be there: hence `isFirst`, whether the row with this key belongs
-    /// to the page, which leaves the walk along the key to the first condition.
+    /// Clients choose identifiers, so a row may have the lowest key. `isFirst` includes that row in the first page,
+    /// while the first condition keeps the index scan along the key.
     static func sql<Root>(
         _ columns: SQLFragment, of table: SQLFragment, key: [SQLFragment], at bounds: AccountSQL<Root>,
         isFirst: AccountSQL<Root>
@@ -39,7 +39,7 @@ extension ExportedPage where Key == ItemID {
     fileprivate var bound: ItemID { after ?? ItemPage.lowest }
 }
 
-/// The account's items and tombstones in one walk, so that each is there once.
+/// The account's items and tombstones in one pass, so that each appears once.
 struct ExportItems: ExportedPage {
     let after: ItemID?
 
@@ -59,7 +59,7 @@ struct ExportItems: ExportedPage {
     static func key(of row: Row) -> ItemID { row.item.id }
 }
 
-/// What the account's deleted items held.
+/// The kept contents of the account's deleted items.
 struct ExportDeletedContents: ExportedPage {
     let after: ItemID?
 

@@ -1,7 +1,7 @@
 internal import HTTPCore
 internal import Postgres
 
-/// The account's sessions, live or not, without what opens them.
+/// The account's sessions, live or not, without token hashes.
 struct ExportSessions: ExportedPage {
     let after: TokenHash?
 
@@ -88,7 +88,7 @@ struct ExportSecurityEvents: ExportedPage {
     static func key(of row: Row) -> Key { Key(occurredAt: row.occurredAt, id: row.id) }
 }
 
-/// The account's rotations, without what is staged.
+/// The account's rotations, without staged items.
 struct ExportRotations: ExportedPage {
     let after: UUID?
 
@@ -112,7 +112,7 @@ struct ExportRotations: ExportedPage {
         }
     }
 
-    /// The server makes these identifiers, none of them the lowest.
+    /// The server draws these identifiers, and none is zero.
     static let sql: AccountSQL<Self> = """
         SELECT r.rotation_id, r.opened_at, r.expires_at, r.committed_at, r.item_count, r.item_bytes
         FROM saltern.rotations r

@@ -1,7 +1,7 @@
 internal import HTTPCore
 internal import Postgres
 
-/// Which shares the account has, a page at a time.
+/// The identifiers of the account's shares, in pages.
 struct ExportShareIDs: AccountRead {
     typealias Row = ShareID
 
@@ -14,7 +14,7 @@ struct ExportShareIDs: AccountRead {
         """
 }
 
-/// One share of the account, with its sealed bytes and without what manages it.
+/// One share of the account with its sealed bytes, without the manage token's hash.
 struct ExportShare: AccountRead {
     let id: ShareID
 

@@ -2,7 +2,7 @@ internal import Cryptography
 internal import HTTPCore
 internal import Postgres
 
-/// The account itself, with its plan.
+/// The account's row with its plan.
 struct ExportAccountRow: AccountRead {
     struct Row: ExportedRecord {
         let accountID: AccountID
@@ -51,7 +51,7 @@ struct ExportAccountRow: AccountRead {
     }
 }
 
-/// The keyring, when there is one.
+/// The keyring, if there is one.
 struct ExportKeyring: AccountRead {
     struct Row: ExportedRecord {
         let keyring: [UInt8]
@@ -73,7 +73,7 @@ struct ExportKeyring: AccountRead {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
-/// The second key's keyring, when a recovery was set up.
+/// The recovery keyring, if a recovery is set up.
 struct ExportRecovery: AccountRead {
     struct Row: ExportedRecord {
         let keyring: [UInt8]?
@@ -95,7 +95,7 @@ struct ExportRecovery: AccountRead {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
-/// The account's kept keyrings, also those that have expired and are still stored. They are few.
+/// The account's kept keyrings, including expired ones that are still stored. Few rows, so without pages.
 struct ExportKeptKeyrings: AccountRead {
     struct Row: ExportedRecord {
         let kept: KeptKeyring
@@ -115,7 +115,7 @@ struct ExportKeptKeyrings: AccountRead {
     }
 }
 
-/// The second factor, when one was set up, without its secret.
+/// The second factor, if one is set up, without its secret.
 struct ExportSecondFactor: AccountRead {
     struct Row: ExportedRecord {
         let createdAt: Timestamp
@@ -140,7 +140,7 @@ struct ExportSecondFactor: AccountRead {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
-/// The receipt, when there is one.
+/// The receipt, if there is one.
 struct ExportReceipt: AccountRead {
     struct Row: ExportedRecord {
         let receipt: String
@@ -160,7 +160,7 @@ struct ExportReceipt: AccountRead {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
-/// The invitation that the account came of. A walk over all invitations, which are few.
+/// The invite that the account registered with. It scans all invites, which are few.
 struct ExportInvites: AccountRead {
     struct Row: ExportedRecord {
         let createdAt: Timestamp

@@ -10,13 +10,13 @@ protocol ExportedRecord: Sendable {
     func write(to writer: inout JSONWriter)
 }
 
-/// A statement that reads one kind of records in the order of their keys, a page at a time: at least one row when there
-/// is one behind the key, and never more than fit into memory.
+/// A statement that reads one kind of record in key order, in pages. A page has at least one row if any is behind the
+/// key, and is limited in bytes.
 protocol ExportedPage: AccountRead where Row: ExportedRecord {
-    /// What the records are ordered by.
+    /// The columns that order the records.
     associatedtype Key: Sendable
 
-    /// The key that the page follows; nil for the first one.
+    /// The key that the page follows. Nil for the first page.
     var after: Key? { get }
 
     init(after: Key?)
@@ -25,10 +25,10 @@ protocol ExportedPage: AccountRead where Row: ExportedRecord {
     static func key(of row: Row) -> Key
 }
 
-/// How much a page of an export may have.
+/// Limits of a page of an export.
 enum ExportLimits {
     static let rows: Int64 = 500
-    /// Sealed bytes; a single record may have more.
+    /// Maximum of sealed bytes. A single record may have more.
     static let bytes = PageSize.windowByteLimit
 }
 
@@ -41,7 +41,7 @@ struct ExportOutput {
         self.body = body
     }
 
-    /// Writes a line for each record; they are of one kind or of two.
+    /// Writes a line for each record.
     mutating func write(_ records: some Collection<some ExportedRecord>) async throws {
         var lines: [UInt8] = []
         for record in records {
@@ -51,7 +51,7 @@ struct ExportOutput {
         try await body.write(lines)
     }
 
-    /// Writes the line that says that all others have come.
+    /// Writes the last line, with the number of lines of each kind. It shows that the export is complete.
     func end() async throws {
         var writer = JSONWriter()
         writer.object { writer in

@@ -1,17 +1,17 @@
 public import Postgres
 
-/// An invite as its maker sees it again: everything but the code.
+/// An invite as its issuer lists it, without the code.
 public struct Invite: Sendable, Equatable {
     public let id: InviteID
     public let createdAt: Timestamp
     public let expiresAt: Timestamp
-    /// The plan of the account that comes of it; nil for the default plan.
+    /// The plan of the registered account. Nil for the default plan.
     public let plan: String?
     public let note: String?
     public let usedAt: Timestamp?
     public let revokedAt: Timestamp?
 
-    /// What can still become of an invite.
+    /// The state of an invite.
     public enum State: String, Sendable {
         case open
         case used
@@ -19,7 +19,7 @@ public struct Invite: Sendable, Equatable {
         case expired
     }
 
-    /// What has become of it by `now`.
+    /// Returns the state at `now`.
     public func state(at now: Timestamp) -> State {
         if usedAt != nil { return .used }
         if revokedAt != nil { return .revoked }
@@ -27,5 +27,5 @@ public struct Invite: Sendable, Equatable {
     }
 }
 
-/// Names an invite to its maker; it opens nothing.
+/// Identifies an invite to its issuer. It grants nothing.
 public typealias InviteID = Identifier<Invite>

@@ -1,19 +1,19 @@
 public import Postgres
 
-/// What an operator does with invites.
+/// Creates, lists and revokes invites for an operator.
 public struct InviteAdministration {
     private let database: PostgresClient
 
-    /// - Parameter database: Connects as the schema's owner: the server's role makes no invites.
+    /// - Parameter database: Connects as the schema's owner, because the server's role cannot create invites.
     public init(database: PostgresClient) {
         self.database = database
     }
 
-    /// What new invites have in common.
+    /// The terms that new invites share.
     public struct Terms: Sendable {
         public var expiresAt: Timestamp
         public var plan: String?
-        /// 1 to ``noteLimit`` characters, for the operator.
+        /// Note of 1 to ``noteLimit`` characters for the operator.
         public var note: String?
 
         public init(expiresAt: Timestamp, plan: String? = nil, note: String? = nil) {
@@ -26,13 +26,13 @@ public struct InviteAdministration {
         public static let noteLimit = 200
     }
 
-    /// An invite with the code that nobody can ask for again.
+    /// A new invite with its code, which cannot be retrieved later.
     public struct New: Sendable {
         public let id: InviteID
         public let code: InviteCode
     }
 
-    /// Why nothing was done.
+    /// Reasons to reject a command on invites.
     public enum Refusal: Error, Equatable, CustomStringConvertible {
         case noSuchPlan
         case noSuchInvite
@@ -47,10 +47,11 @@ public struct InviteAdministration {
         }
     }
 
-    /// Makes invites, all or none.
-    /// - Parameter show: Takes the codes before they are committed, because they can be shown once only: what it throws
-    ///   leaves no invite.
-    /// - Throws: ``Refusal/noSuchPlan``, what `show` throws, or a `PostgresError`.
+    /// Creates invites, all or none.
+    ///
+    /// - Parameter show: Receives the codes before the commit, because they can be shown only once. If it throws, no
+    ///   invite remains.
+    /// - Throws: ``Refusal/noSuchPlan``, an error of `show`, or a `PostgresError`.
     public func create(
         _ count: Int, _ terms: Terms, by signature: AuditSignature, show: ([New]) throws -> Void = { _ in }
     ) async throws -> [New] {
@@ -65,7 +66,7 @@ public struct InviteAdministration {
                         hash: invite.code.hash, id: invite.id, now: signature.now, expiresAt: terms.expiresAt,
                         plan: terms.plan, note: terms.note))
             }
-            // The rows of the log come last: they hold up everything else that is recorded.
+            // The rows of the audit log come last, because they delay all other records.
             try show(invites)
             for invite in invites {
                 let detail = "invite \(invite.id)" + (terms.plan.map { ", plan \($0)" } ?? "")
@@ -75,15 +76,17 @@ public struct InviteAdministration {
         }
     }
 
-    /// Invites, latest first.
-    /// - Parameter includesSpent: Also those that are used, revoked or expired.
+    /// Returns invites, latest first.
+    ///
+    /// - Parameter includesSpent: True to include used, revoked and expired ones.
     public func invites(
         includingSpent includesSpent: Bool, limit: Int, now: Timestamp
     ) async throws(PostgresError) -> [Invite] {
         try await database.execute(FindInvites(now: now, includesSpent: includesSpent, limit: Int64(limit)))
     }
 
-    /// Takes an invite back. One that was taken back already stays so.
+    /// Revokes an invite. A revoked one stays revoked.
+    ///
     /// - Throws: ``Refusal`` or a `PostgresError`.
     public func revoke(_ id: InviteID, by signature: AuditSignature) async throws {
         try await database.withTransaction { transaction in
@@ -91,7 +94,7 @@ public struct InviteAdministration {
                 throw Refusal.noSuchInvite
             }
             guard try await transaction.execute(RevokeInvite(hash: invite.hash, now: signature.now)).first != nil else {
-                // Somebody may have used it in between.
+                // A registration may have used it in between.
                 if try await transaction.execute(FindInvite(id: id)).first?.isUsed == true { throw Refusal.used }
                 return
             }

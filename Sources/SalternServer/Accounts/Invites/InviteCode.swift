@@ -2,7 +2,7 @@ internal import Cryptography
 internal import HTTPCore
 internal import Postgres
 
-/// What is handed to somebody who may register: `sli_` and base64url of 24 random bytes. Only its hash is stored.
+/// The code for one registration: `sli_` and base64url of 24 random bytes. Only its hash is stored.
 public struct InviteCode: Sendable {
     private let secret: SecureBytes
 
@@ -13,11 +13,11 @@ public struct InviteCode: Sendable {
         self.secret = secret
     }
 
-    /// Draws a code.
     static func random() -> InviteCode { InviteCode(secret: SecureRandom.secureBytes(secretByteCount)) }
 
-    /// Reads the `invite` member as it was typed or pasted.
-    /// - Throws: ``RegistrationProblem/invalidInvite`` for whatever is no code: nobody is told what is wrong with it.
+    /// Reads the `invite` member as typed or pasted.
+    ///
+    /// - Throws: ``RegistrationProblem/invalidInvite`` for all malformed codes, without the reason.
     init(json: JSONValue) throws {
         guard let text = PastedCode.read(try json.text(), keepsHyphens: true),
             let secret = text.withContiguousStorageIfAvailable(Self.parse) ?? nil
@@ -35,10 +35,10 @@ public struct InviteCode: Sendable {
         return secret
     }
 
-    /// What is stored of it.
+    /// The stored hash.
     var hash: InviteHash { InviteHash(SHA256.hash(secret)) }
 
-    /// The code as it is handed over, once.
+    /// The code in the form that users receive, shown once.
     public var text: String { Self.prefix + Base64URL.encodeToString(secret) }
 }
 

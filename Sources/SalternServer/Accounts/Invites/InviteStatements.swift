@@ -1,6 +1,6 @@
 public import Postgres
 
-/// Makes an invite. Needs the rights of the schema's owner.
+/// Stores an invite. Requires the rights of the schema's owner.
 struct InsertInvite: Statement {
     let hash: InviteHash
     let id: InviteID
@@ -15,7 +15,8 @@ struct InsertInvite: Statement {
         """
 }
 
-/// Uses an invite up; no row when it is unknown, used, revoked or expired. Of several at once the first to commit has it.
+/// Uses an invite up. Returns no row if it is unknown, used, revoked or expired. Of concurrent uses, the first to
+/// commit succeeds.
 struct ConsumeInvite: Statement {
     let hash: InviteHash
     let now: Timestamp
@@ -34,7 +35,7 @@ struct ConsumeInvite: Statement {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
-/// An invite by its code, whatever has become of it.
+/// Finds an invite by its code, in any state.
 struct FindInviteOfCode: Statement {
     typealias Row = InviteID
 
@@ -44,7 +45,7 @@ struct FindInviteOfCode: Statement {
     static let sql: SQL<Self> = "SELECT invite_id FROM saltern.invites WHERE code_hash = \(\.hash)"
 }
 
-/// The invite that an account came with.
+/// Finds the invite that an account registered with.
 struct FindInviteOfAccount: Statement {
     typealias Row = InviteID?
 
@@ -54,12 +55,12 @@ struct FindInviteOfAccount: Statement {
     static let sql: SQL<Self> = "SELECT a.invite_id FROM saltern.accounts a WHERE a.account_id = \(\.accountID)"
 }
 
-/// Invites, latest first.
+/// Finds invites, latest first.
 struct FindInvites: Statement {
     typealias Row = Invite
 
     let now: Timestamp
-    /// Also those that are used, revoked or expired.
+    /// True to include used, revoked and expired ones.
     let includesSpent: Bool
     let limit: Int64
 
@@ -71,7 +72,7 @@ struct FindInvites: Statement {
         """
 }
 
-/// The code's hash of the invite with a name.
+/// Finds the code's hash of an invite by its id.
 struct FindInvite: Statement {
     let id: InviteID
 
@@ -86,7 +87,7 @@ struct FindInvite: Statement {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
-/// Takes an invite back; no row when it is used, or was taken back before.
+/// Revokes an invite. Returns no row if it is used or already revoked.
 struct RevokeInvite: Statement {
     typealias Row = InviteID
 

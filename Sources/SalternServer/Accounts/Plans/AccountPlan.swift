@@ -6,7 +6,7 @@ public struct AccountPlan: Sendable, Equatable {
     public let name: String
     public let limits: Limits
 
-    /// What a plan allows.
+    /// The limits of a plan.
     public struct Limits: Sendable, Equatable {
         public let items: Int64
         /// Sealed bytes of one item, title and body together.
@@ -15,11 +15,11 @@ public struct AccountPlan: Sendable, Equatable {
         public let bytes: Int64
         public let sessions: Int64
         public let shares: Int64
-        /// How many days a deleted item can be restored; 0 for not at all.
+        /// Days for which a deleted item can be restored. 0 disables that.
         public let deletedDays: Int32
     }
 
-    /// The limits that an operator names; those that are nil stay as they are.
+    /// Changes of limits by an operator. Nil keeps a limit.
     public struct Changes: Sendable {
         public var items: Int64?
         public var itemBytes: Int64?
@@ -31,10 +31,10 @@ public struct AccountPlan: Sendable, Equatable {
         public init() {}
     }
 
-    /// The plan of new accounts, and what a new plan starts as.
+    /// The plan of new accounts and the template of new plans.
     public static let defaultName = "default"
 
-    /// Whether a plan may have the name.
+    /// Returns true if the name is valid for a plan.
     public static func isName(_ name: String) -> Bool { CollectionName(name) != nil }
 
     /// Writes the members `plan` and `limits`.
@@ -45,7 +45,7 @@ public struct AccountPlan: Sendable, Equatable {
 }
 
 extension AccountPlan.Changes {
-    /// The changes that make a limit lower than it is, in words; accounts may have more already.
+    /// Describes the changes that lower a limit. Accounts may already exceed the new limit.
     public func reductions(of limits: AccountPlan.Limits) -> [String] {
         let named: [(String, Int64, Int64?)] = [
             ("items", limits.items, items), ("item bytes", limits.itemBytes, itemBytes), ("bytes", limits.bytes, bytes),
@@ -57,7 +57,7 @@ extension AccountPlan.Changes {
         }
     }
 
-    /// All limits of a plan.
+    /// Sets all limits of a plan.
     init(_ limits: AccountPlan.Limits) {
         items = limits.items
         itemBytes = limits.itemBytes
@@ -69,7 +69,7 @@ extension AccountPlan.Changes {
 }
 
 extension AccountPlan.Changes: CustomStringConvertible {
-    /// The limits that are named, as the audit log keeps them.
+    /// The changed limits as text for the audit log.
     public var description: String {
         let named: [(String, Int64?)] = [
             ("items", items), ("itemBytes", itemBytes), ("bytes", bytes), ("sessions", sessions), ("shares", shares),

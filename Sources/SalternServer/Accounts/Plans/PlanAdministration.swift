@@ -1,18 +1,18 @@
 public import Postgres
 
-/// What an operator does with plans. Changing one takes effect with the next request of its accounts, on every node.
+/// Lists and changes plans for an operator. A change takes effect with the next request of its accounts, on every node.
 public struct PlanAdministration {
     private let database: PostgresClient
 
-    /// - Parameter database: Connects as the schema's owner: the server's role cannot change plans.
+    /// - Parameter database: Connects as the schema's owner, because the server's role cannot change plans.
     public init(database: PostgresClient) {
         self.database = database
     }
 
-    /// Every plan, by name.
+    /// Returns all plans, by name.
     public func plans() async throws(PostgresError) -> [AccountPlan] { try await database.execute(FindPlans()) }
 
-    /// Why a plan is not removed.
+    /// Reasons to keep a plan that is to be removed.
     public enum Refusal: Error, Equatable, CustomStringConvertible {
         case noSuchPlan
         case isDefault
@@ -37,7 +37,8 @@ public struct PlanAdministration {
         try await database.execute(FindPlanUse(name: name, now: now)).first?.hasAccounts ?? false
     }
 
-    /// Removes a plan that no account has and no invite gives.
+    /// Removes a plan that no account has and no open invite gives.
+    ///
     /// - Throws: ``Refusal``, or a `PostgresError`.
     public func remove(_ name: String, by signature: AuditSignature) async throws {
         guard name != AccountPlan.defaultName else { throw Refusal.isDefault }
@@ -50,7 +51,7 @@ public struct PlanAdministration {
             try await transaction.record(AppendAudit(signature, .planRemoved, detail: "plan \(name)"))
             return plan
         }
-        // An account may have been given the plan at the same moment, and cannot do without it.
+        // Another command may have assigned the plan to an account at the same moment. The plan is then restored.
         do {
             try await requireUnused(name, now: signature.now)
         } catch {
@@ -64,8 +65,9 @@ public struct PlanAdministration {
         if use.hasAccounts || use.hasInvites { throw Refusal.isInUse(accounts: use.hasAccounts) }
     }
 
-    /// Changes a plan, or makes a new one that is like `default` but for the changes.
-    /// - Returns: The plan as it is now; nil when there is no plan `default` to start from.
+    /// Changes a plan, or creates one from `default` with the changes.
+    ///
+    /// - Returns: The plan after the change. Nil if the plan `default` is missing.
     public func set(
         _ name: String, _ changes: AccountPlan.Changes, by signature: AuditSignature
     ) async throws -> AccountPlan? {

@@ -5,7 +5,7 @@ extension AccountPlan: DecodableRow {
     static let columns: SQLFragment =
         "plan, max_items, max_item_bytes, max_bytes, max_sessions, max_shares, deleted_days"
 
-    /// Reads ``columns``.
+    /// Reads the columns of ``columns``.
     public init(row: inout RowReader) throws(PostgresError) {
         name = try row.next()
         limits = try Limits(row: &row)
@@ -28,7 +28,7 @@ extension AccountPlan.Limits: DecodableRow {
     }
 }
 
-/// Every plan, by name.
+/// Finds all plans, by name.
 struct FindPlans: Statement {
     typealias Row = AccountPlan
 
@@ -36,13 +36,12 @@ struct FindPlans: Statement {
     static let sql: SQL<Self> = "SELECT \(AccountPlan.columns) FROM saltern.plans ORDER BY plan"
 }
 
-/// Changes a plan, or makes it: what is not named is taken from the plan itself, and of a new one from `default`.
-/// Needs the rights of the schema's owner.
+/// Changes a plan or creates it. Unchanged limits come from the plan itself, and of a new plan from `default`. Requires
+/// the rights of the schema's owner.
 ///
-/// It touches no account's row, though a short path decides by the plan (``ShortPath/plan(permits:)``): a write that has
-/// waited for its account goes by the plan as it was before the wait. That is harmless, for it is what a write does that
-/// came a moment earlier: a plan bounds what is added and takes nothing away, and no counter follows from it. An account
-/// that is given another plan is touched (``AssignPlan``).
+/// It touches no account's row, although a short path decides by the plan (``ShortPath/plan(permits:)``). A write that
+/// waits for its account therefore uses the plan from before the wait. That equals a write that came a moment earlier:
+/// a plan limits additions, removes nothing, and affects no counter. ``AssignPlan`` does touch the account.
 struct SetPlan: Statement {
     typealias Row = AccountPlan
 
@@ -66,7 +65,7 @@ struct SetPlan: Statement {
         """
 }
 
-/// Returns whether an account has a plan, and whether an invite that can still be used gives it.
+/// Finds out if accounts have a plan, and if open invites give it.
 struct FindPlanUse: Statement {
     let name: String
     let now: Timestamp
@@ -87,7 +86,7 @@ struct FindPlanUse: Statement {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
-/// Removes a plan. Needs the rights of the schema's owner.
+/// Removes a plan. Requires the rights of the schema's owner.
 struct RemovePlan: Statement {
     typealias Row = AccountPlan
 
@@ -98,7 +97,7 @@ struct RemovePlan: Statement {
         """
 }
 
-/// Gives an account a plan; no row when there is no such account or plan.
+/// Assigns a plan to an account. Returns no row if either does not exist.
 struct AssignPlan: Statement {
     typealias Row = AccountID
 

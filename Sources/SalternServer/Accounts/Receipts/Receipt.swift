@@ -1,12 +1,12 @@
 internal import HTTPCore
 
-/// A purchase receipt as an app got it from a store: text that nobody here reads.
+/// A purchase receipt that an app received from a store. The server does not interpret the text.
 struct Receipt: Sendable {
     let text: String
 
-    /// The longest receipt in bytes of UTF-8.
+    /// Maximum length in bytes of UTF-8.
     static let byteLimit = 65_536
-    /// The longest body, in bytes, of a request that carries one: every character may be written as an escape.
+    /// Maximum body of a request with a receipt, in bytes. JSON may escape every character.
     static let requestLimit = 6 * byteLimit + 1_024
 
     /// Reads 1 to 65,536 bytes of UTF-8 without NUL, which PostgreSQL does not store.

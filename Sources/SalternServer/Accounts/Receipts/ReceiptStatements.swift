@@ -1,15 +1,15 @@
 internal import Postgres
 
-/// Stores the account's receipt, first of four: decides whether it is another one than is stored. ``StoreReceipt``, an event
-/// and ``DropOldEvents`` follow.
+/// Decides if a receipt differs from the stored one, as the first of four statements. ``StoreReceipt``, an event and
+/// ``DropOldEvents`` follow.
 struct WriteReceipt: AccountWrite {
     let receipt: Receipt
-    /// Noted in the account's row when it is another one, so that what follows knows.
+    /// Stored in the account's row if the receipt differs, as a token for the statements that follow.
     let writer = Int64.random(in: .min ... .max)
 
     struct Row: Sendable {
         let isNew: Bool
-        /// When the one was stored that is stored.
+        /// The time at which the stored receipt was stored.
         let updatedAt: Timestamp?
     }
 
@@ -29,7 +29,7 @@ struct WriteReceipt: AccountWrite {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
-/// Stores the receipt when ``WriteReceipt`` has found it to be another one.
+/// Stores the receipt if ``WriteReceipt`` found that it differs.
 struct StoreReceipt: Statement {
     let write: WriteReceipt
     let accountID: AccountID

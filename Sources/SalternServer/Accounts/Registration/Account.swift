@@ -1,13 +1,13 @@
 internal import HTTPCore
 internal import Postgres
 
-/// An account that is stored.
+/// An account. It serves as the type parameter of ``AccountID``.
 public enum Account {}
 
-/// Names an account.
+/// Identifies an account.
 public typealias AccountID = Identifier<Account>
 
-/// Who may register.
+/// Condition for registration: open to all, with an invite, or closed.
 public enum RegistrationMode: String, Sendable, CaseIterable {
     case open
     case invite
@@ -15,10 +15,10 @@ public enum RegistrationMode: String, Sendable, CaseIterable {
 }
 
 extension AccountID {
-    /// Whose the memory of a request of this account is.
+    /// The owner of the memory of this account's requests.
     var memoryOwner: MemoryBudget.Owner { .account(uuid.high, uuid.low) }
 
-    /// The account whose the memory is; nil when it is an address's.
+    /// Reads the account from an owner of memory. Nil if the owner is an address.
     init?(memoryOwner: MemoryBudget.Owner) {
         guard case .account(let high, let low) = memoryOwner else { return nil }
         self.init(UUID(high: high, low: low))

@@ -1,33 +1,34 @@
 internal import Postgres
 
-/// Registration, first of three: takes the userid. Fails with a unique violation when somebody has it.
+/// Takes the userid, as the first of a registration's three statements. Fails with a unique violation if the userid is
+/// taken.
 struct InsertLogin: Statement {
     let userid: Userid
     let accountID: AccountID
     let verifier: Verifier
     let kdfIterations: Int32
 
-    /// What the table's default is.
+    /// The table's default value.
     static let deviceGeneration: Int64 = 1
     static let sql: SQL<Self> = """
         INSERT INTO saltern.logins (userid, account_id, verifier, kdf_iterations)
             VALUES (\(\.userid.string), \(\.accountID), \(\.verifier), \(\.kdfIterations))
         """
 
-    /// Whether an error says that the userid is taken. It is the one thing here that is unique; on a cluster the error does
-    /// not name the constraint.
+    /// Returns true if an error means that the userid is taken. The statement inserts only one unique value; on a
+    /// cluster the error does not name the constraint.
     static func isUseridTaken(_ error: PostgresError) -> Bool {
         error.sqlState == .uniqueViolation && error.isOf(Self.self)
     }
 }
 
-/// Registration, second of three.
+/// Creates the account, as the second of a registration's three statements.
 struct InsertAccount: Statement {
     let accountID: AccountID
     let userid: Userid
     let keyring: Keyring?
     let now: Timestamp
-    /// The invite that was used for it.
+    /// The invite that was used up for it.
     var invite: ConsumeInvite.Row?
 
     private var keyringRevision: Int64 { keyring == nil ? 0 : 1 }
@@ -39,7 +40,7 @@ struct InsertAccount: Statement {
         """
 }
 
-/// Registration, third of three: the account's first session.
+/// Opens the account's first session, as the last of a registration's three statements.
 struct InsertSession: Statement {
     let accountID: AccountID
     let tokenHash: TokenHash
@@ -56,7 +57,7 @@ struct InsertSession: Statement {
         """
 }
 
-/// The account with its plan and how much of it is used.
+/// Finds the account with its plan and usage.
 struct FindAccount: AccountRead {
     let now: Timestamp
     let idleSince: Timestamp
@@ -69,20 +70,20 @@ struct FindAccount: AccountRead {
         let limits: AccountPlan.Limits
         let items: Int64
         let bytes: Int64
-        /// What deleted items held and can be restored: how many, and their sealed bytes.
+        /// Number and sealed bytes of deleted items that can be restored.
         let deletedItems: Int64
         let deletedBytes: Int64
-        /// Older versions of items: how many, and their sealed bytes.
+        /// Number and sealed bytes of older versions of items.
         let versions: Int64
         let versionBytes: Int64
         let sessions: Int64
         let shares: Int64
         let hasSecondFactor: Bool
-        /// Those of the second factor that were not used yet.
+        /// Unused recovery codes of the second factor.
         let recoveryCodes: Int64
-        /// When the recovery key was set; nil when there is none.
+        /// The time at which the recovery key was set. Nil without one.
         let recoverySetAt: Timestamp?
-        /// Nil when there is no receipt.
+        /// Nil without a receipt.
         let receiptUpdatedAt: Timestamp?
     }
 

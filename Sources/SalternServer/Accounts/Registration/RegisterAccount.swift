@@ -1,9 +1,9 @@
 internal import HTTPCore
 internal import Postgres
 
-/// `POST /v1/accounts`: creates account, credential, first session and optional keyring, all or nothing.
+/// `POST /v1/accounts`: creates account, credential, first session and optional keyring, all or none.
 ///
-/// An invite is used up with it.
+/// The registration uses up its invite.
 struct RegisterAccount: OpenEndpoint {
     private let database: PostgresClient
     private let clock: any WallClock

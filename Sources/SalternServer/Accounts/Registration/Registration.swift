@@ -1,13 +1,15 @@
 internal import HTTPCore
 internal import Postgres
 
-/// What a registration stores, all or nothing.
+/// The rows that a registration stores, all or none.
 struct Registration {
     let login: InsertLogin
     let account: InsertAccount
     let session: InsertSession
 
-    /// Stores it. Whoever takes the same userid at the same moment is waited for, so it has a connection of its own.
+    /// Stores the registration. It waits for concurrent registrations of the same userid, so it uses a dedicated
+    /// connection.
+    ///
     /// - Throws: ``RegistrationProblem/useridTaken`` or a `PostgresError`.
     func store(in database: PostgresClient) async throws {
         do {
@@ -19,15 +21,15 @@ struct Registration {
         }
     }
 
-    /// Stores it and uses an invite up, which gives the account its plan. An invite is not used up by a registration
-    /// that fails.
+    /// Stores the registration and uses up an invite, which decides the account's plan. A failed registration leaves
+    /// the invite unused.
     ///
-    /// - Throws: ``RegistrationProblem/invalidInvite``; ``RegistrationProblem/useridTaken``, which also whoever sends the
-    ///   same registration again hears rather than that the invite is used; or a `PostgresError`.
+    /// - Throws: ``RegistrationProblem/invalidInvite``, ``RegistrationProblem/useridTaken`` (also for a repeated
+    ///   registration, whose invite is used), or a `PostgresError`.
     func store(in database: PostgresClient, using invite: InviteCode) async throws {
         do {
             try await database.withTransaction(key: .invite(invite.hash)) { transaction in
-                // The invite comes first: without one nobody learns whether a userid is taken.
+                // The invite comes first: callers without one cannot test which userids exist.
                 let consumed = try await transaction.execute(ConsumeInvite(hash: invite.hash, now: account.now)).first
                 guard let consumed else { throw RegistrationProblem.invalidInvite }
                 var account = account
@@ -42,7 +44,7 @@ struct Registration {
         }
     }
 
-    /// Whether the userid has come with this invite: then the client missed the reply and asks again.
+    /// Returns true if the userid was registered with this invite: the client missed the reply and repeats the request.
     private func hasHappened(in database: PostgresClient, with invite: InviteCode) async throws -> Bool {
         guard let id = try await database.execute(FindInviteOfCode(hash: invite.hash)).first else { return false }
         let owner = try await database.execute(FindLogin(userid: login.userid)).first?.accountID ?? .random()
@@ -54,12 +56,12 @@ struct Registration {
     }
 }
 
-/// Why nobody was registered.
+/// Reasons to reject a registration.
 enum RegistrationProblem: ProblemConvertible {
     case closed
     case useridTaken
     case inviteRequired
-    /// Unknown, used, revoked or expired: nobody is told which.
+    /// Unknown, used, revoked or expired. Clients do not receive the reason.
     case invalidInvite
 
     var problem: Problem {

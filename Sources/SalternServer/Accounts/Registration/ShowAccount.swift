@@ -1,6 +1,6 @@
 internal import HTTPCore
 
-/// `GET /v1/account`: who the caller is, what the plan allows and how much of it is used.
+/// `GET /v1/account`: returns the caller's account, the plan's limits and the usage.
 struct ShowAccount: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         let find = FindAccount(now: authorization.now, idleSince: authorization.idleSince)

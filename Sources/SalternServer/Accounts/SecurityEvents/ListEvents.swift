@@ -1,7 +1,7 @@
 internal import HTTPCore
 internal import Postgres
 
-/// `GET /v1/account/events`: the account's security log, the latest entry first, a page at a time.
+/// `GET /v1/account/events`: lists the account's security log in pages, latest entry first.
 struct ListEvents: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         let limit = try PageSize.limit(of: request)

@@ -1,8 +1,8 @@
 internal import Postgres
 
-/// Something that happened to an account and that its owner may want to know.
+/// An event in an account's security log, for its owner.
 enum SecurityEvent {
-    /// What happened. The raw value is what clients see.
+    /// The kind of event. Clients receive the raw value.
     enum Kind: String, Sendable, CaseIterable {
         /// A session was ended, by its owner, by another device or by the plan's limit.
         case sessionEnded = "session_ended"
@@ -11,9 +11,9 @@ enum SecurityEvent {
         case credentialChanged = "credential_changed"
         case useridChanged = "userid_changed"
         case rotationCommitted = "rotation_committed"
-        /// The account's keyring was replaced, or the one that the recovery code opens, and the credential stays.
+        /// The keyring or the recovery keyring was replaced, with the credential unchanged.
         case keyringChanged = "keyring_changed"
-        /// An admin has put a kept keyring in the place of the present one.
+        /// An admin replaced the present keyring by a kept one.
         case keyringRestored = "keyring_restored"
         case recoverySet = "recovery_set"
         case recoveryRemoved = "recovery_removed"
@@ -23,15 +23,15 @@ enum SecurityEvent {
         /// One of the second factor's recovery codes was used up.
         case totpCodeUsed = "totp_code_used"
         case totpCodesRenewed = "totp_codes_renewed"
-        /// Log-ins with the right password key and a wrong code, counted.
+        /// Log-ins with a correct password key and a wrong code, counted.
         case secondFactorFailed = "second_factor_failed"
         /// Log-ins with a wrong key, counted.
         case failedLogins = "failed_logins"
         /// Recoveries with a wrong key, counted.
         case failedRecoveries = "failed_recoveries"
-        /// Dangerous calls within a session that carried a wrong present key, counted.
+        /// Requests within a session that carried a wrong present key, counted.
         case failedCurrentKeys = "failed_current_keys"
-        /// Wrong codes for a second factor that waited to be confirmed, counted.
+        /// Wrong codes for an unconfirmed second factor, counted.
         case failedConfirmations = "failed_confirmations"
         case exported
         case locked
@@ -41,11 +41,12 @@ enum SecurityEvent {
     }
 }
 
-/// Names an event.
 typealias SecurityEventID = Identifier<SecurityEvent>
 
-/// Writes one event. ``DropOldEvents`` follows. Sent in the transaction of what it tells of, so that both happen or
-/// neither, and with the account's row locked, at least by ``KeepAccount``: an event outlives no account.
+/// Writes one event. ``DropOldEvents`` follows.
+///
+/// It is part of the transaction that it reports, so both happen or neither. The account's row is locked, at least by
+/// ``KeepAccount``: no event outlives its account.
 ///
 /// `MERGE`, because an INSERT that selects from another table is planned for every shard of a cluster.
 struct RecordSecurityEvent: Statement {
@@ -53,15 +54,15 @@ struct RecordSecurityEvent: Statement {
     let kind: SecurityEvent.Kind
     let now: Timestamp
     var id = SecurityEventID.random()
-    /// The session that did it, or that it was done to.
+    /// The session that caused the event or is its object.
     var sessionID: SessionID?
     var deviceName: DeviceName?
-    /// How many there were, for what is counted.
+    /// The number of occurrences, for counted kinds.
     var count: Int64?
-    /// Since when they are counted.
+    /// The time of the first counted occurrence.
     var since: Timestamp?
-    /// The number that the statement before has noted in the account's row if there is something to tell of; nil when there
-    /// is in any case.
+    /// The number that the preceding statement stores in the account's row if the event is due. Nil for an
+    /// unconditional event.
     var writer: Int64?
 
     static let sql: SQL<Self> = """
@@ -76,13 +77,13 @@ struct RecordSecurityEvent: Statement {
         """
 }
 
-/// Drops the oldest events of a kind beyond ``SecurityEventLimit``, when the event before is one that does so.
+/// Drops the oldest events of a kind beyond ``SecurityEventLimit``, if the preceding event is one that triggers it.
 struct DropOldEvents: Statement {
     let accountID: AccountID
     let kind: SecurityEvent.Kind
     let isDue: Bool
 
-    /// What follows an event.
+    /// Creates the statement that follows an event.
     init(after event: RecordSecurityEvent) {
         (accountID, kind) = (event.accountID, event.kind)
         isDue = SecurityEventLimit.isDue(after: event.id)
@@ -94,7 +95,7 @@ struct DropOldEvents: Statement {
 }
 
 extension Transaction {
-    /// Notes an event in the account's security log.
+    /// Writes an event into the account's security log.
     func note(_ event: RecordSecurityEvent) async throws(PostgresError) {
         _ = try await execute(event, DropOldEvents(after: event))
     }

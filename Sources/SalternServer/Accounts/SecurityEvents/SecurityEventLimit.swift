@@ -1,26 +1,26 @@
 internal import Postgres
 
-/// How many entries of a kind an account's security log keeps: at least the latest hundred. So a flood of one kind, which
-/// a stolen token can cause, removes no entry of another kind.
+/// Limits the entries of each kind in an account's security log; at least the latest hundred stay. A flood of one kind,
+/// which a stolen token can cause, removes no entry of another kind.
 enum SecurityEventLimit {
     static let perKind = 100
-    /// One of so many events, on average, removes those beyond the limit. The removal reads a hundred entries, so with each
-    /// event it would cost several times as much as the event.
+    /// One in this many events, on average, removes those beyond the limit. The removal reads a hundred entries,
+    /// several times the cost of an event.
     static let interval: UInt64 = 16
-    /// How many go at once: more than come at once.
+    /// Maximum of entries in one removal, above the number of new entries between two removals.
     private static let slice = 1_000
 
-    /// Returns whether an event removes those beyond the limit. Its identifier is random and drawn by the server, so no
-    /// client chooses which events do.
+    /// Returns true if an event removes those beyond the limit. The server draws its random identifier, so clients
+    /// cannot choose these events.
     static func isDue(after event: SecurityEventID) -> Bool { event.uuid.low.isMultiple(of: interval) }
 
-    /// Draws whether an event removes those beyond the limit whose identifier the server does not know yet.
+    /// Draws the decision for an event whose identifier does not exist yet.
     static func isDue() -> Bool { isDue(after: .random()) }
 
-    /// A statement, or a part of a `WITH`: removes the oldest events of a kind beyond the limit, of an account. Those that
-    /// another transaction is removing are left to it, so that two never wait for each other.
+    /// Removes the oldest events of a kind beyond the limit, as a statement or a part of a `WITH`. It skips events that
+    /// another transaction is removing, so two removals never wait for each other.
     ///
-    /// - Parameter condition: A condition without columns. When it is false, nothing is read.
+    /// - Parameter condition: A condition without columns. If it is false, nothing is read.
     static func dropping<Root, Context>(
         _ kind: SQLTemplate<Root, Context>, of account: SQLTemplate<Root, Context>,
         when condition: SQLTemplate<Root, Context>

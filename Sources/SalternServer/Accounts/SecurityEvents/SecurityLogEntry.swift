@@ -1,9 +1,9 @@
 internal import HTTPCore
 internal import Postgres
 
-/// A line of an account's security log: an event, a session that was opened, or failures that go on.
+/// An entry of an account's security log: an event, an opened session, or ongoing failures.
 struct SecurityLogEntry: Sendable {
-    /// Where the line stands; the latest is the first.
+    /// The position in the log, latest first.
     let position: SecurityLogPosition
     /// A ``SecurityEvent/Kind``, or `session_opened`.
     let kind: String
@@ -11,12 +11,12 @@ struct SecurityLogEntry: Sendable {
     var deviceName: String?
     var count: Int64?
     var since: Timestamp?
-    /// Whether more of the same may still be counted.
+    /// True while further failures may be added to the count.
     var isOngoing = false
 
-    /// Failures that no success has ended yet.
+    /// Creates an entry from failures that no success has ended yet.
     init(_ failures: FailureTally) {
-        // Each kind has a place of its own, so that pages tell it once.
+        // Each kind has its own position, so pages list it once.
         position = SecurityLogPosition(moment: failures.latest, id: UUID(high: 0, low: UInt64(failures.kind.rawValue)))
         kind = failures.kind.event.rawValue
         count = failures.count
@@ -51,13 +51,14 @@ struct SecurityLogEntry: Sendable {
 /// A page of the log.
 struct SecurityLogPage: Sendable {
     let entries: [SecurityLogEntry]
-    /// Where the next page begins; nil when this one is the last.
+    /// The start of the next page. Nil if this page is the last.
     let next: SecurityLogPosition?
 
-    /// Puts a page together.
+    /// Merges events and ongoing failures into a page.
+    ///
     /// - Parameters:
-    ///   - rows: What ``FindSecurityLog`` found behind `position` with one more than `limit`.
-    ///   - failures: Those of the account that go on, by kind.
+    ///   - rows: Result of ``FindSecurityLog`` behind `position`, with a limit of one more than `limit`.
+    ///   - failures: The account's ongoing failures, by kind.
     init(_ rows: [SecurityLogEntry], _ failures: [FailureTally], behind position: SecurityLogPosition, limit: Int) {
         let ongoing = failures.map(SecurityLogEntry.init).filter { $0.position < position }
         let all = (rows + ongoing).sorted { $1.position < $0.position }

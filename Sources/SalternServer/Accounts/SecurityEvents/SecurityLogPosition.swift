@@ -1,12 +1,12 @@
 internal import HTTPCore
 internal import Postgres
 
-/// A place in an account's security log; as text it is opaque to clients, and names a page.
+/// A position in an account's security log. Its text, opaque to clients, names a page.
 struct SecurityLogPosition: Sendable, Comparable, PathParameterConvertible {
     let moment: Timestamp
     let id: UUID
 
-    /// Before the latest entry.
+    /// The position before the latest entry.
     static let newest = SecurityLogPosition(moment: .distantFuture, id: UUID(high: .max, low: .max))
 
     init(moment: Timestamp, id: UUID) {

@@ -1,7 +1,7 @@
 internal import Postgres
 
-/// The latest entries of an account's security log behind a position: events, and sessions as long as there are rows of
-/// them.
+/// Finds the latest entries of an account's security log behind a position: events, and sessions whose rows still
+/// exist.
 struct FindSecurityLog: AccountRead {
     let position: SecurityLogPosition
     let limit: Int64
@@ -29,12 +29,12 @@ struct FindSecurityLog: AccountRead {
     }
 }
 
-/// The oldest events of all accounts that are older than `before`, by the index `security_events_by_age`.
+/// Finds the oldest events older than `before` in all accounts, by the index `security_events_by_age`.
 struct FindOldEvents: Statement {
     typealias Row = DueRow<SecurityEventID>
 
     let before: Timestamp
-    /// Accounts that are left out.
+    /// Accounts to leave out.
     let except: [AccountID]
     let limit: Int64
 
@@ -46,7 +46,7 @@ struct FindOldEvents: Statement {
         """
 }
 
-/// Removes old events of an account. Returns how many there were.
+/// Removes old events of an account and returns their number.
 struct RemoveEvents: Statement {
     typealias Row = Int64
 

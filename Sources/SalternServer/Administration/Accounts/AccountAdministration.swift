@@ -1,7 +1,7 @@
 public import Postgres
 
-/// What an operator does with an account. Every act is one transaction with its row in the audit log and, where the
-/// account's owner should know, its security event.
+/// Changes accounts for an operator. Each act is one transaction with its row in the audit log and, if it concerns the
+/// account's owner, a security event.
 public struct AccountAdministration: Sendable {
     let database: PostgresClient
 
@@ -10,19 +10,20 @@ public struct AccountAdministration: Sendable {
         self.database = database
     }
 
-    /// What an act came to.
+    /// The result of an act.
     public struct Outcome: Sendable, Equatable {
         public let accountID: AccountID
-        /// Whether anything had to be done. What was so already leaves no row anywhere.
+        /// False if the account was already in the requested state; then no row is written.
         public let isChanged: Bool
         public var sessionsEnded = 0
     }
 
-    /// Locks an account: its sessions end, its links open nothing, and nobody logs in to it until it is unlocked.
+    /// Locks an account: ends its sessions, suspends its links, and rejects log-ins until it is unlocked.
     ///
-    /// That an account is locked says nothing about its sessions, for somebody may have written the column by hand: they
-    /// are ended all the same, and then this is a lock like any other.
-    /// - Throws: ``AccountRefusal`` or a `PostgresError`; so do all the others.
+    /// It also ends sessions of an account that is locked already, because the column may have been set by hand. Ended
+    /// sessions make it a lock like any other.
+    ///
+    /// - Throws: ``AccountRefusal`` or a `PostgresError`, as all other acts.
     public func lock(_ reference: AccountReference, by signature: AuditSignature) async throws -> Outcome {
         try await act(on: reference) { transaction, account in
             let removal = RemoveAllSessions(accountID: account, exception: nil, now: signature.now)
@@ -37,7 +38,7 @@ public struct AccountAdministration: Sendable {
         }
     }
 
-    /// Lets people log in to a locked account again.
+    /// Unlocks an account, which can then log in again.
     public func unlock(_ reference: AccountReference, by signature: AuditSignature) async throws -> Outcome {
         try await act(on: reference) { transaction, account in
             guard try await transaction.execute(SetLock(accountID: account, lockedAt: nil)).first != nil
@@ -65,7 +66,7 @@ public struct AccountAdministration: Sendable {
         }
     }
 
-    /// Gives an account another plan.
+    /// Assigns another plan to an account.
     public func assign(
         _ plan: String, to reference: AccountReference, by signature: AuditSignature
     ) async throws -> Outcome {
@@ -83,7 +84,7 @@ public struct AccountAdministration: Sendable {
         }
     }
 
-    /// Deletes an account with everything it has. The row in the audit log is all that remains.
+    /// Deletes an account and all its data. A row in the audit log remains.
     public func delete(_ reference: AccountReference, by signature: AuditSignature) async throws -> Outcome {
         try await act(on: reference, use: .long(by: nil)) { transaction, account in
             let deletion = AccountDeletion(accountID: account, by: signature)

@@ -1,6 +1,6 @@
 internal import Postgres
 
-/// Locks an account, or unlocks it when `lockedAt` is nil; no row when it is so already.
+/// Locks an account, or unlocks it if `lockedAt` is nil. Returns no row if it is already so.
 struct SetLock: Statement {
     typealias Row = AccountID
 
@@ -14,7 +14,7 @@ struct SetLock: Statement {
         """
 }
 
-/// The name of an account's plan.
+/// Finds the name of an account's plan.
 struct FindPlanOfAccount: Statement {
     typealias Row = String
 
@@ -24,7 +24,7 @@ struct FindPlanOfAccount: Statement {
     static let sql: SQL<Self> = "SELECT a.plan FROM saltern.accounts a WHERE a.account_id = \(\.accountID)"
 }
 
-/// What there is to say about an account.
+/// Reads the description of an account.
 struct DescribeAccount: Statement {
     let accountID: AccountID
     let now: Timestamp

@@ -1,7 +1,7 @@
 internal import Cryptography
 public import Postgres
 
-/// What an operator can see of an account: nothing that its owner has sealed.
+/// The data of an account that an operator can read: nothing that its owner has sealed.
 public struct AccountDescription: Sendable {
     public let id: AccountID
     public let userid: String
@@ -13,32 +13,32 @@ public struct AccountDescription: Sendable {
     public let keyringBytes: Int32
     /// The number of kept keyrings that can be restored.
     public let keptKeyrings: Int64
-    /// 1 until the credential is changed for the first time.
+    /// 1 until the first change of the credential.
     public let credentialRevision: Int64
-    /// The invite that it came with.
+    /// The invite that the account registered with.
     public let inviteID: InviteID?
     /// The last use of a session that is still stored.
     public let lastUsedAt: Timestamp?
     public let sessions: Int64
     public let shares: Int64
     public let recoverySetAt: Timestamp?
-    /// Since when the second factor counts.
+    /// The time at which the second factor was confirmed.
     public let secondFactorSince: Timestamp?
-    /// Its recovery codes that were not used.
+    /// Unused recovery codes of the second factor.
     public let secondFactorCodes: Int64
     public let receiptChangedAt: Timestamp?
 }
 
-/// Something that happened to an account.
+/// An entry of an account's security log.
 public struct AccountEvent: Sendable {
     public let occurredAt: Timestamp
     public let kind: String
     public let sessionID: UUID?
     public let deviceName: String?
-    /// How many there were, and since when, for what is counted.
+    /// The number of occurrences and the time of the first one, for counted kinds.
     public let count: Int64?
     public let since: Timestamp?
-    /// Whether more of the same may still be counted.
+    /// True while further failures may be added to the count.
     public let isOngoing: Bool
 
     init(_ entry: SecurityLogEntry) {
@@ -61,20 +61,21 @@ public struct AccountSession: Sendable {
     public let expiresAt: Timestamp
 }
 
-/// Answers what an operator asks about one account.
+/// Reads one account for an operator.
 public struct AccountInspection {
     private let database: PostgresClient
     private let sessions: SessionPolicy
 
     /// - Parameters:
     ///   - database: Connects as the schema's owner.
-    ///   - sessions: The server's own: it says which sessions are live.
+    ///   - sessions: The server's policy, which decides the live sessions.
     public init(database: PostgresClient, sessions: SessionPolicy) {
         self.database = database
         self.sessions = sessions
     }
 
-    /// The account, and the iterations of its key.
+    /// Returns the account and its KDF iterations.
+    ///
     /// - Throws: ``AccountRefusal`` or a `PostgresError`.
     public func describe(
         _ reference: AccountReference, now: Timestamp
@@ -86,11 +87,12 @@ public struct AccountInspection {
         return (account, login)
     }
 
-    /// The account's live sessions, the oldest first.
+    /// Returns the account's live sessions, oldest first.
+    ///
     /// - Throws: ``AccountRefusal`` or a `PostgresError`.
     public func sessions(_ reference: AccountReference, now: Timestamp) async throws -> [AccountSession] {
         let id = try await reference.accountID(in: database)
-        // No session is the operator's own.
+        // A random hash, because none of the sessions is the operator's own.
         let find = FindSessions(
             tokenHash: TokenHash(SHA256.hash(SecureRandom.bytes(SHA256Digest.byteCount))), now: now,
             idleSince: now - sessions.idleTimeout)
@@ -104,7 +106,7 @@ public struct AccountInspection {
         }
     }
 
-    /// What happened to the account, latest first: what its owner sees of it too.
+    /// Returns the account's security log, latest entry first, as its owner sees it.
     public func events(_ reference: AccountReference, limit: Int) async throws -> [AccountEvent] {
         let id = try await reference.accountID(in: database)
         guard let userid = try await database.execute(Owned(accountID: id, read: FindUserid())).first else {

@@ -19,7 +19,7 @@ extension AccountSummary: DecodableRow {
     }
 }
 
-/// Userids in their order, behind `after`.
+/// Finds userids in their order, behind `after`.
 struct FindLogins: Statement {
     let filter: AccountFilter
     let after: String
@@ -39,7 +39,8 @@ struct FindLogins: Statement {
     }
 }
 
-/// Accounts by their identifiers, as far as the filter's plan and part of a userid admit them, in the order of their userids.
+/// Summarises accounts by their ids, in the order of their userids, and omits those outside the filter's plan and part
+/// of a userid.
 struct SummarizeAccounts: Statement {
     typealias Row = AccountSummary
 
@@ -56,7 +57,7 @@ struct SummarizeAccounts: Statement {
         """
 }
 
-/// Locked accounts in the order of their userids, behind `after`, by the index `accounts_locked`.
+/// Finds locked accounts in the order of their userids, behind `after`, by the index `accounts_locked`.
 struct FindLockedAccounts: Statement {
     typealias Row = AccountSummary
 
@@ -76,7 +77,7 @@ struct FindLockedAccounts: Statement {
         """
 }
 
-/// The KDF iterations of a userid.
+/// Finds the KDF iterations of a userid.
 struct FindIterationsOfUserid: Statement {
     typealias Row = Int32
 

@@ -13,49 +13,50 @@ public struct AccountSummary: Sendable {
     public let lastUsedAt: Timestamp?
 }
 
-/// Which accounts are listed.
+/// The condition for accounts in a list.
 public struct AccountFilter: Sendable {
     public var useridPrefix = ""
-    /// What every userid has somewhere; nil for any.
+    /// Text that the userid contains. Nil for any userid.
     public var useridPart: String?
     public var plan: String?
     public var isLocked = false
 
     public init() {}
 
-    /// Returns the canonical form of a part of a userid when it is another one: no userid has the part as it is.
+    /// Returns the canonical form of a part of a userid if it differs: no userid then contains the part itself.
     public static func canonicalForm(of part: String) -> String? {
         let form = Userid.canonicalForm(of: part)
         return form.utf8.elementsEqual(part.utf8) ? nil : form
     }
 
-    /// Whether accounts are looked at that may not be listed.
+    /// True if the listing reads accounts that it may omit.
     var isSearch: Bool { plan != nil || useridPart != nil }
 
-    /// Behind every userid that begins with the prefix: no userid has this character.
+    /// The upper bound of userids with the prefix: no userid has this character.
     var end: String { useridPrefix + "\u{10FFFF}" }
 }
 
-/// Lists accounts in the order of their userids, in slices: however many there are, few are in memory.
+/// Lists accounts in the order of their userids, in slices, so that memory stays small.
 public struct AccountListing {
     private let database: PostgresClient
     private let sliceSize: Int
 
     /// - Parameters:
     ///   - database: Connects as the schema's owner.
-    ///   - sliceSize: How many accounts are looked at in one statement.
+    ///   - sliceSize: The number of accounts that one statement reads.
     public init(database: PostgresClient, sliceSize: Int = 1_000) {
         self.database = database
         self.sliceSize = sliceSize
     }
 
-    /// Hands over the accounts, slice by slice.
+    /// Passes the accounts to `body`, slice by slice.
+    ///
     /// - Parameters:
-    ///   - filter: Which ones.
+    ///   - filter: The condition.
     ///   - after: Only userids behind this one.
-    ///   - limit: How many at most.
-    ///   - body: Takes a slice; never an empty one.
-    /// - Returns: The userid to go on behind, when the limit was reached; nil at the end.
+    ///   - limit: Maximum number of accounts.
+    ///   - body: Receives a slice, never an empty one.
+    /// - Returns: The last userid if the limit was reached, to continue behind it. Nil at the end.
     /// - Throws: A `PostgresError`.
     public func list(
         _ filter: AccountFilter, after: String, limit: Int, _ body: ([AccountSummary]) -> Void
@@ -77,7 +78,7 @@ public struct AccountListing {
         _ filter: AccountFilter, after: String, remaining: Int
     ) async throws(PostgresError) -> (accounts: [AccountSummary], last: String?) {
         if filter.isLocked {
-            // They are few, and have an index of their own.
+            // Locked accounts are few and have an index of their own.
             let accounts = try await database.execute(
                 FindLockedAccounts(filter: filter, after: after, limit: Int64(min(sliceSize, remaining))))
             return (accounts, accounts.last?.userid)

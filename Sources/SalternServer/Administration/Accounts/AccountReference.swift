@@ -1,14 +1,14 @@
 internal import Postgres
 
-/// The account that an operator means.
+/// An operator's reference to an account.
 public enum AccountReference: Sendable, Equatable {
     case userid(String)
     case id(AccountID)
 }
 
-/// Why nothing was done with an account.
+/// Reasons to reject an act on an account.
 public enum AccountRefusal: Error, Equatable, CustomStringConvertible {
-    /// Nobody has the userid; perhaps somebody has its canonical form.
+    /// The userid is not registered. `canonical` is its canonical form, if that differs.
     case noSuchUserid(canonical: String?)
     case noSuchAccount
     case noSuchPlan
@@ -24,7 +24,8 @@ public enum AccountRefusal: Error, Equatable, CustomStringConvertible {
 }
 
 extension AccountReference {
-    /// The account's identifier; an account that is named by it need not exist.
+    /// Returns the account's id. The account of a reference by id need not exist.
+    ///
     /// - Throws: ``AccountRefusal/noSuchUserid(canonical:)`` or a `PostgresError`.
     func accountID(in database: PostgresClient) async throws -> AccountID {
         switch self {
@@ -37,26 +38,27 @@ extension AccountReference {
         }
     }
 
-    /// Runs `body` in a transaction that keeps log-ins, writes and other admins away from the account. Every act that an
-    /// admin names a userid for goes through here.
-    /// - Throws: ``AccountRefusal``, what `body` throws, or a `PostgresError`.
+    /// Runs `body` in a transaction that excludes log-ins, writes and other admins from the account. All acts on a
+    /// userid use it.
+    ///
+    /// - Throws: ``AccountRefusal``, an error of `body`, or a `PostgresError`.
     func act<Result>(
         in database: PostgresClient, use: LeaseUse = .short,
         _ body: (Transaction, AccountID) async throws -> Result
     ) async throws -> Result {
         let account = try await accountID(in: database)
         return try await database.withTransaction(key: .account(account), use: use) { transaction in
-            // In statements of their own: what follows the lock sees what was there when it was granted.
+            // Separate statements: those behind the lock see the state at the time when it was granted.
             guard try await transaction.execute(LockAccountWholly(accountID: account)).first != nil,
                 let userid = try await transaction.execute(Owned(accountID: account, read: FindUserid())).first
             else { throw unknown }
-            // Its owner may have taken another userid in between.
+            // The owner may have changed the userid in between.
             if case .userid(let meant) = self, userid.string != meant { throw unknown }
             return try await body(transaction, account)
         }
     }
 
-    /// The refusal that says that there is no such account.
+    /// The error for an account that does not exist.
     var unknown: AccountRefusal {
         guard case .userid(let text) = self else { return .noSuchAccount }
         do throws(Userid.Refusal) {

@@ -7,13 +7,14 @@ extension AccountAdministration {
         public let accountID: AccountID
         /// The revision of the kept keyring.
         public let revision: Int64
-        /// The account's keyring has this one now.
+        /// The revision of the account's keyring after the restore.
         public let newRevision: Int64
     }
 
-    /// Puts a kept keyring in the place of the present one, and with it what the recovery code opened. The present ones are
-    /// kept in their place, and all others stay.
-    /// - Parameter revision: The revision of the one to restore; nil for the only one.
+    /// Replaces the keyring by a kept one, together with the recovery keyring kept with it. The replaced ones are kept
+    /// as well, and all others stay.
+    ///
+    /// - Parameter revision: The revision of the kept keyring. Nil if there is only one.
     /// - Throws: ``AccountRefusal``, ``KeyringRestorationRefusal`` or a `PostgresError`.
     public func restoreKeyring(
         of reference: AccountReference, revision: Int64?, by signature: AuditSignature
@@ -42,20 +43,20 @@ extension AccountAdministration {
     }
 }
 
-/// Why no keyring was restored.
+/// Reasons to reject a restore of a keyring.
 public enum KeyringRestorationRefusal: Error, Equatable, CustomStringConvertible {
     /// No keyring is kept.
     case none
     /// None with this revision is kept.
     case noSuchRevision(among: [Kept])
-    /// Several are kept, and the revision was not named.
+    /// Several are kept, and the request names no revision.
     case several([Kept])
 
     /// A keyring that could be restored.
     public struct Kept: Sendable, Equatable {
         public let revision: Int64
         public let replacedAt: Timestamp
-        /// True when the request that replaced it had the password key.
+        /// True if the request that replaced it contained the password key.
         public let isProven: Bool
     }
 

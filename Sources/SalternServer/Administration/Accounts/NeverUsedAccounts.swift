@@ -1,51 +1,56 @@
 public import Postgres
 
-/// Finds and deletes accounts that nobody has used since they were registered: what a wave of bots leaves.
+/// Finds and deletes accounts without any use since their registration, such as those of bots.
 ///
-/// Never used is an account that has stored nothing but what registration stores (no item ever, the first keyring or
-/// none, the first credential), has no recovery key, second factor, share, rotation or receipt, is not locked, and has no
-/// stored session that was opened or used later than a minute after the registration.
+/// An account is never used if all of these hold:
+///
+/// - It stores only the rows of its registration: no item ever, at most the first keyring, the first credential.
+/// - It has no recovery key, second factor, share, rotation or receipt.
+/// - It is not locked.
+/// - No stored session was opened or used later than a minute after the registration.
 public struct NeverUsedAccounts {
     private let database: PostgresClient
     private let createdBefore: Timestamp
 
-    /// How many accounts one transaction deletes.
+    /// Maximum number of accounts that one transaction deletes.
     public static let batchSize = 50
-    /// How many are looked at in one statement.
+    /// The number of accounts that one statement reads.
     static let sliceSize: Int64 = 2_000
 
     /// - Parameters:
     ///   - database: Connects as the schema's owner.
-    ///   - createdBefore: Younger accounts are left alone.
+    ///   - createdBefore: Younger accounts are left unchanged.
     public init(database: PostgresClient, createdBefore: Timestamp) {
         self.database = database
         self.createdBefore = createdBefore
     }
 
-    /// How far a walk through all accounts has come.
+    /// The progress of a scan of all accounts.
     public struct Progress: Sendable, Equatable {
-        /// How much of the keys is behind it, from 0 to 1. They are random, so that is how much of the accounts, and none has to
-        /// be counted ahead: that takes longer than all else when there are millions.
+        /// The scanned part of all keys, from 0 to 1. Keys are random, so it equals the part of accounts. Counting
+        /// millions of accounts first would take longer than the scan.
         var position = 0.0
         public internal(set) var looked = 0
         public internal(set) var found = 0
         public internal(set) var deleted = 0
 
-        /// About how many accounts there are, and exactly in the end.
+        /// An estimate of the number of accounts, exact at the end.
         public var total: Int {
             position > 0 ? max(looked, Int(min(Double(looked) / position, 1e15).rounded())) : looked
         }
     }
 
-    /// Walks through all accounts and counts those that were never used.
-    /// - Parameter proceed: Is told the progress after every slice; false ends the walk.
+    /// Scans all accounts and counts those that were never used.
+    ///
+    /// - Parameter proceed: Receives the progress after each slice, and ends the scan by returning false.
     public func count(_ proceed: (Progress) -> Bool) async throws -> Progress {
         try await walk(proceed) { _ in 0 }
     }
 
-    /// Walks through all accounts and deletes those that were never used, in transactions of at most ``batchSize``, each
-    /// account with a row in the audit log. Between two batches the walk can be ended, and begun again later.
-    /// - Parameter proceed: Is told the progress after every batch; false ends the walk.
+    /// Scans all accounts and deletes those that were never used, in transactions of at most ``batchSize``. Each
+    /// deletion has a row in the audit log. A scan can end between two batches and start again later.
+    ///
+    /// - Parameter proceed: Receives the progress after each batch, and ends the scan by returning false.
     public func delete(
         by signature: AuditSignature, _ proceed: (Progress) -> Bool
     ) async throws -> Progress {
@@ -82,10 +87,10 @@ public struct NeverUsedAccounts {
         }
     }
 
-    /// Deletes those of a batch that are unused still.
+    /// Deletes the accounts of a batch that are still unused.
     ///
-    /// All are locked before the first is removed, in the order of their ids, and all are removed before the first leaves
-    /// its row in the audit log (``LockOrder``).
+    /// It locks all accounts in the order of their ids before the first removal. It removes all before the first row in
+    /// the audit log (``LockOrder``).
     private func delete(_ accounts: [AccountID], by signature: AuditSignature) async throws -> Int {
         try await database.withTransaction(use: .long(by: nil)) { transaction in
             for account in accounts { _ = try await transaction.execute(LockAccountWholly(accountID: account)) }
@@ -107,6 +112,6 @@ public struct NeverUsedAccounts {
 }
 
 extension AccountID {
-    /// Where among all keys it is, from 0 to 1.
+    /// The position among all keys, from 0 to 1.
     fileprivate var position: Double { Double(uuid.high) / 0x1p64 }
 }

@@ -1,6 +1,6 @@
 internal import Postgres
 
-/// The condition that the account `a` was never used, and was created before a moment that a parameter names.
+/// The condition that the account `a` was never used, and was created before a parameter's time.
 private func unusedAccount<Root>(createdBefore moment: SQL<Root>) -> SQL<Root> {
     let tables: [SQLFragment] = ["recoveries", "second_factors", "account_shares", "rotations", "receipts"]
     let absences = tables.map { table -> SQLFragment in
@@ -15,7 +15,7 @@ private func unusedAccount<Root>(createdBefore moment: SQL<Root>) -> SQL<Root> {
         """
 }
 
-/// A slice of all accounts in the order of their keys, behind `after`, with whether each was never used.
+/// Finds a slice of all accounts in key order behind `after`, each with a flag for never used.
 struct FindNeverUsedAccounts: Statement {
     let after: AccountID?
     let createdBefore: Timestamp
@@ -37,7 +37,7 @@ struct FindNeverUsedAccounts: Statement {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
-/// An account, if it was never used still.
+/// Finds an account if it is still unused.
 struct ConfirmNeverUsed: Statement {
     typealias Row = AccountID
 

@@ -1,4 +1,4 @@
-/// Who did something that the audit log keeps: an admin's name, or ``account`` for a person's own doing.
+/// The actor of a row in the audit log: an admin's name, or ``account`` for the account's owner.
 public struct AuditActor: Sendable, Hashable {
     /// 1 to 128 characters without control characters.
     public let name: String
@@ -6,10 +6,10 @@ public struct AuditActor: Sendable, Hashable {
     /// The owner of the account that the act concerns.
     public static let account = AuditActor(unchecked: "account")
 
-    /// A user of the operating system that has no name.
+    /// An unnamed user of the operating system.
     public static func user(_ number: UInt32) -> AuditActor { AuditActor(unchecked: "uid \(number)") }
 
-    /// Takes a name; nil when it is empty, too long, or has characters that a terminal obeys.
+    /// Accepts a name. Nil if it is empty, too long, or has characters that terminals interpret.
     public init?(_ name: String) {
         guard (1...128).contains(name.unicodeScalars.count), !name.unicodeScalars.contains(where: Self.isRefused) else {
             return nil

@@ -1,7 +1,7 @@
 internal import Cryptography
 internal import Postgres
 
-/// A place of the chain: a row's number and hash, as an operator notes it down.
+/// A position in the chain: a row's number and hash, as an operator notes it.
 public struct AuditPlace: Sendable, Hashable, CustomStringConvertible {
     /// 0 before the first row.
     public let sequence: Int64
@@ -25,26 +25,26 @@ public struct AuditPlace: Sendable, Hashable, CustomStringConvertible {
     public var description: String { "\(sequence):\(hash)" }
 }
 
-/// What is wrong with the audit log, and at which row first.
+/// The first fault that a check of the audit log finds.
 public struct AuditFinding: Error, Sendable, Equatable, CustomStringConvertible {
     public let sequence: Int64
     public let kind: Kind
 
-    /// What was found.
+    /// The kind of fault.
     public enum Kind: Sendable, Equatable {
-        /// The row is not there, though later ones or the head are.
+        /// The row is missing, although later ones or the head exist.
         case missing
-        /// The row's content is not what its hash was made of.
+        /// The row's content does not match its hash.
         case changed
-        /// The row does not carry the hash of the one before: one of the two was exchanged.
+        /// The row does not contain the hash of the previous one: one of the two was exchanged.
         case unconnected
-        /// The head says something else than the last row.
+        /// The head differs from the last row.
         case headDiffers
-        /// The row is behind the head: nobody appended it as appending is done.
+        /// The row is behind the head: it was inserted without moving the head.
         case beyondHead
-        /// The head is not there.
+        /// The head is missing.
         case headMissing
-        /// The row is not the one that was noted.
+        /// The row differs from the noted one.
         case notAsNoted
     }
 
@@ -61,20 +61,20 @@ public struct AuditFinding: Error, Sendable, Equatable, CustomStringConvertible 
     }
 }
 
-/// Follows the chain row by row, and remembers nothing of it but its end. A value: the rows come from elsewhere.
+/// Checks the chain row by row and keeps only its end. A pure value: the caller reads the rows.
 struct AuditChain {
-    /// The hash that the first row carries as that of the one before.
+    /// The position before the first row, which contains this hash as the previous one.
     static let beginning = AuditPlace(sequence: 0, hash: AuditHash(.zero))
 
     private(set) var end = AuditChain.beginning
-    /// The numbers of the first rows whose time is before that of the row in front of them. The database's clock was set back,
+    /// The numbers of the first rows with a time before the previous row's. Either the database's clock was set back,
     /// or the schema's owner has written the row.
     private(set) var timesThatWentBack: [Int64] = []
     private var lastTime: Timestamp?
-    /// Programs that know no migration 13 stamp a row before they wait for the head.
+    /// Programs older than migration 13 stamp a row before they wait for the head.
     private static let tolerance = Duration.seconds(60)
     private static let shownTimes = 20
-    /// The place that an operator noted.
+    /// The position that an operator noted.
     let noted: AuditPlace?
 
     init(noted: AuditPlace? = nil) throws(AuditFinding) {
@@ -82,7 +82,7 @@ struct AuditChain {
         try compareWithNoted()
     }
 
-    /// Takes the row with the next higher number that is there.
+    /// Checks the next row in the order of numbers.
     mutating func follow(_ entry: AuditEntry) throws(AuditFinding) {
         let expected = end.sequence + 1
         guard entry.sequence == expected else { throw AuditFinding(sequence: expected, kind: .missing) }
@@ -96,7 +96,7 @@ struct AuditChain {
         try compareWithNoted()
     }
 
-    /// Compares the end of the rows with the head, which was read in the same snapshot.
+    /// Compares the last row with the head, which was read in the same snapshot.
     func finish(head: AuditPlace?) throws(AuditFinding) {
         guard let head else { throw AuditFinding(sequence: end.sequence + 1, kind: .headMissing) }
         if head.sequence > end.sequence { throw AuditFinding(sequence: end.sequence + 1, kind: .missing) }

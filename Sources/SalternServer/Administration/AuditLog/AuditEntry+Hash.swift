@@ -2,12 +2,20 @@ internal import Cryptography
 internal import Postgres
 
 extension AuditEntry {
-    /// The hash that the row should have: SHA-256 of the row before's hash and of every column.
+    /// Computes the row's hash: SHA-256 of the previous row's hash and all columns.
     ///
-    /// Numbers are big-endian. Texts carry their length in bytes of UTF-8 in front of them, four bytes, so that no two
-    /// rows are the same bytes: previous hash (32 bytes), sequence (8), microseconds since 2000-01-01 UTC (8), actor,
-    /// action, a zero byte or a one and the account's 16 bytes, detail (a length of -1 when there is none).
-    /// ``AppendAudit`` computes the same inside the database.
+    /// Numbers are big-endian. A text follows its length in bytes of UTF-8 (4 bytes), so different rows never have
+    /// equal bytes. The input consists of:
+    ///
+    /// - previous hash (32 bytes)
+    /// - sequence (8 bytes)
+    /// - microseconds since 2000-01-01 UTC (8 bytes)
+    /// - actor
+    /// - action
+    /// - account: a zero byte, or a one and its 16 bytes
+    /// - detail, with a length of -1 if absent
+    ///
+    /// ``AppendAudit`` computes the same in the database.
     var computedHash: AuditHash {
         var message = previousHash.digest.bytes
         message.append(bigEndian: sequence)

@@ -1,7 +1,7 @@
 public import Postgres
 internal import Cryptography
 
-/// What the audit log keeps of an act.
+/// An act that the audit log records.
 public enum AuditAction: String, Sendable, CaseIterable {
     case accountDeleted = "account_deleted"
     case databaseRestored = "database_restored"
@@ -20,20 +20,20 @@ public enum AuditAction: String, Sendable, CaseIterable {
 
 /// One row of the audit log.
 public struct AuditEntry: Sendable, Equatable {
-    /// 1 for the first, without gaps.
+    /// 1 for the first row, without gaps.
     public let sequence: Int64
     public let occurredAt: Timestamp
     public let actor: String
-    /// The word of an ``AuditAction``, of this version or of another.
+    /// The raw value of an ``AuditAction`` of this or another version.
     public let action: String
     public let targetAccount: AccountID?
     public let detail: String?
-    /// The hash of the row before; zeros for the first.
+    /// The hash of the previous row. Zeros for the first row.
     public let previousHash: AuditHash
     public let hash: AuditHash
 }
 
-/// The hash of a row of the audit log. It is no secret: operators note it down.
+/// The hash of a row in the audit log. Operators note it; it is not secret.
 public struct AuditHash: Sendable, Hashable {
     let digest: SHA256Digest
 

@@ -1,7 +1,6 @@
 public import Postgres
 
-/// Who does something that the audit log keeps, and the time that other rows are stamped with. The log itself takes the
-/// database's time.
+/// The actor, time and reason of an act. Other rows get this time; the audit log uses the database's time.
 public struct AuditSignature: Sendable {
     public let actor: AuditActor
     public let now: Timestamp

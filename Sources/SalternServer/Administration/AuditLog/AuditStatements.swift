@@ -1,22 +1,21 @@
 public import Postgres
 
-/// Appends a row to the audit log and moves the head of its chain; the row's place is the answer, and there is none when
-/// the head is missing.
+/// Appends a row to the audit log and moves the head of its chain. Returns the row's number, or no row if the head is
+/// missing.
 ///
-/// Send it through ``Postgres/Transaction/record(_:)`` as the last statement of the transaction that does the thing: act
-/// and record commit together, and the head, which everybody who records waits for, is locked for the shortest time.
-/// Whoever waited sees the head that the one before left. The time is the database's when the head is locked, so rows have
-/// their times in the order of their numbers.
+/// `Transaction.record(_:)` sends it as the last statement of the recorded act's transaction. Act and record then
+/// commit together, and the head, for which all records wait, is locked only briefly. A waiting record sees the
+/// previous one's head. The time is the database's when the head is locked, so times follow the order of numbers.
 struct AppendAudit: Statement {
     typealias Row = Int64
 
     let actor: AuditActor
     let action: AuditAction
     var targetAccount: AccountID?
-    /// At most 1,000 characters. Never a userid or anything else that ought to go with the account.
+    /// At most 1,000 characters. It must contain no userid, and nothing else that is deleted with the account.
     var detail: String?
 
-    /// The bytes that ``AuditEntry/computedHash`` describes, of the columns of `h` and the parameters.
+    /// The bytes of ``AuditEntry/computedHash``, from the columns of `h` and the parameters.
     private static let message: SQL<Self> = """
         h.hash || int8send(h.sequence + 1) || timestamptz_send(h.occurred_at)
         || int4send(octet_length(convert_to(\(\.actor.name), 'UTF8'))) || convert_to(\(\.actor.name), 'UTF8')
@@ -51,7 +50,7 @@ extension AuditEntry: DecodableRow {
     static let columns: SQLFragment =
         "sequence, occurred_at, actor, action, target_account, detail, previous_hash, hash"
 
-    /// Reads ``columns``.
+    /// Reads the columns of ``columns``.
     public init(row: inout RowReader) throws(PostgresError) {
         sequence = try row.next()
         occurredAt = try row.next()
@@ -64,7 +63,7 @@ extension AuditEntry: DecodableRow {
     }
 }
 
-/// The end of the chain.
+/// Finds the end of the chain.
 struct FindAuditHead: Statement {
     static let isReadOnly = true
     static let sql: SQL<Self> = "SELECT sequence, hash FROM saltern.audit_head WHERE singleton"
@@ -72,7 +71,7 @@ struct FindAuditHead: Statement {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> AuditPlace { try row.read(AuditPlace.init) }
 }
 
-/// Rows behind a place of the chain, in its order.
+/// Finds rows behind a position, in the order of the chain.
 struct FindAuditEntries: Statement {
     typealias Row = AuditEntry
 
@@ -86,7 +85,7 @@ struct FindAuditEntries: Statement {
         """
 }
 
-/// The latest rows before a place of the chain, latest first.
+/// Finds the latest rows before a position, latest first.
 struct FindLatestAuditEntries: Statement {
     typealias Row = AuditEntry
 

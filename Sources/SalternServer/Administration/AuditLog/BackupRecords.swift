@@ -1,26 +1,27 @@
 public import Postgres
 
-/// The backups that the audit log records.
+/// Records backups in the audit log and reads their times.
 public struct BackupRecords: Sendable {
     private let database: PostgresClient
 
-    /// - Parameter database: With the rights of the owner to record, of the owner or of the server's role to read.
+    /// - Parameter database: Has the owner's rights to record; to read, those of the owner or of the server's role.
     public init(database: PostgresClient) {
         self.database = database
     }
 
-    /// Records a backup that is written and read back.
+    /// Records a backup that was written and read back.
+    ///
     /// - Parameters:
     ///   - size: In bytes.
     ///   - signature: The actor.
-    /// - Throws: A `PostgresError`, or that the head of the audit log is missing.
+    /// - Throws: A `PostgresError`, or ``AuditLogUnusable`` if the head of the audit log is missing.
     public func record(size: Int, by signature: AuditSignature) async throws {
         try await database.withTransaction { transaction in
             try await transaction.record(AppendAudit(signature, .databaseBackedUp, detail: "\(size) bytes"))
         }
     }
 
-    /// Returns the times that tell how old the last backup is.
+    /// Returns the times that give the age of the last backup.
     public func times() async throws(PostgresError) -> BackupTimes {
         let now = try await DatabaseClock.now(of: database)
         let found = try await database.execute(FindBackupTimes()).first
@@ -28,12 +29,12 @@ public struct BackupRecords: Sendable {
     }
 }
 
-/// By the database's clock.
+/// The times of backups by the database's clock.
 public struct BackupTimes: Sendable {
     public let now: Timestamp
-    /// The last backup among the latest 100,000 rows of the audit log; nil when there is none.
+    /// The last backup among the latest 100,000 rows of the audit log. Nil if there is none.
     public let last: Timestamp?
-    /// The first start of a server; nil when no server has started.
+    /// The first start of a server. Nil before it.
     public let installed: Timestamp?
 
     public init(now: Timestamp, last: Timestamp?, installed: Timestamp?) {
@@ -43,7 +44,7 @@ public struct BackupTimes: Sendable {
     }
 }
 
-/// Reads the latest rows only, so that a long audit log costs no more than a short one.
+/// Finds the last backup. It reads only the latest rows, so the cost does not depend on the log's length.
 struct FindBackupTimes: Statement {
     struct Row: Sendable {
         let last: Timestamp?

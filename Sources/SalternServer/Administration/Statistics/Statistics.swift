@@ -1,6 +1,6 @@
 public import Postgres
 
-/// How much there is of everything.
+/// Totals of the whole database.
 public struct Statistics: Sendable {
     public let accounts: Accounts
     public let liveSessions: Int64
@@ -8,10 +8,10 @@ public struct Statistics: Sendable {
     public let recoveries: Int64
     public let shares: Int64
     public let openInvites: Int64
-    /// Of tables and indexes on disk.
+    /// Size of tables and indexes on disk.
     public let databaseBytes: Int64
 
-    /// What is read in one statement.
+    /// The part that one statement counts.
     public enum Part: Int, CaseIterable, Sendable {
         case accounts, sessions, rest
     }
@@ -21,17 +21,18 @@ public struct Statistics: Sendable {
         public let locked: Int64
         public let newInWeek: Int64
         public let newInMonth: Int64
-        /// Sums over the accounts, of items that are not deleted.
+        /// Totals over all accounts, of items that are not deleted.
         public let items: Int64
         public let bytes: Int64
     }
 
-    /// Counts everything in one snapshot. Reads accounts, sessions and shares once, whole.
+    /// Counts all rows in one snapshot. It scans accounts, sessions and shares once.
+    ///
     /// - Parameters:
-    ///   - database: Connects as the schema's owner, with time for that.
-    ///   - sessions: The server's own: it says which sessions are live.
-    ///   - now: The time that ages are taken from.
-    ///   - begin: Is told what is read next: of millions of rows each part takes seconds.
+    ///   - database: Connects as the schema's owner, with a sufficient time limit.
+    ///   - sessions: The server's policy, which decides the live sessions.
+    ///   - now: The time from which ages are counted.
+    ///   - begin: Receives the next part. With millions of rows each part takes seconds.
     public static func gather(
         from database: PostgresClient, sessions: SessionPolicy, now: Timestamp, begin: (Part) -> Void = { _ in }
     ) async throws -> Statistics {
@@ -54,7 +55,7 @@ public struct Statistics: Sendable {
     }
 }
 
-/// A count came back without a row.
+/// The error of a count without a row.
 private struct StatisticsUnavailable: Error, CustomStringConvertible {
     var description: String { "the database did not answer with its counts" }
 }

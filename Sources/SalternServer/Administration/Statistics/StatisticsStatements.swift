@@ -1,6 +1,6 @@
 internal import Postgres
 
-/// The accounts, in one pass.
+/// Counts the accounts in one pass.
 struct SumUpAccounts: Statement {
     let now: Timestamp
 
@@ -20,7 +20,7 @@ struct SumUpAccounts: Statement {
     }
 }
 
-/// How many sessions are live.
+/// Counts the live sessions.
 struct CountLiveSessions: Statement {
     typealias Row = Int64
 
@@ -34,7 +34,7 @@ struct CountLiveSessions: Statement {
         """
 }
 
-/// What is counted quickly.
+/// Counts the rows that need little time.
 struct CountTheRest: Statement {
     let now: Timestamp
 

@@ -1,10 +1,11 @@
-/// The token buckets of one stripe: a fixed number of them, found in a fixed number of steps.
+/// A fixed number of token buckets, each found in a fixed number of steps. It is one stripe of a ``RateLimiter``.
 ///
-/// A bucket is one number, the moment at which it will be full again (the generic cell rate algorithm), so a full one
-/// need not be kept. The table is set-associative, as a processor's cache is: a key has eight places, chosen by a hash
-/// that is seeded anew in every process, and where all are taken the fullest bucket makes room. Whoever has so many
-/// addresses that buckets which are not full are forgotten gains nothing that a fresh address does not have anyway, and
-/// the emptiest buckets, those of whoever asks too much, are forgotten last.
+/// A bucket is one number, the time at which it will be full (generic cell rate algorithm), so full buckets need no
+/// entry. The table is set-associative, like a processor's cache. A key has eight entries, chosen by a hash that is
+/// seeded in each process. If all are taken, the fullest bucket is evicted.
+///
+/// A client with enough addresses to evict buckets gains no more tokens than fresh addresses have anyway. The emptiest
+/// buckets, those of the most frequent senders, are evicted last.
 struct BucketTable {
     struct Key: Hashable {
         let network: UInt64
@@ -13,28 +14,28 @@ struct BucketTable {
 
     private struct Bucket {
         var key = Key(network: 0, rateClass: .max)
-        /// In nanoseconds of the limiter's clock.
+        /// Time in nanoseconds of the limiter's clock.
         var fullAt: Int64 = .min
     }
 
-    /// How many buckets the table has.
+    /// The number of buckets in the table.
     static let capacity = 1_024
     private static let places = 8
 
-    /// Empty until something is counted.
+    /// Allocated with the first count.
     private var buckets: [Bucket] = []
 
-    /// How many buckets there is room for.
+    /// The number of allocated buckets.
     var count: Int { buckets.count }
 
-    /// When the bucket will be full again; in the past when it is full, as one is that the table does not have.
+    /// Returns the time at which the bucket will be full. It is in the past for full and for absent buckets.
     func fullAt(_ key: Key) -> Int64 {
         guard !buckets.isEmpty else { return .min }
         for place in Self.range(key) where buckets[place].key == key { return buckets[place].fullAt }
         return .min
     }
 
-    /// Sets when the bucket will be full again.
+    /// Sets the time at which the bucket will be full.
     mutating func set(_ key: Key, fullAt: Int64) {
         if buckets.isEmpty { buckets = Array(repeating: Bucket(), count: Self.capacity) }
         let range = Self.range(key)

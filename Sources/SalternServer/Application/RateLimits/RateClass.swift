@@ -1,22 +1,22 @@
-/// What a client address may do how often: each class of routes has a bucket of its own.
+/// A class of routes. Each client address has one bucket for each class.
 public enum RateClass: String, Sendable, CaseIterable {
     /// Log-ins and recoveries.
     case login
-    /// Registrations and changes of the userid, which say whether a userid is taken.
+    /// Registrations and changes of the userid, which reveal if a userid is taken.
     case registration
     /// KDF parameters of a userid.
     case lookup
-    /// Whatever needs a session.
+    /// All routes that need a session.
     case account
-    /// Shares, for anybody with the link.
+    /// Views of shares.
     case share
-    /// Shares that were not there: walking through ids.
+    /// Requests of shares that do not exist, to limit enumeration of ids.
     case shareMiss = "share-miss"
-    /// Shares that are made without an account.
+    /// Shares created without an account.
     case anonymousShare = "anonymous-share"
 }
 
-/// A token bucket: how many requests may come at once, and how many a second in the long run.
+/// A token bucket: the number of requests at once, and the average number a second.
 public struct RateLimit: Sendable, Equatable {
     public var burst: Int
     public var perSecond: Double

@@ -1,20 +1,20 @@
 public import HTTPCore
 internal import Synchronization
 
-/// Token buckets for client addresses, an IPv6 client counted by its /64: one limiter for all loops of a node.
+/// Token buckets for client addresses, shared by all loops of a node. An IPv6 client counts by its /64.
 ///
-/// Its memory is bounded (65,536 buckets), and so is the work of a question, whatever addresses clients have.
+/// Memory (65,536 buckets) and time for each request are bounded for any number of addresses.
 public final class RateLimiter: Sendable {
-    /// A share of the buckets with a lock of its own, so that loops seldom meet.
+    /// A part of the buckets under a lock of its own, so that loops rarely contend.
     private final class Stripe: Sendable {
         let table = Mutex(BucketTable())
     }
 
     /// A ``RateLimit`` in nanoseconds.
     private struct Pace {
-        /// From one token to the next.
+        /// The interval between two tokens.
         let interval: Int64
-        /// How far from full a bucket may be and still have a token.
+        /// The largest distance from full at which a bucket still has a token.
         let tolerance: Int64
 
         init(_ limit: RateLimit) {
@@ -31,7 +31,7 @@ public final class RateLimiter: Sendable {
     private final class Counter: Sendable { let value = Atomic<Int>(0) }
 
     /// - Parameters:
-    ///   - limits: Without ``RateLimits/findings``.
+    ///   - limits: Must have no ``RateLimits/findings``.
     ///   - time: The time since any fixed moment.
     public init(_ limits: RateLimits, time: (@Sendable () -> Duration)? = nil) {
         paces = RateClass.allCases.map { limits.limits[$0].map(Pace.init) }
@@ -42,28 +42,29 @@ public final class RateLimiter: Sendable {
     }
 
     /// Takes a token of the client's bucket.
-    /// - Returns: Nil when there was one, else what to answer; the refusal is counted.
+    ///
+    /// - Returns: Nil if the bucket had a token, else the error to return, which is counted.
     @discardableResult
     public func take(_ client: ClientAddress, _ rateClass: RateClass) -> RateLimited? {
         ask(client, rateClass, taking: true)
     }
 
-    /// What to answer when the client's bucket has no token left; nil when there is one, which stays there.
+    /// Returns the error if the client's bucket has no token left. It takes no token.
     public func refusal(_ client: ClientAddress, _ rateClass: RateClass) -> RateLimited? {
         ask(client, rateClass, taking: false)
     }
 
-    /// Whether the client's bucket has no token left.
+    /// Returns true if the client's bucket has no token left.
     public func isExhausted(_ client: ClientAddress, _ rateClass: RateClass) -> Bool {
         refusal(client, rateClass) != nil
     }
 
-    /// How many requests of each class were refused since the start.
+    /// The number of rejected requests of each class since the start.
     public var refused: [(rateClass: RateClass, count: Int)] {
         RateClass.allCases.map { ($0, refusals[$0.index].value.load(ordering: .relaxed)) }
     }
 
-    /// How many buckets there is room for now.
+    /// The number of allocated buckets.
     package var bucketCount: Int { stripes.reduce(0) { count, stripe in count + stripe.table.withLock(\.count) } }
 
     private func ask(_ client: ClientAddress, _ rateClass: RateClass, taking: Bool) -> RateLimited? {
@@ -88,7 +89,7 @@ public final class RateLimiter: Sendable {
 }
 
 extension RateClass {
-    /// The place among all classes.
+    /// The index among all classes.
     fileprivate var index: Int {
         switch self {
         case .login: 0
@@ -102,9 +103,9 @@ extension RateClass {
     }
 }
 
-/// A client address asks too often.
+/// The error of a client address that exceeds a rate limit.
 public struct RateLimited: ProblemConvertible, Equatable {
-    /// Until there is a token again.
+    /// The time until the next token.
     public let wait: Duration
 
     public var problem: Problem {
@@ -117,7 +118,7 @@ public struct RateLimited: ProblemConvertible, Equatable {
 
 /// The value of `Retry-After` (RFC 9110 §10.2.3).
 enum RetryAfter {
-    /// Whole seconds, rounded up, and one at least.
+    /// Returns whole seconds, rounded up, at least one.
     static func seconds(_ wait: Duration) -> String {
         let (seconds, attoseconds) = wait.components
         return String(max(seconds + (attoseconds > 0 ? 1 : 0), 1))

@@ -1,6 +1,6 @@
 internal import HTTPCore
 
-/// How often one client address may do what. A class without a limit is not limited.
+/// The rate limits of a client address. A class without an entry is unlimited.
 public struct RateLimits: Sendable, Equatable {
     public var limits: [RateClass: RateLimit]
 
@@ -8,7 +8,8 @@ public struct RateLimits: Sendable, Equatable {
         self.limits = limits
     }
 
-    /// Generous, because many people share an address, and because it is the delay of each userid that stops guessing.
+    /// High limits, because many people share an address, and because the delay of each userid is the defence against
+    /// guessing.
     public static let standard = RateLimits([
         .login: RateLimit(burst: 300, perSecond: 10),
         .registration: RateLimit(burst: 300, perSecond: 2),
@@ -22,11 +23,11 @@ public struct RateLimits: Sendable, Equatable {
     /// No limits, for benchmarks.
     public static let off = RateLimits([:])
 
-    /// Reads `on`, `off`, or figures that replace those of ``standard``: `login=20/5,registration=10/0.5` is a burst of
-    /// 20 log-ins and 5 a second, and of 10 registrations and one every two seconds.
+    /// Reads `on`, `off`, or values that replace those of ``standard``. `login=20/5,registration=10/0.5` allows a burst
+    /// of 20 log-ins and 5 a second, and a burst of 10 registrations and one every two seconds.
     ///
-    /// Nil for anything else: a class twice or unknown, a burst that is not from 1 to 1,000,000, a rate that is not a
-    /// decimal number from 0.01 to 1,000,000.
+    /// Nil for other text: a repeated or unknown class, a burst outside 1 to 1,000,000, or a rate that is not a decimal
+    /// number from 0.01 to 1,000,000.
     public init?(_ text: String) {
         switch text {
         case "on": self = .standard
@@ -44,7 +45,7 @@ public struct RateLimits: Sendable, Equatable {
         }
     }
 
-    /// What is wrong with the figures, a sentence each.
+    /// The errors in the limits, one sentence each.
     var findings: [String] {
         RateClass.allCases.compactMap { rateClass in
             guard let limit = limits[rateClass], !limit.isInRange else { return nil }
@@ -57,7 +58,7 @@ public struct RateLimits: Sendable, Equatable {
 extension RateLimit {
     fileprivate init?(_ text: Substring) {
         let parts = text.split(separator: "/", omittingEmptySubsequences: false)
-        // Plain decimal numbers: `Double` also reads signs, exponents, zeros in front and "nan".
+        // Only plain decimal numbers: `Double` also reads signs, exponents, leading zeros and "nan".
         guard parts.count == 2, let burst: Int = ASCII.wholeNumber(parts[0]),
             parts[1].wholeMatch(of: /(0|[1-9][0-9]*)(\.[0-9]+)?/) != nil, let rate = Double(parts[1])
         else { return nil }

@@ -11,10 +11,10 @@ extension JSONWriter {
         uuid(id.uuid)
     }
 
-    /// Writes the name of a request.
+    /// Writes a request id.
     mutating func requestID(_ id: RequestID) { string(plainCapacity: RequestID.characterCount) { id.write(to: $0) } }
 
-    /// Writes the trace of a request, as members of the object.
+    /// Writes the trace of a request as members of the current object.
     mutating func members(_ trace: TraceParent) {
         name("traceId")
         string(plainCapacity: TraceParent.traceIDCharacterCount) { trace.writeTraceID(to: $0) }

@@ -2,7 +2,7 @@ internal import Cryptography
 internal import HTTPCore
 
 extension JSONWriter {
-    /// Writes a secret as a prefix and base64url. The text is nowhere but in the document.
+    /// Writes a secret as a prefix and base64url. The document holds the only copy of the text.
     mutating func member(_ name: String, _ prefix: String, base64URL secret: SecureBytes) {
         self.name(name)
         string(plainCapacity: prefix.utf8.count + Base64.encodedCount(secret.count)) { target in
@@ -12,8 +12,8 @@ extension JSONWriter {
         }
     }
 
-    /// Writes a secret in base32 without padding between two texts that need no escapes. The text is nowhere but in the
-    /// document.
+    /// Writes a secret in base32 without padding between two texts that need no escapes. The document holds the only
+    /// copy of the text.
     mutating func member(_ name: String, _ prefix: String = "", base32 secret: SecureBytes, _ suffix: String = "") {
         self.name(name)
         let count = Base32.encodedCount(secret.count, isPadded: false)

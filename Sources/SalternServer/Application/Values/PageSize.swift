@@ -1,13 +1,13 @@
 internal import HTTPCore
 
-/// How much a page of a listing may have.
+/// Limits of a page of a listing.
 enum PageSize {
-    /// Items or changes.
+    /// Number of items or changes.
     static let limits = 1...500
     private static let defaultLimit = 100
-    /// Sealed bytes; a single item may have more.
+    /// Maximum of sealed bytes. A single item may have more.
     static let byteLimit: Int64 = 4 * 1_048_576
-    /// Sealed bytes that are read and sent at once; of a single item that is longer, a part.
+    /// Maximum of sealed bytes that are read and sent at once. Of a longer item, it is one part.
     static let windowByteLimit: Int64 = 131_072
 
     /// Reads the query parameter `limit`.

@@ -1,7 +1,7 @@
-/// How much of a page has been written that is read in windows, and what still fits.
+/// Tracks the written part of a page that is read in windows, and the room that is left.
 ///
-/// Windows follow each other without a snapshot that would hold them together, as pages do: what changes meanwhile moves
-/// behind what is still to come, so a listing shows it once more or as it became, and never passes it by.
+/// Windows, like pages, share no snapshot. An item that changes meanwhile moves behind those still to come. A listing
+/// therefore returns it again or in its new state, and never omits it.
 struct PageWindows {
     private let limit: Int64
     private var count: Int64 = 0
@@ -10,12 +10,12 @@ struct PageWindows {
 
     init(limit: Int64) { self.limit = limit }
 
-    /// Whether a window is the whole page.
+    /// Returns true if a window is the whole page.
     static func isWhole(_ window: [ItemInParts], isFollowed: Bool, _ limit: Int64) -> Bool {
         window.allSatisfy(\.isWhole) && (!isFollowed || Int64(window.count) >= limit)
     }
 
-    /// Counts an item, unless it belongs to the next page. After one that does nothing fits any more.
+    /// Counts an item unless it belongs to the next page. After such an item, no further one fits.
     mutating func takes(_ byteCount: Int) -> Bool {
         guard hasRoom, count == 0 || bytes + byteCount <= PageSize.byteLimit else {
             isFull = true
@@ -26,12 +26,12 @@ struct PageWindows {
         return true
     }
 
-    /// Whether another item may fit.
+    /// True if another item may fit.
     var hasRoom: Bool { !isFull && count < limit && bytes < PageSize.byteLimit }
 
-    /// How many items may follow.
+    /// The number of items that may follow.
     var remaining: Int64 { limit - count }
 
-    /// How many sealed bytes the next window may have.
+    /// The maximum of sealed bytes in the next window.
     var windowByteLimit: Int64 { min(PageSize.windowByteLimit, PageSize.byteLimit - Int64(bytes)) }
 }

@@ -1,17 +1,17 @@
 internal import HTTPCore
 
-/// The one reader of codes that people paste or type: what their programs add to a code or exchange in it does not count.
+/// Reads codes that people paste or type, and ignores changes that their programs make.
 ///
-/// White space and characters that nobody sees are dropped. Digits of any script and full-width letters become ASCII, and
-/// every dash becomes a hyphen. The code is nowhere but in memory that is zeroed when it is given back.
+/// White space and invisible characters are dropped. Digits of any script and full-width letters become ASCII, and
+/// every dash becomes a hyphen. The code stays only in memory that is zeroed when it is released.
 enum PastedCode {
-    /// The longest text in bytes that is read at all: far more than any code with whatever stands between its characters.
+    /// Maximum length of the text in bytes, far above any code with characters inserted.
     private static let byteLimit = 256
 
-    /// Returns the code in ASCII; empty when the text has nothing that is seen.
+    /// Returns the code in ASCII, empty if the text has no visible characters.
     ///
-    /// - Parameter keepsHyphens: Whether hyphens are part of the code.
-    /// - Returns: Nil when the text is too long, or has a character that no code has.
+    /// - Parameter keepsHyphens: True if hyphens are part of the code.
+    /// - Returns: Nil if the text is too long, or has a character outside all codes.
     static func read(_ text: JSONString, keepsHyphens: Bool) -> ZeroizingBuffer? {
         guard text.count <= byteLimit else { return nil }
         var code = ZeroizingBuffer(capacity: text.count)

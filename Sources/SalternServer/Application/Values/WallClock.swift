@@ -1,10 +1,9 @@
 internal import Glibc
 public import Postgres
 
-/// Where the time comes from that is stored and compared: the same clock for every statement, so that tests can
-/// move it.
+/// The clock whose time is stored and compared in all statements. Tests can move it.
 public protocol WallClock: Sendable {
-    /// The time now.
+    /// The current time.
     var now: Timestamp { get }
 }
 

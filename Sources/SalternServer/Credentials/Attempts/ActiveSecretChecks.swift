@@ -1,8 +1,8 @@
 internal import EventLoop
 internal import Synchronization
 
-/// Runs what must not end half-way because its client has gone: looks at secrets, with their counts. They are few, one at
-/// a counter, and end by themselves; a stop waits for them.
+/// Runs work that must complete even if its client disconnects: checks of secrets, with their counts. There is at most
+/// one for each counter, and each ends by itself. A stop of the server waits for them.
 public final class ActiveSecretChecks: Sendable {
     private struct State {
         var count = 0
@@ -13,7 +13,7 @@ public final class ActiveSecretChecks: Sendable {
 
     public init() {}
 
-    /// Runs `body` in a task of its own, and waits for it also when the caller's is cancelled.
+    /// Runs `body` in a task of its own, and waits for it even if the caller's task is cancelled.
     func run<Value: Sendable>(
         on loop: EventLoop, _ body: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
@@ -25,7 +25,7 @@ public final class ActiveSecretChecks: Sendable {
         return try await task.value
     }
 
-    /// Returns when none is under way.
+    /// Returns when no check is running.
     public func finish() async {
         await withCheckedContinuation { continuation in
             let isIdle = state.withLock { state in

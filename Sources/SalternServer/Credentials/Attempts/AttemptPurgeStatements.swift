@@ -1,6 +1,6 @@
 internal import Postgres
 
-/// Subjects whose last failure is older than `before`, by the index `failed_attempts_by_age`.
+/// Finds subjects whose last failure is older than `before`, by the index `failed_attempts_by_age`.
 struct FindOldAttempts: Statement {
     typealias Row = AttemptSubject
 
@@ -15,7 +15,7 @@ struct FindOldAttempts: Statement {
         """
 }
 
-/// Removes the failures of subjects that did not fail again. Returns how many there were.
+/// Removes failures of subjects without later ones. Returns the number of removed rows.
 struct RemoveOldAttempts: Statement {
     typealias Row = Int64
 

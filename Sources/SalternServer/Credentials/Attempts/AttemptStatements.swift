@@ -1,22 +1,22 @@
 internal import Postgres
 
-/// What a counter has: failures in a row, and what they were of.
+/// The failures of a counter.
 struct FailedAttempts: DecodableRow {
     let place: AttemptPlace
-    /// Of each kind since the last success.
+    /// Failures of each kind since the last success.
     let tallies: [FailureTally]
-    /// How many came without a day's pause: they make the delay.
+    /// The number of consecutive failures without a day's pause. It decides the delay.
     let streak: Int32
     let last: Timestamp
-    /// No attempt is looked at before.
+    /// Attempts before this time are rejected unchecked.
     let blockedUntil: Timestamp
 
-    /// Whether the next failure is followed by a delay.
+    /// Returns true if the next failure causes a delay.
     func isCritical(at now: Timestamp) -> Bool {
         streak >= AttemptPolicy.freeFailures && last > now - AttemptPolicy.memory
     }
 
-    /// For a statement about `saltern.failed_attempts f`.
+    /// Columns for a statement about `saltern.failed_attempts f`.
     static let columns: SQLFragment =
         "f.counter, f.counts, f.since, f.latest, f.streak, f.last_failed_at, f.blocked_until"
 
@@ -36,10 +36,10 @@ struct FailedAttempts: DecodableRow {
     }
 }
 
-/// Two counters of a userid, which are read whether they count or not; a row for each that has failures.
+/// Finds two counters of a userid, with a row for each that has failures. Both are read even if only one is used.
 ///
-/// Costs 26 thousand instructions, sent with ``FindLogin``. Two keys in one statement, for a second one would cost as much
-/// again.
+/// Costs 26 thousand instructions, sent with ``FindLogin``. One statement has both keys, because a second statement
+/// would cost as much again.
 struct FindFailedAttempts: Statement {
     typealias Row = FailedAttempts
 
@@ -53,7 +53,7 @@ struct FindFailedAttempts: Statement {
         """
 }
 
-/// Every counter of a userid.
+/// Finds all counters of a userid.
 struct FindAllFailedAttempts: Statement {
     typealias Row = FailedAttempts
 
@@ -64,12 +64,13 @@ struct FindAllFailedAttempts: Statement {
         "SELECT \(FailedAttempts.columns) FROM saltern.failed_attempts f WHERE f.subject = \(\.subject)"
 }
 
-/// How a failure at a moment moves streak and delay of the counter `f`. The times are bound and not computed: PostgreSQL's
-/// arithmetic with times is not immutable, and distributed PostgreSQL takes nothing else in `ON CONFLICT`.
+/// SQL for the change of streak and delay by a failure, in the row `f` of a counter. All times are parameters:
+/// PostgreSQL's arithmetic with times is not immutable, and distributed PostgreSQL requires immutable expressions in
+/// `ON CONFLICT`.
 private struct Delay: Sendable {
     let now: Timestamp
 
-    /// From when on failures are remembered.
+    /// Failures after this time count.
     private var memory: Timestamp { now - AttemptPolicy.memory }
     private var blocks: [Timestamp] { AttemptPolicy.blocks(failingAt: now) }
 
@@ -80,8 +81,8 @@ private struct Delay: Sendable {
         (\(\.blocks)::timestamptz[])[CASE WHEN f.last_failed_at <= \(\.memory) THEN 1 \
         ELSE LEAST(f.streak + 1, cardinality(\(\.blocks)::timestamptz[])) END]
         """
-    /// The same where a distributed database evaluates what it can before it asks a shard: there an element whose place
-    /// depends on the row ends the server.
+    /// The same without an array subscript that depends on the row. A distributed database evaluates constants before
+    /// it sends the statement to a shard, and its server crashes on such a subscript.
     static let blockFound: SQL<Self> = """
         (SELECT b.until FROM unnest(\(\.blocks)::timestamptz[]) WITH ORDINALITY AS b (until, place)
             WHERE b.place = CASE WHEN f.last_failed_at <= \(\.memory) THEN 1
@@ -91,8 +92,8 @@ private struct Delay: Sendable {
     static let firstBlock: SQL<Self> = "(\(\.blocks)::timestamptz[])[1]"
 }
 
-/// Begins the delay that a failure will be followed by before the secret is looked at. Returns its end; no row when the
-/// counter is blocked or gone, because another node was faster.
+/// Starts the delay of a failure before the secret is checked. Returns its end, and no row if the counter is blocked or
+/// gone because another node was faster.
 struct ReserveAttempt: Statement {
     typealias Row = Timestamp
 
@@ -112,12 +113,12 @@ struct ReserveAttempt: Statement {
         """
 }
 
-/// Takes back what ``ReserveAttempt`` has begun, when nothing was found: unless it has been overtaken.
+/// Reverts ``ReserveAttempt`` if the check had no result, unless a later attempt has changed the counter.
 struct ReleaseAttempt: Statement {
     let counter: AttemptCounter
-    /// What the counter was before.
+    /// The counter before the reservation.
     let failures: FailedAttempts
-    /// The end of the delay that was begun.
+    /// The end of the delay that was started.
     let blockedUntil: Timestamp
 
     static let sql: SQL<Self> = """
@@ -133,7 +134,7 @@ struct RecordFailedAttempt: Statement {
     let counter: AttemptCounter
     let kind: FailureKind
     let now: Timestamp
-    /// Whether ``ReserveAttempt`` has begun the delay.
+    /// True if ``ReserveAttempt`` has started the delay.
     let isReserved: Bool
 
     private var delay: Delay { Delay(now: now) }
@@ -155,16 +156,16 @@ struct RecordFailedAttempt: Statement {
             blocked_until = CASE WHEN \(\.isReserved) THEN f.blocked_until ELSE \(Delay.block, of: \.delay) END
         """
 
-    /// An expression for each kind.
+    /// Joins one expression for each kind.
     private static func each(_ expression: (Int) -> SQLFragment) -> SQLFragment {
         (1...FailureKind.allCases.count).map(expression).joined(separator: ", ")
     }
 }
 
-/// Fails where a failure could not be counted, and changes nothing: sent with a right secret in the place of
-/// ``RecordFailedAttempt``, so that whoever keeps the counter from being written learns nothing about secrets.
+/// Fails if a failure could not be counted, and changes nothing. With a right secret it replaces
+/// ``RecordFailedAttempt``, so blocked writes of the counter reveal nothing about secrets.
 ///
-/// Costs 20 thousand instructions where nothing has failed: a look into an index.
+/// Costs 20 thousand instructions if the counter has no row: one index scan.
 struct HoldFailedAttempts: Statement {
     let counter: AttemptCounter
 
@@ -176,7 +177,7 @@ struct HoldFailedAttempts: Statement {
         """
 }
 
-/// Forgets the failures of a counter and returns what they were.
+/// Removes the failures of a counter and returns them.
 struct RemoveFailedAttempts: Statement {
     typealias Row = FailedAttempts
 
@@ -188,7 +189,7 @@ struct RemoveFailedAttempts: Statement {
         """
 }
 
-/// Forgets the failures of a userid that were counted for known devices, and returns what they were.
+/// Removes the failures of a userid that were counted for known devices, and returns them.
 struct RemoveFailuresOfDevices: Statement {
     typealias Row = FailedAttempts
 

@@ -1,32 +1,32 @@
 internal import Cryptography
 internal import Postgres
 
-/// A userid whose failures are counted, known or not: its keyed hash.
+/// The keyed hash of a userid whose failures are counted, registered or not.
 ///
-/// A hash, because people type passwords where names belong: what was typed is nowhere.
+/// A hash, because people type passwords into the userid's field: the typed text is stored nowhere.
 struct AttemptSubject: StoredDigest, PostgresArrayElement {
     let digest: SHA256Digest
 }
 
-/// One of the counters of a userid, eighteen at most at a time: its own, one for each of the sixteen slots of its account,
-/// and one that the devices of the generation before share.
+/// One of a userid's counters. It has at most eighteen at a time: its own, one for each of the account's sixteen slots,
+/// and one that devices of the previous generation share.
 struct AttemptCounter: Sendable, Hashable {
     let subject: AttemptSubject
     let place: AttemptPlace
 }
 
-/// Which of the counters of a userid: the keyed hash of a slot of an account and a generation.
+/// The counter among those of a userid: the keyed hash of an account's slot and a generation.
 struct AttemptPlace: StoredDigest, PostgresArrayElement {
     let digest: SHA256Digest
 
-    /// Whoever shows no token of a device.
+    /// The counter of attempts without a valid device token.
     static let stranger = AttemptPlace(.zero)
 
-    /// A place where nothing is ever counted.
+    /// Draws a place without failures.
     static func random() -> AttemptPlace { AttemptPlace(SHA256.hash(SecureRandom.bytes(SHA256Digest.byteCount))) }
 }
 
-/// Makes subjects and counters, under a key that is derived from the installation's secret: the same on every node.
+/// Derives subjects and counters under a key from the installation's secret, equal on all nodes.
 struct AttemptSubjects: Sendable {
     private let key: HMACSHA256.Key
 
@@ -35,13 +35,13 @@ struct AttemptSubjects: Sendable {
         key = HMACSHA256.Key(HMACSHA256.authenticationCode(for: label, using: secret.bytes))
     }
 
-    /// The failures of a userid.
+    /// Returns the subject of a userid's failures.
     func userid(_ userid: Userid) -> AttemptSubject { AttemptSubject(code("userid", Array(userid.string.utf8))) }
 
-    /// Where attempts with the token of a device of the present generation are counted.
+    /// Returns the counter of attempts with a device token of the present generation.
     func slot(of device: KnownDevice) -> AttemptPlace { AttemptPlace(code("slot", device.identity)) }
 
-    /// Where attempts with any token of the generation before are counted, given one of them.
+    /// Returns the counter of attempts with any device token of the previous generation.
     func generation(of device: KnownDevice) -> AttemptPlace {
         AttemptPlace(code("generation", device.generationIdentity))
     }

@@ -1,8 +1,8 @@
 internal import HTTPCore
 internal import Postgres
 
-/// Slows guessing down: counts failures in a row in the database, and refuses to look at a further secret until the delay
-/// is over. Whoever checks a secret does so in a ``ThrottledCheck``.
+/// Limits guessing: counts consecutive failures in the database, and rejects further secrets unchecked until the delay
+/// is over. All checks of secrets run in a ``ThrottledCheck``.
 struct Attempts: Sendable {
     let subjects: AttemptSubjects
     let database: PostgresClient
@@ -12,24 +12,24 @@ struct Attempts: Sendable {
     let previousKeys: PreviousKeys
     let clock: any WallClock
 
-    /// An attempt of somebody who has no session.
+    /// Creates an attempt without a session.
     func attempt(_ userid: Userid, _ claim: DeviceClaim, from client: ClientAddress) -> ThrottledCheck {
         ThrottledCheck(
             attempts: self, userid: userid, device: claim.token.flatMap { devices.device($0) }, client: client)
     }
 
-    /// The failures of a userid that no success has ended yet, by kind.
+    /// Returns the failures of a userid since its last success, by kind.
     func failures(of userid: Userid) async throws(PostgresError) -> [FailureTally] {
         let counters = try await database.execute(FindAllFailedAttempts(subject: subjects.userid(userid)))
         return FailureTally.sum(counters.flatMap(\.tallies))
     }
 
-    /// Forgets the failures before a success and notes them in the account's security log.
+    /// Removes the failures before a success and records them in the account's security log.
     ///
-    /// The attempt has succeeded whether this does or not: what stays counted now is forgotten the next time.
+    /// An error is ignored, because the attempt has succeeded: the next success removes the remaining count.
     func forget(_ counter: AttemptCounter, of accountID: AccountID) async {
         try? await database.withTransaction(key: .account(accountID)) { transaction in
-            // The account first, as everybody takes locks: whoever waits for it does not hold the counter meanwhile.
+            // The account first, according to the lock order. An attempt that waits for it does not hold the counter.
             let (_, removed) = try await transaction.execute(
                 KeepAccount(accountID: accountID), RemoveFailedAttempts(counter: counter))
             try await transaction.note(removed.flatMap(\.tallies), of: accountID, now: clock.now)
@@ -38,7 +38,7 @@ struct Attempts: Sendable {
 }
 
 extension Transaction {
-    /// Writes an event for each kind of failures. The account's row is locked.
+    /// Writes an event for each kind of failure. The account's row must be locked.
     func note(_ tallies: [FailureTally], of accountID: AccountID, now: Timestamp) async throws(PostgresError) {
         for tally in FailureTally.sum(tallies) {
             try await note(
@@ -48,7 +48,7 @@ extension Transaction {
     }
 }
 
-/// Too many attempts failed in a row: this one was not looked at, right or wrong.
+/// The error of an attempt that was not checked, because too many failed in a row.
 struct TooManyAttempts: ProblemConvertible {
     let wait: Duration
 

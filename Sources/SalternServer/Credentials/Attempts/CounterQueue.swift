@@ -1,11 +1,11 @@
 internal import Synchronization
 
-/// Lets one attempt after the other through for each counter of a node, so that whoever sends a thousand guesses at once
-/// has no more of them looked at than whoever sends them one by one.
+/// Queues attempts at each failure counter of a node, one at a time. A thousand simultaneous guesses are therefore
+/// checked no faster than successive ones.
 public final class CounterQueue: Sendable {
     private typealias Continuation = CheckedContinuation<Turn, Never>
 
-    /// What became of an attempt that had to wait.
+    /// The result of waiting for a counter.
     private enum Turn { case granted, refused, cancelled }
 
     private struct State {
@@ -22,15 +22,16 @@ public final class CounterQueue: Sendable {
         state = Mutex(State(table: CounterQueueState(limits: limits)))
     }
 
-    /// Counters that are being attempted now.
+    /// The number of counters with a running attempt.
     var counterCount: Int { state.withLock { $0.table.counterCount } }
 
-    /// How many wait for a counter now.
+    /// Returns the number of waiters of a counter.
     func waiterCount(_ counter: AttemptCounter) -> Int { state.withLock { $0.table.waiterCount(counter) } }
 
-    /// Runs `body` when no other attempt at the counter is under way on this node.
-    /// - Parameter network: Whose attempt it is: `IPAddress.network`.
-    /// - Throws: ``TooManyAttempts`` when too many wait already, `CancellationError`, or what `body` throws.
+    /// Runs `body` while no other attempt at the counter runs on this node.
+    ///
+    /// - Parameter network: The client's `IPAddress.network`.
+    /// - Throws: ``TooManyAttempts`` if too many wait already, `CancellationError`, or an error of `body`.
     func wait<Result>(
         for counter: AttemptCounter, from network: UInt64, _ body: () async throws -> Result
     ) async throws -> Result {
@@ -47,7 +48,7 @@ public final class CounterQueue: Sendable {
         let turn = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let turn: Turn? = state.withLock { state in
-                    // Whoever is cancelled from here on waits for this lock, and then finds the waiter.
+                    // A cancellation from here on waits for this lock, and then finds the waiter.
                     if Task.isCancelled { return .cancelled }
                     switch state.table.join(counter, number, from: network) {
                     case .granted: return .granted
@@ -69,7 +70,7 @@ public final class CounterQueue: Sendable {
         }
     }
 
-    /// A waiter that was cancelled goes; one that has its turn by now keeps it, and ends by itself.
+    /// Removes a cancelled waiter. A waiter that already holds the permit keeps it and ends by itself.
     private func leave(_ counter: AttemptCounter, _ number: Int) {
         let continuation = state.withLock { state in
             state.table.leave(counter, number) ? state.continuations.removeValue(forKey: number) : nil

@@ -1,21 +1,21 @@
-/// Who has the turn at each counter and who waits for it, in order: a value without locks or tasks.
+/// The holders and queues of all failure counters, as a value without locks or tasks.
 ///
-/// What waits is bounded for each counter and in all, and of both bounds one address has a part only: nobody fills by
-/// himself what others need.
+/// Waiters are limited for each counter and in total. One address may use only a part of either limit, so it cannot
+/// exhaust the queues for others.
 struct CounterQueueState {
-    /// How many may wait.
+    /// Maximum numbers of waiters.
     struct Limits: Sendable {
         /// For one counter.
         var counter = 256
-        /// For one counter, of one address.
+        /// For one counter and one address.
         var addressAtCounter = 64
-        /// In all.
+        /// In total.
         var total = 2_048
-        /// In all, of one address.
+        /// In total for one address.
         var address = 256
     }
 
-    /// What became of somebody who asked for a turn.
+    /// The result of joining a queue.
     enum Answer { case granted, waits, refused }
 
     private struct Waiter {
@@ -24,9 +24,9 @@ struct CounterQueueState {
     }
 
     private let limits: Limits
-    /// Counters at which somebody has the turn.
+    /// The waiters of each counter that has a running attempt.
     private var queues: [AttemptCounter: [Waiter]] = [:]
-    /// How many of each address wait.
+    /// The number of waiters of each address.
     private var networks: [UInt64: Int] = [:]
     private(set) var waiterCount = 0
 
@@ -34,13 +34,13 @@ struct CounterQueueState {
         self.limits = limits
     }
 
-    /// Counters that are being attempted.
+    /// The number of counters with a running attempt.
     var counterCount: Int { queues.count }
 
-    /// How many wait for a counter.
+    /// Returns the number of waiters of a counter.
     func waiterCount(_ counter: AttemptCounter) -> Int { queues[counter]?.count ?? 0 }
 
-    /// Asks for the turn at a counter.
+    /// Takes the permit of a counter, or joins its queue.
     mutating func join(_ counter: AttemptCounter, _ number: Int, from network: UInt64) -> Answer {
         guard let queue = queues[counter] else {
             queues[counter] = []
@@ -57,7 +57,8 @@ struct CounterQueueState {
     }
 
     /// Leaves the queue.
-    /// - Returns: Whether it still waited; if not, it has the turn by now, or never asked.
+    ///
+    /// - Returns: True if it was still waiting. False if it already holds the permit or never joined.
     mutating func leave(_ counter: AttemptCounter, _ number: Int) -> Bool {
         guard let index = queues[counter]?.firstIndex(where: { $0.number == number }),
             let waiter = queues[counter]?.remove(at: index)
@@ -66,8 +67,9 @@ struct CounterQueueState {
         return true
     }
 
-    /// Ends a turn.
-    /// - Returns: Whose turn it is now; nil when nobody waits.
+    /// Releases the permit of a counter.
+    ///
+    /// - Returns: The number of the next holder. Nil if no waiter is left.
     mutating func pass(_ counter: AttemptCounter) -> Int? {
         guard let queue = queues[counter], !queue.isEmpty, let next = queues[counter]?.removeFirst() else {
             queues[counter] = nil

@@ -1,9 +1,9 @@
 internal import HTTPCore
 
-/// What a log-in says of its device: `device: {name?, token?}`.
+/// The member `device: {name?, token?}` of a log-in.
 struct DeviceClaim: Sendable {
     var name: DeviceName?
-    /// What the server gave the device earlier, not yet checked; nil also for what cannot be that.
+    /// The device token, not yet verified. Nil if it is malformed.
     var token: DeviceToken?
 
     init(from members: inout JSONMembers) throws {

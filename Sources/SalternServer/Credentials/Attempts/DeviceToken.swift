@@ -2,14 +2,14 @@ internal import Cryptography
 internal import HTTPCore
 internal import Postgres
 
-/// The token of a known device: `sld_` and base64url of a version, the account's id, slot, generation and the
-/// authentication code of all of these. Made and checked by ``DeviceTokens``.
+/// The token of a known device: `sld_` and base64url of a version, the account's id, slot, generation, and the
+/// authentication code of these. ``DeviceTokens`` makes and verifies it.
 struct DeviceToken: Sendable {
-    /// ``byteCount`` of them.
+    /// The ``byteCount`` bytes of the token.
     let bytes: SecureBytes
 
     private static let prefix = "sld_"
-    /// Version, account, slot, generation.
+    /// The length of version, account, slot and generation in bytes.
     static let nameByteCount = 1 + UUID.byteCount + 1 + MemoryLayout<Int64>.size
     private static let byteCount = nameByteCount + SHA256Digest.byteCount
 
@@ -21,7 +21,7 @@ struct DeviceToken: Sendable {
         }
     }
 
-    /// Nil for what has not the form of a token.
+    /// Nil for malformed tokens.
     init?(_ text: UnsafeBufferPointer<UInt8>) {
         let prefix = Self.prefix.utf8
         guard text.count == prefix.count + (Self.byteCount * 8 + 5) / 6, text.starts(with: prefix),

@@ -2,12 +2,12 @@ internal import Cryptography
 internal import HTTPCore
 internal import Postgres
 
-/// Makes and checks the tokens of known devices, by HMAC-SHA256 (RFC 2104) under a key derived from the master key.
+/// Makes and verifies tokens of known devices by HMAC-SHA256 (RFC 2104) under a key derived from the master key.
 /// Nothing is stored.
 ///
-/// A token opens nothing: the right password key is needed as without it. It only says whose failures count.
+/// A token grants no access, and the password key is still required. It only selects the counter of failures.
 struct DeviceTokens: Sendable {
-    /// The active key first; tokens under the others are still good.
+    /// The active key first. Tokens under the others remain valid.
     private let keys: [HMACSHA256.Key]
 
     private static let version: UInt8 = 1
@@ -16,7 +16,7 @@ struct DeviceTokens: Sendable {
         self.keys = keys
     }
 
-    /// The device's token under the active key.
+    /// Returns the device's token under the active key.
     func token(_ device: KnownDevice) -> DeviceToken? {
         guard let key = keys.first else { return nil }
         let name = [Self.version] + device.identity
@@ -26,12 +26,13 @@ struct DeviceTokens: Sendable {
     /// Writes the member `deviceToken`.
     func write(_ device: KnownDevice, to writer: inout JSONWriter) { token(device)?.write(to: &writer) }
 
-    /// The device that a token is of; nil when it is none of this server's. Nobody is told why. Nothing is looked up.
+    /// Returns the device of a token, without a query. Nil if the token is not this server's; clients do not receive
+    /// the reason.
     func device(_ token: DeviceToken) -> KnownDevice? {
         token.bytes.withUnsafeBytes { bytes in
             let name = Array(bytes[..<DeviceToken.nameByteCount])
             let shown = SHA256Digest(UnsafeRawBufferPointer(rebasing: bytes[DeviceToken.nameByteCount...]))
-            // Every key is tried, whichever fits; digests are compared in constant time.
+            // All keys are tried, even after a match. Digests are compared in constant time.
             let fits = keys.reduce(false) { fits, key in key.authenticationCode(for: name) == shown || fits }
             guard fits, name[0] == Self.version, let account = UUID(bytes: Array(name[1...UUID.byteCount])) else {
                 return nil

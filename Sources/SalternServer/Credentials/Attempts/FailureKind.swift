@@ -1,20 +1,20 @@
 internal import Postgres
 
-/// Which secret was guessed at. All kinds share the counters that delay the next attempt; the owner's log tells them
-/// apart.
+/// The kind of secret that an attempt checked. All kinds share the counters that delay the next attempt; the owner's
+/// security log separates them.
 enum FailureKind: Int, Sendable, CaseIterable {
     /// The password key of a log-in.
     case passwordKey
-    /// The one-time or recovery code that a log-in needs besides.
+    /// The one-time or recovery code that a log-in also requires.
     case secondFactor
     /// The key of a recovery.
     case recoveryKey
-    /// The present key that a dangerous call carries.
+    /// The present key in a request that requires it besides the session.
     case currentKey
-    /// The code that shall confirm a new second factor.
+    /// The code that confirms a new second factor.
     case confirmation
 
-    /// What the security log calls failures of the kind.
+    /// The kind of event in the security log.
     var event: SecurityEvent.Kind {
         switch self {
         case .passwordKey: .failedLogins
@@ -26,16 +26,16 @@ enum FailureKind: Int, Sendable, CaseIterable {
     }
 }
 
-/// Failures of one kind.
+/// The count of failures of one kind.
 struct FailureTally: Sendable, Equatable {
     let kind: FailureKind
     var count: Int64
-    /// The first.
+    /// The time of the first one.
     var since: Timestamp
-    /// The latest.
+    /// The time of the latest one.
     var latest: Timestamp
 
-    /// Adds up the failures of many counters; a tally for each kind that there is.
+    /// Adds the failures of several counters, and returns a tally for each kind with failures.
     static func sum(_ tallies: [FailureTally]) -> [FailureTally] {
         FailureKind.allCases.compactMap { kind in
             let same = tallies.filter { $0.kind == kind }

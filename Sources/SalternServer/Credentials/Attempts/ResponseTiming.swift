@@ -1,18 +1,18 @@
-/// Answers only at fixed moments after a request began, so that the time of an answer does not tell what was found on the
-/// way to it: a row or none, in memory or on disk.
+/// Delays results to fixed intervals after the start of a request. Response times then do not reveal if a row exists,
+/// or if it was in memory or on disk.
 ///
-/// Doing the same work in each case is not enough: whether an index leads to a row shows by microseconds, and whether
-/// that row has to be read from the disk by many more.
+/// Equal work in each case is not sufficient. An index hit costs measurable microseconds, and a read from disk many
+/// more.
 struct ResponseTiming: Sendable {
-    /// From one moment to the next.
+    /// The interval.
     let step: Duration
 
-    /// Answers that every log-in needs.
+    /// For replies that every log-in needs.
     static let lookup = ResponseTiming(step: .milliseconds(5))
-    /// Refusals.
+    /// For rejections.
     static let refusal = ResponseTiming(step: .milliseconds(20))
 
-    /// Runs `body` and returns at the next moment, whatever came of it.
+    /// Runs `body` and returns or throws at the next interval.
     func always<Result>(_ body: () async throws -> Result) async throws -> Result {
         let start = ContinuousClock.now
         let result = try await failures(since: start, body)
@@ -20,7 +20,7 @@ struct ResponseTiming: Sendable {
         return result
     }
 
-    /// Runs `body`; an error is thrown at the next moment.
+    /// Runs `body`, and throws its errors at the next interval.
     func failures<Result>(_ body: () async throws -> Result) async throws -> Result {
         try await failures(since: .now, body)
     }
@@ -38,7 +38,7 @@ struct ResponseTiming: Sendable {
 
     private func wait(since start: ContinuousClock.Instant) async {
         let steps = ((ContinuousClock.now - start) / step).rounded(.down) + 1
-        // Only a client that has gone is not waited for.
+        // The wait is cut short only if the client has disconnected.
         try? await Task.sleep(until: start + step * steps, tolerance: .zero, clock: .continuous)
     }
 }

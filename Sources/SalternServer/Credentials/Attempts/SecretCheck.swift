@@ -1,20 +1,20 @@
 internal import Cryptography
 internal import Postgres
 
-/// One look at one secret, from the moment at which it was admitted until it has been counted or found right.
+/// One check of one secret, from its admission until it is counted or accepted.
 ///
-/// Each look sends exactly one ``RecordFailedAttempt`` when the secret is wrong. A right one sends a statement that needs
-/// the same in its place. So nobody learns what the secret was by keeping counts from being written.
+/// Each check of a wrong secret sends exactly one ``RecordFailedAttempt``. A right one sends a statement with the same
+/// requirements instead, so blocked counts reveal nothing about the secret.
 final class SecretCheck {
-    /// What there is of the userid.
+    /// The row of the userid.
     let login: FindLogin.Row?
-    /// The device whose token was shown, as its next token will name it; nil for a stranger.
+    /// The device of the verified token, in the form of its next token. Nil without one.
     let device: KnownDevice?
     /// The time of the attempt.
     let now: Timestamp
     private let attempts: Attempts
     private let counter: AttemptCounter
-    /// What takes back the delay that has begun already, if one has.
+    /// Reverts the delay that was started, if any.
     private let release: ReleaseAttempt?
     private var isCounted = false
     private var isHeld = false
@@ -44,7 +44,8 @@ final class SecretCheck {
         return HoldFailedAttempts(counter: counter)
     }
 
-    /// Sends what a right secret opens, and with a wrong one its count: both or neither.
+    /// Sends the statement of a right secret, and for a wrong one also its count, in one transaction.
+    ///
     /// - Parameter account: The account that a right secret opens.
     func send<S: Statement>(
         _ statement: S, isRight: Bool, kind: FailureKind, of account: AccountID
@@ -53,8 +54,8 @@ final class SecretCheck {
         return try await database.execute(statement, recording(kind), key: .counters(counter.subject)).0
     }
 
-    /// Opens the session of a recovery as ``send(_:isRight:kind:of:)`` sends a statement; with the right key on a connection
-    /// of its own, because it is used under the account's lock. Whatever is wrong locks and writes nothing but its count.
+    /// Opens the session of a recovery like ``send(_:isRight:kind:of:)``. With the right key it uses a dedicated
+    /// connection and the account's lock. A wrong key locks nothing and writes only its count.
     func open(_ opening: OpenRecoverySession) async throws -> [OpenRecoverySession.Row] {
         let account = opening.accountID
         let lock = LockRecoveringAccount(accountID: account, isPermitted: opening.isPermitted)
@@ -73,8 +74,9 @@ final class SecretCheck {
         ).1
     }
 
-    /// Opens a session as ``send(_:isRight:kind:of:)`` sends a statement.
-    /// - Returns: The account, and whether the session was stored.
+    /// Opens a session like ``send(_:isRight:kind:of:)``.
+    ///
+    /// - Returns: The account, and true if the session was stored.
     func open(_ opening: OpenSession, kind: FailureKind) async throws(PostgresError) -> (OpenSession.Row, Bool)? {
         let (store, account) = (StoreSession(opening: opening), opening.accountID)
         let (rows, stored, _) =
@@ -86,8 +88,7 @@ final class SecretCheck {
         return rows.first.map { ($0, stored.first?.count == 1) }
     }
 
-    /// Runs `body` in a transaction that ends with the count of what it has found, so that there is neither without the
-    /// other.
+    /// Runs `body` in a transaction that ends with the count of its finding, so that both commit together.
     func transaction<Value: Sendable>(
         of account: AccountID, _ body: (Transaction) async throws -> CheckResult<Value>
     ) async throws -> CheckResult<Value> {
@@ -102,8 +103,7 @@ final class SecretCheck {
         }
     }
 
-    /// Counts what was found, unless it has been, and takes the value out of it. Whatever was wrong takes the same
-    /// statements.
+    /// Counts the finding, unless that was done, and returns its value. All wrong secrets take the same statements.
     func settle<Value>(_ result: CheckResult<Value>) async throws -> Value {
         switch result {
         case .right(let value):

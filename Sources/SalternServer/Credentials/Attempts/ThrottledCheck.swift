@@ -1,37 +1,37 @@
 internal import HTTPCore
 internal import Postgres
 
-/// What a look at a secret has found.
+/// The result of the check of a secret.
 enum CheckResult<Value: Sendable>: Sendable {
     /// The secret is right.
     case right(Value)
-    /// The secret is wrong, or opens nothing: it is counted, and the error thrown.
+    /// The secret is wrong or grants nothing. The failure is counted, and the error thrown.
     case wrong(FailureKind, any Error)
-    /// Nobody can say yet: the error is thrown, and nothing counted.
+    /// The check has no result. The error is thrown, and nothing is counted.
     case undecided(any Error)
 }
 
-/// One attempt to show a secret. It owns all that slows guessing down: the pace of refusals, the turn at a counter, the
-/// admission, the look, its count, and that a client which goes away changes nothing about them.
+/// One attempt to present a secret. It includes all steps that limit guessing: response timing, the queue of the
+/// counter, admission, check and count. A client that disconnects changes none of them.
 ///
-/// Which counter it is follows from the token that the client shows: the slot's, the one of all tokens of the generation
-/// before, or the userid's. The token is checked before anything is looked up, and the statement always reads two
-/// counters. When the userid then turns out to belong to no account, to another one, or to have another generation, the
-/// attempt begins again, as if no token had come: unknown userids and those of others look alike.
+/// The client's device token selects the counter: the slot's, the one of all tokens of the previous generation, or the
+/// userid's. The token is verified before any query, and the statement always reads two counters. If the userid then
+/// has no account, another account or another generation, the attempt restarts as without a token. Unknown userids and
+/// those of other accounts therefore behave alike.
 struct ThrottledCheck: Sendable {
     let attempts: Attempts
     let userid: Userid
-    /// What the token says that was shown.
+    /// The device of a verified token.
     let device: KnownDevice?
     let client: ClientAddress
 
-    /// Where an attempt is counted.
+    /// The counter that an attempt uses.
     private enum CounterKey: Sendable {
         case stranger
         case slot(KnownDevice)
         case earlier(KnownDevice)
 
-        /// Where it has to be counted, given what there is of the userid.
+        /// Returns the counter that the attempt must use, given the userid's row.
         func following(_ login: FindLogin.Row?, at now: Timestamp) -> CounterKey {
             switch self {
             case .stranger: return .stranger
@@ -51,15 +51,16 @@ struct ThrottledCheck: Sendable {
         case again(CounterKey)
     }
 
-    /// Whoever is sent away more often is told to wait: nodes are too busy with the counter.
+    /// The maximum number of restarts, after which the client receives 429: several nodes are busy with the counter.
     private static let roundLimit = 6
 
-    /// Looks at the secret, unless the counter is blocked.
+    /// Checks the secret unless the counter is blocked.
     ///
-    /// - Parameter check: Compares the secret. It may send statements with ``SecretCheck/send(_:isRight:kind:of:)``, so that what
-    ///   a right secret opens and the count of a wrong one are one transaction each. Runs in a task that is not cancelled.
-    /// - Throws: ``TooManyAttempts``, what was found, `CancellationError` before the look, or a `PostgresError`: when a
-    ///   failure could not have been counted, also when the secret is right.
+    /// - Parameter check: Compares the secret. It may send statements with ``SecretCheck/send(_:isRight:kind:of:)``, so that
+    ///   the result of a right secret, or the count of a wrong one, is one transaction. It runs in a task that is not
+    ///   cancelled.
+    /// - Throws: ``TooManyAttempts``, the error of the finding, `CancellationError` before the check, or a
+    ///   `PostgresError`. The latter also replaces a right secret's result if a failure could not have been counted.
     func run<Value: Sendable>(
         _ check: @escaping @Sendable (SecretCheck) async throws -> CheckResult<Value>
     ) async throws -> Value {
@@ -80,7 +81,7 @@ struct ThrottledCheck: Sendable {
     ) async throws -> Round<Value> {
         let counter = AttemptCounter(subject: attempts.subjects.userid(userid), place: place(of: counterKey))
         return try await attempts.counterQueue.wait(for: counter, from: client.ip.network) {
-            // Whoever has gone by now was not looked at.
+            // A client that has disconnected by now is not checked.
             try Task.checkCancellation()
             return try await attempts.checks.run(on: attempts.database.loop) {
                 try await visit(counterKey, counter, check)
@@ -96,7 +97,7 @@ struct ThrottledCheck: Sendable {
         }
     }
 
-    /// Reads, admits, looks and counts. Nobody else of this node is at the counter meanwhile.
+    /// Reads, admits, checks and counts. No other attempt of this node uses the counter meanwhile.
     private func visit<Value: Sendable>(
         _ counterKey: CounterKey, _ counter: AttemptCounter, _ check: (SecretCheck) async throws -> CheckResult<Value>
     ) async throws -> Round<Value> {
@@ -114,7 +115,7 @@ struct ThrottledCheck: Sendable {
                 throw TooManyAttempts(wait: wait)
             }
             if failures.isCritical(at: now) {
-                // From here on only one node at a time gets any further, and not before the delay has begun.
+                // From here on one node at a time continues, and only after the delay has started.
                 let reservation = ReserveAttempt(counter: counter, now: now)
                 let reserved = try await attempts.database.execute(reservation, key: .counters(counter.subject))
                 guard let end = reserved.first else { return .again(actual) }
@@ -130,7 +131,7 @@ struct ThrottledCheck: Sendable {
         return .over(value)
     }
 
-    /// The known device, as tokens name it now.
+    /// Returns the known device in the present generation.
     private static func device(_ counterKey: CounterKey, _ login: FindLogin.Row?) -> KnownDevice? {
         switch counterKey {
         case .stranger: nil

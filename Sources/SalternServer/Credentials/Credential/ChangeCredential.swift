@@ -1,10 +1,10 @@
 internal import HTTPCore
 internal import Postgres
 
-/// `PUT /v1/account/credential`: a new password key, with more iterations or as many, and the keyring sealed anew.
+/// `PUT /v1/account/credential`: replaces the password key, with at least as many iterations, and the resealed keyring.
 ///
-/// The other sessions end. A restricted session, which a recovery opened, needs no present key; then all sessions end,
-/// also the one that asks, and the person logs in with the new key.
+/// The other sessions end. A restricted session of a recovery requires no present key. All sessions then end, including
+/// the caller's, and the user logs in with the new key.
 struct ChangeCredential: AccountEndpoint {
     private let kdf: KDFPolicy
     private let attempts: Attempts
@@ -37,7 +37,7 @@ struct ChangeCredential: AccountEndpoint {
                 return try await CredentialChange(by: caller, to: new, attempts).apply(transaction)
             }
         } catch let error as Unauthenticated {
-            // The session has ended, perhaps by this very request, whose reply was lost.
+            // The session has ended, possibly by this same request, whose reply was lost.
             guard let done = try await authorization.outcomeOfRestrictedRetry(new) else { throw error }
             return done
         }
@@ -65,12 +65,13 @@ extension CredentialChange.Outcome {
 }
 
 extension Authorization {
-    /// Changes the credential of a caller who shows the present key, or the one that has replaced it already.
+    /// Changes the credential of a caller with the present key, or with the one that the new key has already replaced.
     ///
-    /// When the credential moves between proof and change, the proof is made once more: it may have been the very same
-    /// request, sent twice.
-    /// - Throws: ``CredentialProblem`` when the new credential may not follow the present one, and as ``prove(_:replacement:)``
-    ///   and ``change(as:_:)`` do.
+    /// If the credential changes between proof and change, the proof is repeated once: the same request may have been
+    /// sent twice.
+    ///
+    /// - Throws: ``CredentialProblem`` if the new credential must not follow the present one; also the errors of
+    ///   ``prove(_:replacement:)`` and ``change(as:use:_:)``.
     func replaceKey<Result>(
         _ key: PasswordKey, by new: NewCredential, use: LeaseUse = .short,
         _ body: (Transaction, ProvenCaller) async throws -> Result
@@ -89,8 +90,9 @@ extension Authorization {
 }
 
 extension NewCredential {
-    /// What a change that has been made already has come to; nil when there is something to change.
-    /// - Throws: ``CredentialProblem/keyringChanged`` when the key is the new one and the keyring yet another, or a
+    /// Returns the outcome of a change that was already made. Nil if there is something to change.
+    ///
+    /// - Throws: ``CredentialProblem/keyringChanged`` if the key is the new one and the keyring differs, or a
     ///   `PostgresError`.
     func outcomeOfRetry(
         by proven: ProvenCaller, _ transaction: Transaction

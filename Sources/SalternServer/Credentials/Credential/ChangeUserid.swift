@@ -1,8 +1,8 @@
 internal import HTTPCore
 internal import Postgres
 
-/// `PUT /v1/account/userid`: another userid, and because the userid is salt, another password key. The old userid is
-/// free at once. The other sessions end.
+/// `PUT /v1/account/userid`: replaces the userid and, because the userid is part of the salt, the password key. The old
+/// userid becomes free immediately. The other sessions end.
 struct ChangeUserid: AccountEndpoint {
     private let kdf: KDFPolicy
     private let attempts: Attempts
@@ -21,7 +21,7 @@ struct ChangeUserid: AccountEndpoint {
         }
         let outcome = try await authorization.replaceKey(currentKey, by: new) { transaction, proven in
             guard userid == proven.userid else {
-                // The key of another userid is another one.
+                // A different userid requires a different key.
                 guard new.verifier != proven.verifier else { throw CredentialProblem.keyUnchanged }
                 return try await CredentialChange(
                     by: proven, to: new, userid: userid, event: .useridChanged, attempts

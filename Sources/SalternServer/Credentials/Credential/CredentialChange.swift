@@ -1,28 +1,32 @@
 internal import Postgres
 
-/// The steps of every change of a credential, for a transaction that holds the account's row `FOR UPDATE`: the number of
-/// the credential in both of its rows, userid and keyring when there are new ones, the end of the sessions, the event, what
-/// was counted for devices of the generation that ends, and last the userid's row with verifier, iterations and generation.
+/// The steps of every change of a credential, in a transaction that holds the account's row `FOR UPDATE`:
+///
+/// 1. move the credential's number, and replace userid and keyring if the request has new ones
+/// 2. end the sessions and record the event
+/// 3. record the failures of devices of the ending generation
+/// 4. replace the userid's row with verifier, iterations and generation
 struct CredentialChange: Sendable {
     let accountID: AccountID
-    /// The userid that the account has now.
+    /// The present userid of the account.
     let userid: Userid
-    /// The credential that is replaced.
+    /// The number of the credential to replace.
     let credentialRevision: Int64
-    /// Its key; nil when nobody has shown it.
+    /// The mark of its key. Nil if the caller has not presented it.
     let previousKey: PreviousKeyMark?
     let new: NewCredential
-    /// The userid that it shall have; nil for the present one.
+    /// The new userid. Nil to keep the present one.
     var newUserid: Userid?
-    /// The session that asks.
+    /// The caller's session.
     let tokenHash: TokenHash
-    /// When it ends, if it is restricted: then it ends with the others, and its request may come again until then.
+    /// The end of the caller's session if it is restricted. It then ends with the others, and its request may be
+    /// repeated until that time.
     let restrictedUntil: Timestamp?
     let event: SecurityEvent.Kind
     let subject: AttemptSubject
     let now: Timestamp
 
-    /// The change that a proven caller asks for; their session stays.
+    /// Creates the change of a proven caller, whose session stays.
     init(
         by proven: ProvenCaller, to new: NewCredential, userid: Userid? = nil,
         event: SecurityEvent.Kind = .credentialChanged, _ attempts: Attempts
@@ -40,7 +44,7 @@ struct CredentialChange: Sendable {
         now = proven.now
     }
 
-    /// The change that the holder of a restricted session asks for; every session ends.
+    /// Creates the change of a caller with a restricted session. All sessions end.
     init(by restricted: RestrictedCaller, to new: NewCredential, _ attempts: Attempts) {
         accountID = restricted.caller.accountID
         userid = restricted.userid
@@ -54,21 +58,22 @@ struct CredentialChange: Sendable {
         now = restricted.caller.now
     }
 
-    /// What has come of it.
+    /// The result of the change.
     struct Outcome: Sendable {
         let sessionsEnded: Int
-        /// Nil when the account has no keyring.
+        /// Nil if the account has no keyring.
         let keyringRevision: Int64?
-        /// Whether a recovery code opens the account.
+        /// True if the account has a recovery code.
         let hasRecovery: Bool
-        /// The caller's device, in the present generation.
+        /// The caller's device in the present generation.
         let device: KnownDevice
     }
 
-    /// Carries it out. After an error the transaction has to be rolled back.
-    /// - Throws: ``CredentialProblem/keyringRequired``, ``RecoveryProblem/keyringRequired``, ``CredentialProblem/keyringChanged``,
-    ///   ``RegistrationProblem/useridTaken``, ``WrongCurrentKey`` when the credential is not the one that was to be
-    ///   replaced, or a `PostgresError`.
+    /// Applies the change. After an error the transaction must be rolled back.
+    ///
+    /// - Throws: ``CredentialProblem/keyringRequired``, ``RecoveryProblem/keyringRequired``,
+    ///   ``CredentialProblem/keyringChanged``, ``RegistrationProblem/useridTaken``, ``WrongCurrentKey`` if the
+    ///   credential is not the one to replace, or a `PostgresError`.
     func apply(_ transaction: Transaction) async throws -> Outcome {
         let hadRecovery = try await new.requireKeyHolders(
             of: accountID, changesKeys: event == .rotationCommitted, transaction)
@@ -80,7 +85,7 @@ struct CredentialChange: Sendable {
                 keyringRevision: new.keyringRevision),
             RecordSessionEnds(removal: removal), removal)
         guard let keyringRevision = moved.first else { throw CredentialProblem.keyringChanged }
-        // They would go on opening with the password of before, or hold data keys that were replaced.
+        // Kept keyrings open with the previous password, or hold replaced data keys.
         _ = try await transaction.execute(RemoveKeptKeyrings(accountID: accountID))
         if let restrictedUntil {
             _ = try await transaction.execute(
@@ -100,7 +105,7 @@ struct CredentialChange: Sendable {
             device: .ofSession(accountID, tokenHash, generation: generation))
     }
 
-    /// - Returns: The generation of tokens of devices that begins.
+    /// - Returns: The new generation of device tokens.
     private func replaceLogin(_ transaction: Transaction) async throws -> Int64 {
         guard let newUserid else {
             let replaced = try await transaction.execute(
@@ -124,8 +129,8 @@ struct CredentialChange: Sendable {
 }
 
 extension Transaction {
-    /// Notes what was counted for devices of a generation that has ended: their counters are of no more use, and the
-    /// account never has more than eighteen. The account's row is locked.
+    /// Records the failures counted for devices of an ended generation and removes their counters. A userid therefore
+    /// never has more than eighteen. The account's row must be locked.
     func endGeneration(_ subject: AttemptSubject, of accountID: AccountID, now: Timestamp) async throws(PostgresError) {
         let removed = try await execute(RemoveFailuresOfDevices(subject: subject))
         try await note(removed.flatMap(\.tallies), of: accountID, now: now)

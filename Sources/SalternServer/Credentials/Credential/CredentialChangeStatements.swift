@@ -1,8 +1,10 @@
 internal import Postgres
 
-/// Gives a userid a new verifier, and ends the present generation of tokens of devices; the new one when the userid's
-/// credential was still the one that the caller knows. Generations are counted as ``AccountCounter`` counts: after a
-/// restore none that began in the lost time begins again, and its tokens stay those of strangers.
+/// Replaces a userid's verifier and ends the present generation of device tokens. Returns the new generation, and no
+/// row if the credential is not the expected one.
+///
+/// Generations are numbered like ``AccountCounter``. After a restore, generations of the lost period are not reused, so
+/// their tokens stay invalid.
 struct ReplaceVerifier: Statement {
     typealias Row = Int64
 
@@ -10,7 +12,7 @@ struct ReplaceVerifier: Statement {
     let accountID: AccountID
     let verifier: Verifier
     let kdfIterations: Int32
-    /// The credential that is replaced.
+    /// The number of the credential to replace.
     let credentialRevision: Int64
     let previousKey: PreviousKeyMark?
     let now: Timestamp
@@ -26,7 +28,7 @@ struct ReplaceVerifier: Statement {
         """
 }
 
-/// Ends the present generation of tokens of devices; the new one, unless the userid is not the account's.
+/// Ends the present generation of device tokens. Returns the new one, and no row if the userid is not the account's.
 struct MoveDeviceGeneration: Statement {
     typealias Row = Int64
 
@@ -42,11 +44,11 @@ struct MoveDeviceGeneration: Statement {
         """
 }
 
-/// SQL for the end of a generation of tokens of devices, in the row `l` of its userid.
+/// SQL for the end of a generation of device tokens, in the row `l` of its userid.
 private enum DeviceGenerationMove {
     static let next = AccountCounter.next("l.device_generation")
 
-    /// Which generation was before is noted, because it is not always the number below.
+    /// Stores the previous generation, because it is not always the number below.
     static func assignments<S>(at now: SQL<S>) -> SQL<S> {
         """
         device_generation = \(next), device_generation_before = l.device_generation,
@@ -55,7 +57,7 @@ private enum DeviceGenerationMove {
     }
 }
 
-/// The generation of tokens of devices that comes after the present one, and that one. The userid's row is left behind.
+/// Reads the next generation of device tokens and the present one. The userid's row stays unchanged.
 struct NextDeviceGeneration: Statement {
     struct Row: Sendable {
         let next: Int64
@@ -74,10 +76,10 @@ struct NextDeviceGeneration: Statement {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
-/// Takes a userid for an account that has another one now; no row when somebody has it.
+/// Takes a new userid for an account. Returns no row if it is taken.
 ///
-/// It waits for whoever is about to take or to leave the userid. The old one is left afterwards, with ``RemoveLogin``:
-/// in this order two accounts that want each other's userids are both refused, and never wait for each other.
+/// It waits for transactions that are taking or freeing the userid. ``RemoveLogin`` frees the old one afterwards. With
+/// this order, two accounts that exchange userids are both rejected and never wait for each other.
 struct TakeUserid: Statement {
     typealias Row = Bool
 
@@ -85,9 +87,9 @@ struct TakeUserid: Statement {
     let accountID: AccountID
     let verifier: Verifier
     let kdfIterations: Int32
-    /// The credential that is replaced.
+    /// The number of the credential to replace.
     let credentialRevision: Int64
-    /// The generation of tokens of devices that begins, and the one before.
+    /// The new generation of device tokens and the previous one.
     let generation: NextDeviceGeneration.Row
     let previousKey: PreviousKeyMark?
     let now: Timestamp
@@ -105,7 +107,6 @@ struct TakeUserid: Statement {
         """
 }
 
-/// Frees a userid.
 struct RemoveLogin: Statement {
     let userid: Userid
     let accountID: AccountID
@@ -114,18 +115,18 @@ struct RemoveLogin: Statement {
         "DELETE FROM saltern.logins WHERE userid = \(\.userid.string) AND account_id = \(\.accountID)"
 }
 
-/// The account's side of a change of credential: the number of the credential, the userid when it is a new one, and the
-/// keyring when there is a new one. No row when credential or keyring are not those that the caller knows.
+/// Changes the account's row: the credential's number, and userid and keyring if they are new. Returns no row if
+/// credential or keyring are not the expected ones.
 struct MoveCredential: Statement {
-    /// The keyring's revision; nil when there is no keyring.
+    /// The keyring's revision. Nil without a keyring.
     typealias Row = Int64?
 
     let accountID: AccountID
-    /// The credential that is replaced.
+    /// The number of the credential to replace.
     let credentialRevision: Int64
     let userid: Userid?
     let keyring: Keyring?
-    /// The revision of the keyring that is replaced; nil for any.
+    /// The revision of the keyring to replace. Nil for any.
     let keyringRevision: Int64?
 
     static let sql: SQL<Self> = """
@@ -141,7 +142,7 @@ struct MoveCredential: Statement {
         """
 }
 
-/// The caller's session when it is live, restricted or not, and what leads to the credential of its account.
+/// Finds the caller's session if it is live, restricted or not, with userid and number of the account's credential.
 struct FindAnySession: Statement {
     let caller: Caller
 

@@ -1,9 +1,9 @@
 internal import Postgres
 
-/// The KDF iterations of a userid and those of its decoy, in one row whether the userid is known or not.
+/// Finds the KDF iterations of a userid and those of its decoy, in one row for known and unknown userids.
 struct FindKDFParameters: Statement {
     let userid: Userid
-    /// The userid's place among the decoys, from 1.
+    /// The userid's position among the decoys, from 1.
     let slot: Int32
 
     struct Row: Sendable {
@@ -20,10 +20,10 @@ struct FindKDFParameters: Statement {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
-/// What a login is checked against.
+/// Finds the row that a log-in is checked against.
 ///
-/// Costs 23 thousand instructions (see `Statement`): one row by its key. It says nothing of the account, whose row is
-/// looked at when it is locked, by ``OpenSession``.
+/// Costs 23 thousand instructions (see `Statement`): one row by its key. It does not read the account's row;
+/// ``OpenSession`` does so under its lock.
 struct FindLogin: Statement {
     let userid: Userid
 
@@ -31,15 +31,15 @@ struct FindLogin: Statement {
         let accountID: AccountID
         let verifier: Verifier
         let kdfIterations: Int32
-        /// Moves with every change of the credential.
+        /// Increases with every change of the credential.
         let credentialRevision: Int64
-        /// Which tokens of devices are the present ones. Moves with every change of the credential, and with the end of
-        /// all other sessions.
+        /// The present generation of device tokens. It increases with every change of the credential, and when all
+        /// other sessions end.
         let deviceGeneration: Int64
-        /// Those that were the present ones before.
+        /// The previous generation.
         let deviceGenerationBefore: Int64?
         let deviceGenerationMovedAt: Timestamp?
-        /// Of the verifier that was replaced last.
+        /// The mark of the previous verifier.
         let previousKey: PreviousKeyMark?
     }
 

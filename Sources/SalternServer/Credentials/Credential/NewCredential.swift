@@ -1,18 +1,18 @@
 internal import HTTPCore
 internal import Postgres
 
-/// What an account's credential shall become, as a request's body says: a new password key, its iterations and, when
-/// the keyring was sealed under the old key, the keyring sealed anew.
+/// The new credential in a request: password key, iterations and, if the keyring was sealed under the old key, the
+/// resealed keyring.
 struct NewCredential: Sendable {
     let verifier: Verifier
     let iterations: Int32
     let keyring: Keyring?
-    /// The revision of the keyring that was sealed anew, 0 for none; nil when the client does not say.
+    /// The revision of the resealed keyring, 0 for none. Nil if the request does not name it.
     let keyringRevision: Int64?
-    /// What becomes of the recovery.
+    /// The change of the recovery.
     let recovery: RecoveryChange
 
-    /// Takes `passwordKey`, `kdf`, `keyring`, `keyringRevision`, `recoveryKeyring` and `removeRecovery`.
+    /// Reads `passwordKey`, `kdf`, `keyring`, `keyringRevision`, `recoveryKeyring` and `removeRecovery`.
     init(_ members: inout JSONMembers, _ kdf: KDFPolicy) throws {
         verifier = try members.required("passwordKey", PasswordKey.init(json:)).verifier
         iterations = try members.object("kdf") { try $0.required("iterations", kdf.newIterations(json:)) }
@@ -22,10 +22,11 @@ struct NewCredential: Sendable {
         recovery = try RecoveryChange(&members)
     }
 
-    /// Checks that the request says what becomes of the keyring, when the account has one: it would stay under the old
-    /// password, or overwrite what another device has put there. And of the recovery, when keys change with it.
-    /// - Parameter changesKeys: Whether they do even without a keyring.
-    /// - Returns: Whether there is a recovery.
+    /// Checks that the request covers the keyring if the account has one: otherwise it would stay sealed under the old
+    /// password, or overwrite another device's change. Also checks the recovery if keys change.
+    ///
+    /// - Parameter changesKeys: True if keys change even without a keyring.
+    /// - Returns: True if the account has a recovery.
     /// - Throws: ``CredentialProblem/keyringRequired``, ``RecoveryProblem/keyringRequired``, or a `PostgresError`.
     @discardableResult
     func requireKeyHolders(
@@ -40,29 +41,30 @@ struct NewCredential: Sendable {
         return hasRecovery
     }
 
-    /// Whether the account has the keyring that the request carries, if it carries one.
+    /// Returns true if the account has the keyring of the request, or the request has none.
     func isStored(in found: FindKeyring.Row?) -> Bool { keyring == nil || keyring?.bytes == found?.keyring }
 
-    /// Checks that the key may follow the stored one.
+    /// Checks that the key may replace the stored one.
+    ///
     /// - Throws: ``CredentialProblem``.
     func check(follows stored: Verifier, iterations storedIterations: Int32) throws(CredentialProblem) {
         guard iterations >= storedIterations else { throw .iterationsLowered(present: storedIterations) }
-        // A key follows from password, salt and iterations: the same one with anything else would lock the person out.
+        // Password, salt and iterations determine a key. The same key with other parameters would lock the user out.
         guard verifier != stored || iterations == storedIterations else { throw .keyUnchanged }
     }
 }
 
-/// Why a credential was not changed.
+/// Reasons to reject a change of the credential.
 enum CredentialProblem: ProblemConvertible {
-    /// The account has more iterations now.
+    /// The account's iterations are higher.
     case iterationsLowered(present: Int32)
-    /// The key is the present one, while iterations or userid are others.
+    /// The key is the present one, although iterations or userid differ.
     case keyUnchanged
-    /// There is a revision of a keyring, and no keyring.
+    /// The request has a keyring's revision without a keyring.
     case keyringMissing
-    /// The account has a keyring, and the request does not say what becomes of it.
+    /// The account has a keyring that the request does not cover.
     case keyringRequired(present: Int64)
-    /// The keyring was changed after the client read the one that it sealed anew.
+    /// The keyring has changed since the client read the one that it resealed.
     case keyringChanged
     /// The new userid is the present one.
     case useridUnchanged

@@ -2,17 +2,17 @@ internal import Cryptography
 internal import HTTPCore
 internal import Postgres
 
-/// The client's 32-byte PBKDF2 output: all that the server ever receives of a password.
+/// The client's 32-byte PBKDF2 output. The server receives nothing else of a password.
 struct PasswordKey: Sendable {
     static let byteCount = 32
 
     private let bytes: SecureBytes
 
-    /// Takes bytes that can be the output of a key derivation function.
+    /// Accepts bytes that can be the output of a key derivation function.
     ///
-    /// - Throws: ``NotAStretchedKey`` for another length, for 32 equal bytes, and for printable ASCII that may be
-    ///   padded with zeros on either side: a password that was cut or filled up. A random key looks like that with
-    ///   a probability below 2·Σ (95/256)^k·(1/256)^(32-k) < 4·10^-14, all equal with 256^-31.
+    /// - Throws: ``NotAStretchedKey`` for another length, for 32 equal bytes, and for printable ASCII with optional
+    ///   zeros on either side, which is a truncated or padded password. A random key has that form with a probability
+    ///   below 2·Σ (95/256)^k·(1/256)^(32-k) < 4·10^-14, and equal bytes with 256^-31.
     init(_ bytes: SecureBytes) throws(NotAStretchedKey) {
         guard bytes.count == Self.byteCount, !bytes.withUnsafeBytes(Self.looksLikeText) else {
             throw NotAStretchedKey()
@@ -26,7 +26,7 @@ struct PasswordKey: Sendable {
         try self.init(decoded)
     }
 
-    /// SHA-256 of the key: what is stored and compared.
+    /// SHA-256 of the key, which is stored and compared.
     var verifier: Verifier { Verifier(SHA256.hash(bytes)) }
 
     private static func looksLikeText(_ bytes: UnsafeRawBufferPointer) -> Bool {
@@ -40,7 +40,7 @@ struct PasswordKey: Sendable {
     private static func isPrintable(_ byte: UInt8) -> Bool { (0x20..<0x7F).contains(byte) }
 }
 
-/// What arrived as a password key is none.
+/// The error of bytes that are no password key.
 struct NotAStretchedKey: ProblemConvertible {
     var problem: Problem {
         Problem(
@@ -53,7 +53,6 @@ struct NotAStretchedKey: ProblemConvertible {
 struct Verifier: StoredDigest {
     let digest: SHA256Digest
 
-    /// A verifier that no key has: what the key of an unknown userid is compared with, so that the comparison takes
-    /// place in any case.
+    /// Returns a verifier without a key. It is compared for unknown userids, so that the comparison always takes place.
     static func decoy() -> Verifier { Verifier(SHA256.hash(SecureRandom.bytes(32))) }
 }

@@ -1,13 +1,13 @@
 internal import Postgres
 
-/// The caller's own userid.
+/// Finds the caller's userid.
 struct FindUserid: AccountRead {
     typealias Row = Userid
 
     static let sql: AccountSQL<Self> = "SELECT userid FROM saltern.accounts a WHERE a.account_id = \(.account)"
 }
 
-/// Which credential the caller's account has now; no row when the session is not live or the account is locked.
+/// Finds the number of the account's credential. Returns no row if the session is not live or the account is locked.
 struct FindCredentialRevision: Statement {
     typealias Row = Int64
 

@@ -1,49 +1,50 @@
 internal import HTTPCore
 internal import Postgres
 
-/// A caller who has shown the account's present password key besides a session: who may do what is dangerous.
+/// A caller with a session who has presented the account's present password key.
 struct ProvenCaller: Sendable {
     let caller: Caller
     let userid: Userid
     let verifier: Verifier
     let kdfIterations: Int32
-    /// The present credential.
+    /// The number of the present credential.
     let credentialRevision: Int64
-    /// Which tokens of devices are the present ones.
+    /// The present generation of device tokens.
     let deviceGeneration: Int64
-    /// Whether the key that was shown is the one before, and the one that shall replace it has replaced it already: this
-    /// is the retry of a change whose reply was lost.
+    /// True if the presented key is the previous one and the request's new key is already in place: the request repeats
+    /// a change whose reply was lost.
     let hasBeenReplaced: Bool
 
     var accountID: AccountID { caller.accountID }
     var tokenHash: TokenHash { caller.tokenHash }
     var now: Timestamp { caller.now }
 
-    /// The device of the caller's session, in the present generation.
+    /// The device of the caller's session in the present generation.
     var device: KnownDevice { .ofSession(accountID, tokenHash, generation: deviceGeneration) }
 }
 
 extension Authorization {
-    /// Compares the `currentPasswordKey` of a request whose body has nothing else with the key of the caller's account.
-    /// - Throws: What is wrong with the body, and as ``prove(_:replacement:)`` does.
+    /// Checks the `currentPasswordKey` of a request without other members against the caller's account.
+    ///
+    /// - Throws: Errors of the body, and those of ``prove(_:replacement:)``.
     func prove(_ request: Request) async throws -> ProvenCaller {
         try await prove(JSONBody.read(request) { try $0.required("currentPasswordKey", PasswordKey.init(json:)) })
     }
 
-    /// Compares a password key with that of the caller's account: what dangerous calls carry as `currentPasswordKey`.
+    /// Checks the password key of a request (`currentPasswordKey`) against the caller's account.
     ///
-    /// One look, one count: a stolen token does not serve to guess the key.
+    /// It is one check with one count, so a stolen token cannot be used to guess the key.
     ///
     /// - Parameters:
-    ///   - key: What the caller says is the account's present key.
-    ///   - replacement: The verifier of the key that shall replace it. After a change whose reply was lost it is the
-    ///     present key, and the other one the key before: having both proves as much, and is one guess to who has not.
+    ///   - key: The account's present key according to the caller.
+    ///   - replacement: The verifier of the new key. After a change whose reply was lost it is the present one, and
+    ///     `key` the previous one. Both together are proof, and one guess for an attacker.
     /// - Throws: ``Unauthenticated``, ``WrongCurrentKey``, ``TooManyAttempts``, or a `PostgresError`.
     func prove(_ key: PasswordKey, replacement: Verifier? = nil) async throws -> ProvenCaller {
         guard let userid = try await read(FindUserid()).first else { throw Unauthenticated() }
         let (caller, previousKeys) = (caller, attempts.previousKeys)
         return try await attempt(userid).run { check -> CheckResult<ProvenCaller> in
-            // The userid may have been left meanwhile, and taken by somebody else, whose key is not looked at.
+            // The account may have left the userid, which now belongs to another account. Its key is not compared.
             guard let login = check.login, login.accountID == caller.accountID else {
                 return .undecided(WrongCurrentKey())
             }
@@ -59,16 +60,17 @@ extension Authorization {
         }
     }
 
-    /// Changes the account of a proven caller in one transaction, all or nothing. The account's row is locked
-    /// `FOR UPDATE` first, which keeps out log-ins as well as writes.
-    /// - Parameter use: ``longUse`` for what takes longer than a few statements.
-    /// - Throws: ``Unauthenticated`` when the session has ended meanwhile, ``WrongCurrentKey`` when the credential has
-    ///   changed meanwhile, what `body` throws, or a `PostgresError`.
+    /// Changes the account of a proven caller in one transaction. It locks the account's row `FOR UPDATE` first, which
+    /// excludes log-ins and writes.
+    ///
+    /// - Parameter use: ``longUse`` for more than a few statements.
+    /// - Throws: ``Unauthenticated`` if the session has ended meanwhile, ``WrongCurrentKey`` if the credential has
+    ///   changed meanwhile, an error of `body`, or a `PostgresError`.
     func change<Result>(
         as proven: ProvenCaller, use: LeaseUse = .short, _ body: (Transaction) async throws -> Result
     ) async throws -> Result {
         try await database.withTransaction(key: key, use: use) { transaction in
-            // Two statements: the second one's snapshot is taken after the lock.
+            // Two statements: the second takes its snapshot after the lock.
             let (_, credentials) = try await transaction.execute(
                 LockAccountWholly(accountID: accountID), FindCredentialRevision(caller: caller))
             guard let revision = credentials.first else { throw Unauthenticated() }
@@ -78,7 +80,7 @@ extension Authorization {
     }
 }
 
-/// The present password key that a dangerous call carried is another.
+/// The error of a wrong present password key.
 struct WrongCurrentKey: ProblemConvertible {
     var problem: Problem {
         Problem(
@@ -87,7 +89,7 @@ struct WrongCurrentKey: ProblemConvertible {
     }
 }
 
-/// A call that only a restricted session may make without the present password key was made without it.
+/// The error of a missing present password key outside a restricted session.
 struct CurrentKeyMissing: ProblemConvertible {
     var problem: Problem {
         Problem(

@@ -1,28 +1,29 @@
 internal import Postgres
 
-/// A caller whose session was opened by a recovery: it can set a new credential, and that ends it.
+/// A caller whose session was opened by a recovery. Setting a new credential ends the session.
 struct RestrictedCaller: Sendable {
     let caller: Caller
     let userid: Userid
     let verifier: Verifier
     let kdfIterations: Int32
-    /// The credential that is replaced.
+    /// The number of the credential to replace.
     let credentialRevision: Int64
     let sessionExpiresAt: Timestamp
 }
 
 extension Authorization {
-    /// Changes the account of a caller with a restricted session in one transaction, all or nothing, with the account's
-    /// row locked like ``change(as:_:)`` does.
-    /// - Throws: ``Unauthenticated``, ``CurrentKeyMissing`` when the session is not restricted, what `body` throws, or a
+    /// Changes the account of a caller with a restricted session in one transaction, with the account's row locked like
+    /// ``change(as:use:_:)``.
+    ///
+    /// - Throws: ``Unauthenticated``, ``CurrentKeyMissing`` if the session is not restricted, an error of `body`, or a
     ///   `PostgresError`.
     func changeRestricted<Result>(
         _ body: (Transaction, RestrictedCaller) async throws -> Result
     ) async throws -> Result {
-        // Nobody who has no session gets to lock the account.
+        // Requests without a session never lock the account.
         try require(try await database.execute(FindAnySession(caller: caller)).first)
         return try await database.withTransaction(key: key) { transaction in
-            // Two statements: the second one's snapshot is taken after the lock.
+            // Two statements: the second takes its snapshot after the lock.
             let (_, sessions) = try await transaction.execute(
                 LockAccountWholly(accountID: accountID), FindAnySession(caller: caller))
             let session = try require(sessions.first)
@@ -38,7 +39,8 @@ extension Authorization {
         }
     }
 
-    /// Looks the session up, restricted or not, or ended by the request that is sent again.
+    /// Checks the session. It may be restricted, or ended by an earlier copy of this request.
+    ///
     /// - Returns: The account.
     /// - Throws: ``Unauthenticated``, or a `PostgresError`.
     func identifyAny() async throws -> AccountID {
@@ -48,10 +50,11 @@ extension Authorization {
         return accountID
     }
 
-    /// What a change has come to that a restricted session made before, and ended with; nil when this is no retry of one.
-    /// The new key is a secret that is looked at like any other.
-    /// - Throws: ``Unauthenticated`` when the key is another, ``TooManyAttempts``, ``CredentialProblem/keyringChanged``,
-    ///   or a `PostgresError`.
+    /// Returns the outcome of a change by a restricted session, which that change ended. Nil if the request does not
+    /// repeat one. The new key is checked like any other secret.
+    ///
+    /// - Throws: ``Unauthenticated`` if the key differs, ``TooManyAttempts``, ``CredentialProblem/keyringChanged``, or
+    ///   a `PostgresError`.
     func outcomeOfRestrictedRetry(_ new: NewCredential) async throws -> CredentialChange.Outcome? {
         let find = FindCompletedRecovery(accountID: accountID, tokenHash: tokenHash, now: now)
         guard let completed = try await database.execute(find).first else { return nil }

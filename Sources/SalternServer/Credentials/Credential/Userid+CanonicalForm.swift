@@ -1,10 +1,10 @@
 internal import Foundation
 
 extension Userid {
-    /// The text in NFKC and lower case, without white space around it.
+    /// Returns the text in NFKC and lower case, without surrounding white space.
     ///
-    /// Lower-casing can undo normalisation and the other way round, so both are repeated until nothing changes. (A
-    /// test tries every character; four rounds are more than any of them needs.)
+    /// Lower case can undo normalisation and the reverse, so both are repeated until nothing changes. A test covers all
+    /// characters; four rounds are more than any of them needs.
     static func canonicalForm(of text: String) -> String {
         var form = text
         for _ in 0..<4 {
@@ -15,8 +15,8 @@ extension Userid {
         return form
     }
 
-    /// The text in lower case as Unicode has it (chapter 3.13, with the final sigma), and Python and JavaScript: the
-    /// standard library maps each character for itself.
+    /// Returns the text in lower case according to Unicode (chapter 3.13, with the final sigma), like Python and
+    /// JavaScript. The standard library maps each character separately.
     private static func lowercased(_ text: String) -> String {
         guard text.unicodeScalars.contains(capitalSigma) else { return text.lowercased() }
         let scalars = Array(text.unicodeScalars)
@@ -34,7 +34,8 @@ extension Userid {
     private static let capitalSigma: Unicode.Scalar = "\u{3A3}"
     private static let finalSigma: Unicode.Scalar = "\u{3C2}"
 
-    /// `Final_Sigma` of Unicode's table 3-17: a cased letter before it and none behind it, passing over what case ignores.
+    /// `Final_Sigma` of Unicode's table 3-17: a cased letter before it and none behind it, ignoring case-ignorable
+    /// characters.
     private static func isFinal(_ index: Int, in scalars: [Unicode.Scalar]) -> Bool {
         let isIgnored: (Unicode.Scalar) -> Bool = { $0.properties.isCaseIgnorable }
         let before = scalars[..<index].last { !isIgnored($0) }
@@ -42,7 +43,7 @@ extension Userid {
         return (before?.properties.isCased ?? false) && !(behind?.properties.isCased ?? false)
     }
 
-    /// The text without white space around it.
+    /// Returns the text without surrounding white space.
     static func trimmed(_ text: String) -> String {
         let scalars = text.unicodeScalars
         guard let first = scalars.firstIndex(where: { !$0.properties.isWhitespace }),

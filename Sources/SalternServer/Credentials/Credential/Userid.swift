@@ -4,27 +4,27 @@ internal import Postgres
 
 /// A login name in its canonical form.
 ///
-/// The client has used the very same bytes as salt, so a name in another form is refused with the form that would
-/// be accepted, and never changed silently.
+/// Clients use the same bytes as salt. A name in another form is therefore rejected with its canonical form, and never
+/// changed silently.
 struct Userid: Hashable, Sendable {
     let string: String
 
-    /// The longest userid in bytes of UTF-8.
+    /// Maximum length in bytes of UTF-8.
     static let byteLimit = 254
 
-    /// The longest text that is normalised at all, so that a long one costs nothing: no character's canonical form is
-    /// shorter than a quarter of it.
+    /// Maximum length of a text that is normalised, to bound the cost. No character's canonical form is shorter than a
+    /// quarter of it.
     private static let inputLimit = 4 * byteLimit
 
-    /// Why a text is no userid.
+    /// Reasons to reject a userid.
     enum Refusal: Error, Equatable {
-        /// It would be one in this form.
+        /// The text is not canonical; this is its canonical form.
         case notCanonical(String)
-        /// It is empty, too long, or has characters that nobody sees, or code points without a character.
+        /// The text is empty, too long, or has invisible characters or unassigned code points.
         case invalid
     }
 
-    /// Checks a text.
+    /// Accepts a canonical text.
     init(_ text: String) throws(Refusal) {
         if Self.isPlainASCII(text.utf8) || Self.isBlinded(text) {
             string = text
@@ -44,28 +44,30 @@ struct Userid: Hashable, Sendable {
         try self.init(json.string())
     }
 
-    /// Whether the text is canonical for reasons that need no Unicode tables: printable ASCII without upper-case
-    /// letters, not beginning or ending with a space.
+    /// Returns true for text that is canonical without Unicode tables: printable ASCII without upper case, with no
+    /// space at either end.
     private static func isPlainASCII(_ text: String.UTF8View) -> Bool {
         guard (1...byteLimit).contains(text.count), text.first != 0x20, text.last != 0x20 else { return false }
         return text.allSatisfy { (0x20..<0x7F).contains($0) && !(0x41...0x5A).contains($0) }
     }
 
-    /// Whether the text is 44 characters of canonical base64 of 32 bytes: a name that the client has stretched too.
+    /// Returns true for 44 characters of canonical base64 of 32 bytes: a blinded userid.
     private static func isBlinded(_ text: String) -> Bool {
         guard text.utf8.count == 44 else { return false }
         return (try? Base64.decode(text.utf8))?.count == 32
     }
 
-    /// The blinded name that the text is with white space around it: lower-casing would make another name of it.
+    /// Returns the blinded userid within surrounding white space, because lower case would change it.
     private static func blinded(within text: String) -> String? {
         let trimmed = trimmed(text)
         return isBlinded(trimmed) ? trimmed : nil
     }
 
-    /// What nobody sees, so that two names which look alike would be two accounts: control and format characters, those
-    /// that are ignored where they cannot be shown, the Braille pattern without dots, the separators that are line ends by
-    /// another name. And code points that a later Unicode may give a character with another canonical form.
+    /// Returns true for characters that userids must not contain:
+    ///
+    /// - Invisible ones, which would make two accounts with names that appear equal: control and format characters,
+    ///   default-ignorable code points, the blank Braille pattern, line and paragraph separators.
+    /// - Unassigned code points, for which a later Unicode may define another canonical form.
     private static func isRefused(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {
         case .control, .format, .lineSeparator, .paragraphSeparator, .unassigned: true
@@ -79,7 +81,7 @@ extension Userid: PostgresValue {
 
     func encode(to writer: inout ByteWriter) { string.encode(to: &writer) }
 
-    /// What is stored was canonical when it came; Unicode may have learned since.
+    /// Stored userids were canonical at registration; Unicode may have changed since.
     static func decode(_ bytes: UnsafeRawBufferPointer?) -> Userid? {
         String.decode(bytes).map { Userid(stored: $0) }
     }

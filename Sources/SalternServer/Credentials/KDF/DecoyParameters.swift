@@ -1,38 +1,38 @@
 internal import Cryptography
 public import Postgres
 
-/// The KDF parameters that an unknown userid is shown: stable for the userid, and distributed like those of real
-/// accounts.
+/// The KDF parameters of unknown userids: stable for each userid, with the distribution of real accounts.
 ///
-/// The database holds 256 quantiles of the real iteration counts; HMAC-SHA256 of the userid under a secret of the
-/// database picks one. Every node reads the same.
+/// The database holds 256 quantiles of the real iteration counts. HMAC-SHA256 of the userid under the database's secret
+/// selects one, equally on all nodes.
 public struct DecoyParameters: Sendable {
     private let key: HMACSHA256.Key
 
-    /// How many quantiles there are: one for each value of the first byte of the code.
+    /// The number of quantiles: one for each value of the code's first byte.
     static let slotCount = 256
-    /// The quantiles are drawn anew at most once in this time.
+    /// The minimum interval between two draws of the quantiles.
     static let redrawInterval = Duration.seconds(86_400)
 
     init(secret: DecoySecret) {
         key = HMACSHA256.Key(secret.bytes)
     }
 
-    /// The position of a userid's decoy, 1 to 256 as SQL counts.
+    /// Returns the position of a userid's decoy, 1 to 256 as in SQL.
     func slot(for userid: Userid) -> Int32 {
         let code = key.authenticationCode(for: userid.string.utf8)
         return 1 + Int32(code.withUnsafeBytes { $0[0] })
     }
 
-    /// A sample of so many accounts is enough: a share of them is off by a percent or two.
+    /// A sufficient sample of accounts: a share is off by one or two percent.
     static let sampleSize: Int64 = 50_000
-    /// What part of the accounts is asked about, one after the other until it is enough: so some four times as many as that
-    /// are read at most, however many there are.
+    /// The successive parts of accounts, in percent, that are sampled until the sample suffices. At most about four
+    /// times the sample size is read, for any number of accounts.
     private static let percents = [0.01, 0.04, 0.16, 0.64, 2.56, 10.24, 40.96, 100]
 
-    /// Draws the quantiles anew when the last drawing is a day old. Called at start and every hour; nodes may do so
-    /// at once.
-    /// - Returns: Whether they were drawn.
+    /// Draws the quantiles again if the last draw is a day old. Servers call it at the start and hourly; several nodes
+    /// may do so at once.
+    ///
+    /// - Returns: True if they were drawn.
     @discardableResult
     public static func redraw(
         database: PostgresClient, clock: any WallClock
@@ -45,9 +45,9 @@ public struct DecoyParameters: Sendable {
         return try await !database.execute(replace).isEmpty
     }
 
-    /// Enough of the accounts, or all of them.
+    /// Samples sufficient accounts, or all of them.
     static func sample(_ database: PostgresClient) async throws(PostgresError) -> SampleIterations.Row? {
-        // On a connection of its own, so that nobody waits for it.
+        // On a dedicated connection, so that no request waits for it.
         do {
             return try await database.withTransaction { transaction in
                 var sample: SampleIterations.Row?

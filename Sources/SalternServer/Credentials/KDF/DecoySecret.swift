@@ -1,7 +1,7 @@
 internal import Cryptography
 internal import Postgres
 
-/// The secret under which userids are spread over the decoys.
+/// The secret that maps userids to decoys.
 struct DecoySecret: Sendable {
     let bytes: SecureBytes
 

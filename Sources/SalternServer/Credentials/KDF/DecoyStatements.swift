@@ -1,6 +1,6 @@
 internal import Postgres
 
-/// Whether the decoys were drawn long enough ago. Asked by itself: what draws them reads many rows.
+/// Checks if the decoys are due for a new draw. A separate statement, because the draw reads many rows.
 struct AreDecoysDue: Statement {
     typealias Row = Bool
 
@@ -11,20 +11,19 @@ struct AreDecoysDue: Statement {
         "SELECT true FROM saltern.installation i WHERE i.singleton AND i.decoys_drawn_at <= \(\.drawnBefore)"
 }
 
-/// The quantiles of the iteration counts that some of the accounts have now: those on a part of the table's pages, which are
-/// the only ones that are read. A cluster takes its part of each shard.
+/// Samples the quantiles of the accounts' present iteration counts. It reads only a part of the table's pages; a
+/// cluster takes that part of each shard.
 ///
-/// The k-th of 256 is the quantile at (k - 1/2)/256, so a count that a share p of the accounts has fills about
-/// 256·p slots.
+/// The k-th of 256 is the quantile at (k - 1/2)/256. A count of a share p of the accounts fills about 256·p slots.
 struct SampleIterations: Statement {
     struct Row: Sendable {
-        /// How many accounts are in it.
+        /// The number of sampled accounts.
         let count: Int64
-        /// Nil when there is none.
+        /// Nil for an empty sample.
         let quantiles: [Int32]?
     }
 
-    /// Of the pages, 100 for all of them.
+    /// The part of the pages, 100 for all.
     let percent: Double
 
     static let isReadOnly = true
@@ -33,14 +32,14 @@ struct SampleIterations: Statement {
         FROM saltern.logins TABLESAMPLE SYSTEM (\(\.percent)::double precision)
         """
 
-    /// The middle of each slot. Written out: a cluster gathers what it sorts, and takes constants only.
+    /// The middle of each slot, as literals: a cluster gathers the rows to sort and accepts only constants.
     private static let middles = (0..<DecoyParameters.slotCount)
         .map { "\(2 * $0 + 1) / \(2 * DecoyParameters.slotCount).0" as SQLFragment }.joined(separator: ", ")
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
-/// Replaces the decoys; one row when it did, none when somebody else has done so meanwhile.
+/// Replaces the decoys. Returns a row if it did, and none if another node was faster.
 struct ReplaceDecoys: Statement {
     typealias Row = Bool
 

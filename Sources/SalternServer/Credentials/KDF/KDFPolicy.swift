@@ -1,10 +1,10 @@
 internal import HTTPCore
 
-/// Which iteration counts the server asks for.
+/// The accepted iteration counts.
 public struct KDFPolicy: Sendable, Equatable {
-    /// What clients take for a new account.
+    /// Iterations of new accounts.
     public var defaultIterations: Int
-    /// The least that new parameters may have; never applied to a login.
+    /// Minimum iterations of new parameters. It does not apply to log-ins.
     public var minimumIterations: Int
 
     public init(defaultIterations: Int = 600_000, minimumIterations: Int = 600_000) {
@@ -12,13 +12,13 @@ public struct KDFPolicy: Sendable, Equatable {
         self.minimumIterations = minimumIterations
     }
 
-    /// No configuration goes below.
+    /// The lower limit of all configurations.
     public static let absoluteMinimum = 10_000
-    /// No client goes above: a slip must not lock a person out for an hour a login.
+    /// The upper limit for clients: a mistake must not make each log-in last an hour.
     public static let maximum = 10_000_000
-    /// The one algorithm.
+    /// The only algorithm.
     static let algorithm = "PBKDF2-HMAC-SHA256"
-    /// Bytes of a password key.
+    /// Length of a password key in bytes.
     static let keyLength = PasswordKey.byteCount
 
     /// Reads the iterations of new parameters.
@@ -26,10 +26,10 @@ public struct KDFPolicy: Sendable, Equatable {
         Int32(try json.integer(in: minimumIterations...Self.maximum))
     }
 
-    /// Whether an account should raise its iterations.
+    /// Returns true if an account should raise its iterations.
     func isOutdated(_ iterations: Int32) -> Bool { iterations < minimumIterations }
 
-    /// What is wrong with the policy, a sentence each.
+    /// The errors in the policy, one sentence each.
     var findings: [String] {
         var findings: [String] = []
         if minimumIterations < Self.absoluteMinimum || minimumIterations > Self.maximum {

@@ -1,8 +1,8 @@
 internal import HTTPCore
 internal import Postgres
 
-/// `POST /v1/kdf`: the parameters that a userid's password is stretched with. Known and unknown userids get the same
-/// kind of answer after the same work, at the same pace.
+/// `POST /v1/kdf`: returns the KDF parameters of a userid. Known and unknown userids take the same work, response time
+/// and form of reply.
 struct ShowKDFParameters: OpenEndpoint {
     private let database: PostgresClient
     private let decoys: DecoyParameters

@@ -1,28 +1,29 @@
 internal import HTTPCore
 internal import Postgres
 
-/// An account's keyring and what the recovery code opened, as they were before a request replaced them.
+/// An account's keyring and recovery keyring from before a request replaced them.
 struct KeptKeyring: Sendable {
     let id: KeptKeyringID
-    /// Nil when the account had none.
+    /// Nil if the account had none.
     let keyring: [UInt8]?
-    /// The revision that ``keyring`` had; 0 when there was none.
+    /// The revision of ``keyring``, 0 without one.
     let revision: Int64
-    /// The keyring that the recovery code opened; nil without one, and after the code was replaced.
+    /// The recovery keyring. Nil without one, and after the recovery code was replaced.
     let recoveryKeyring: [UInt8]?
-    /// True when the request that replaced them had the password key. What a restored keyring has replaced takes over its value.
+    /// True if the request that replaced them had the password key. What a restore replaces inherits the restored one's
+    /// value.
     let isProven: Bool
     let replacedAt: Timestamp
-    /// It is removed then.
+    /// The time of its removal.
     let expiresAt: Timestamp
 
-    /// The limit of keyrings that were replaced without the password key. Further ones are not kept, so that a stolen session
-    /// cannot push out an earlier one.
+    /// The limit of keyrings that were replaced without the password key. Further ones are not kept, so that a stolen
+    /// session cannot displace an earlier one.
     static let unprovenLimit: Int64 = 4
-    /// The shortest time that one is kept, in days. A plan with more `deletedDays` keeps it for as long as those.
+    /// The minimum retention in days. Plans with a higher `deletedDays` use that.
     static let shortestRetention: Int32 = 30
 
-    /// Writes the members of one in a list.
+    /// Writes its members in a list.
     func write(to writer: inout JSONWriter) {
         if let keyring {
             writer.member("keyring", base64: keyring)
@@ -35,32 +36,32 @@ struct KeptKeyring: Sendable {
     }
 }
 
-/// Names a kept keyring.
+/// Identifies a kept keyring.
 typealias KeptKeyringID = Identifier<KeptKeyring>
 
-/// What a request is about to replace.
+/// The keyrings that a request is about to replace.
 struct ReplaceableKeyrings: Sendable {
-    /// Nil when the account has none.
+    /// Nil if the account has none.
     let keyring: [UInt8]?
     let revision: Int64
-    /// What the recovery code opens; nil when there is none.
+    /// The recovery keyring. Nil without one.
     let recoveryKeyring: [UInt8]?
-    /// The account's plan keeps deleted items for as many days.
+    /// The plan's retention of deleted items in days.
     let deletedDays: Int32
-    /// How many keyrings are kept that were replaced without the password key.
+    /// The number of kept keyrings that were replaced without the password key.
     let unprovenCount: Int64
 }
 
 extension Transaction {
-    /// Returns what a request is about to replace. The account's row was locked before.
+    /// Returns the keyrings that a request is about to replace. The account's row must be locked.
     func replaceableKeyrings(
         of accountID: AccountID, now: Timestamp
     ) async throws(PostgresError) -> ReplaceableKeyrings? {
         try await execute(Owned(accountID: accountID, read: FindReplaceableKeyrings(now: now))).first
     }
 
-    /// Keeps what was replaced, unless ``KeptKeyring/unprovenLimit`` are kept already. The one that was replaced last with the
-    /// password key has a place of its own.
+    /// Keeps the replaced keyrings, unless ``KeptKeyring/unprovenLimit`` are kept already. The latest one that was
+    /// replaced with the password key has a slot of its own.
     func keep(
         _ replaced: ReplaceableKeyrings, of accountID: AccountID, isProven: Bool, now: Timestamp
     ) async throws(PostgresError) {
@@ -72,8 +73,8 @@ extension Transaction {
             InsertKeptKeyring(accountID: accountID, kept: kept))
     }
 
-    /// Keeps what was replaced in the place of a kept keyring that was restored. All others stay, so that another one can be
-    /// restored after it.
+    /// Keeps the replaced keyrings in the slot of a restored one. All others stay, so another one can be restored
+    /// later.
     func keep(
         _ replaced: ReplaceableKeyrings, inPlaceOf restored: KeptKeyring, of accountID: AccountID, now: Timestamp
     ) async throws(PostgresError) {
@@ -84,7 +85,7 @@ extension Transaction {
 }
 
 extension ReplaceableKeyrings {
-    /// Returns what is kept of them; nil when there is nothing to keep.
+    /// Returns the form to keep. Nil if there is nothing to keep.
     fileprivate func kept(isProven: Bool, now: Timestamp) -> KeptKeyring? {
         guard keyring != nil || recoveryKeyring != nil else { return nil }
         let days = max(deletedDays, KeptKeyring.shortestRetention)

@@ -1,6 +1,6 @@
 internal import Postgres
 
-/// The account's keyring and what the recovery code opens, with what decides whether they are kept.
+/// Finds the account's keyring and recovery keyring, and the numbers that decide if they are kept.
 struct FindReplaceableKeyrings: AccountRead {
     typealias Row = ReplaceableKeyrings
 
@@ -21,7 +21,7 @@ struct FindReplaceableKeyrings: AccountRead {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
-/// The account's kept keyrings that have not expired, the one first that was replaced first.
+/// Finds the account's kept keyrings that have not expired, in the order of their replacement.
 struct FindKeptKeyrings: AccountRead {
     typealias Row = KeptKeyring
 
@@ -37,7 +37,7 @@ struct FindKeptKeyrings: AccountRead {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
-/// Keeps a keyring. The account's row was locked before.
+/// Stores a kept keyring. The account's row must be locked.
 struct InsertKeptKeyring: Statement {
     let accountID: AccountID
     let kept: KeptKeyring
@@ -50,8 +50,8 @@ struct InsertKeptKeyring: Statement {
         """
 }
 
-/// Removes an account's kept keyrings that have expired, and those that were replaced with the password key when another one
-/// takes their place.
+/// Removes an account's expired kept keyrings, and those that were replaced with the password key if another one takes
+/// their slot.
 struct DropKeptKeyrings: Statement {
     let accountID: AccountID
     let now: Timestamp
@@ -63,14 +63,14 @@ struct DropKeptKeyrings: Statement {
         """
 }
 
-/// Removes all of an account's kept keyrings: they are sealed with a credential or hold data keys that were replaced.
+/// Removes all kept keyrings of an account, because a credential or data keys that they depend on were replaced.
 struct RemoveKeptKeyrings: Statement {
     let accountID: AccountID
 
     static let sql: SQL<Self> = "DELETE FROM saltern.kept_keyrings k WHERE k.account_id = \(\.accountID)"
 }
 
-/// Removes what the recovery code opened from an account's kept keyrings: there is another code, or none.
+/// Removes the recovery keyrings of an account's kept keyrings, because the recovery code was replaced or removed.
 struct RemoveKeptRecoveryKeyrings: Statement {
     let accountID: AccountID
 
@@ -83,12 +83,12 @@ struct RemoveKeptRecoveryKeyrings: Statement {
         """
 }
 
-/// The kept keyrings of all accounts that expired first, by the index `kept_keyrings_by_expiry`.
+/// Finds expired kept keyrings of all accounts, earliest expiry first, by the index `kept_keyrings_by_expiry`.
 struct FindExpiredKeyrings: Statement {
     typealias Row = DueRow<KeptKeyringID>
 
     let now: Timestamp
-    /// Accounts that are left out.
+    /// Accounts to leave out.
     let except: [AccountID]
     let limit: Int64
 
@@ -100,7 +100,7 @@ struct FindExpiredKeyrings: Statement {
         """
 }
 
-/// Removes kept keyrings of an account that have expired. Returns how many there were.
+/// Removes expired kept keyrings of an account. Returns their number.
 struct RemoveExpiredKeyrings: Statement {
     typealias Row = Int64
 
@@ -118,7 +118,7 @@ struct RemoveExpiredKeyrings: Statement {
         """
 }
 
-/// When kept keyrings expire, by the index `kept_keyrings_by_expiry`.
+/// Finds the expiry times of kept keyrings, by the index `kept_keyrings_by_expiry`.
 struct FindDueKeyrings: OldestRows {
     static let kind = "keyrings"
     static let time: SQLFragment = "k.expires_at"
@@ -138,7 +138,7 @@ struct RemoveKeptKeyring: Statement {
         """
 }
 
-/// Puts a kept keyring in the place of the present one, with the next revision. The account's row was locked before.
+/// Replaces the present keyring by a kept one, with the next revision. The account's row must be locked.
 struct RestoreKeyring: Statement {
     typealias Row = Int64
 
@@ -153,7 +153,7 @@ struct RestoreKeyring: Statement {
         """
 }
 
-/// Puts back what the recovery code opened. The account's row was locked before.
+/// Restores the recovery keyring. The account's row must be locked.
 struct RestoreRecoveryKeyring: Statement {
     let accountID: AccountID
     let keyring: [UInt8]

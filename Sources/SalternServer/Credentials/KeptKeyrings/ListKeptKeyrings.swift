@@ -1,8 +1,8 @@
 internal import HTTPCore
 
-/// `GET /v1/account/keyring/kept`: keyrings of the caller that were replaced and can be restored.
+/// `GET /v1/account/keyring/kept`: lists the caller's replaced keyrings that can be restored.
 ///
-/// A session is enough, as for the keyring itself: they are sealed with the same password.
+/// Like the keyring itself, they need only a session: they are sealed with the same password.
 struct ListKeptKeyrings: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         let kept = try await authorization.read(FindKeptKeyrings(now: authorization.now))

@@ -4,11 +4,11 @@ internal import HTTPCore
 struct Keyring: Sendable {
     let bytes: [UInt8]
 
-    /// The longest keyring in bytes.
+    /// Maximum length in bytes.
     static let byteLimit = 65_536
-    /// The longest body, in bytes, of a request that carries one: base64 with line breaks, and room for the rest.
+    /// Maximum body of a request with a keyring, in bytes: base64 with line breaks and other members.
     static let requestLimit = 98_304
-    /// The longest body, in bytes, of a request that also carries the keyring that the recovery code opens.
+    /// Maximum body of a request that also has a recovery keyring, in bytes.
     static let requestLimitWithRecovery = 2 * requestLimit
 
     /// Reads base64 of sealed bytes of any format.

@@ -1,10 +1,10 @@
 internal import Postgres
 
-/// The account's keyring with its revision; no keyring when there is none.
+/// Finds the account's keyring, if any, and its revision.
 struct FindKeyring: AccountRead {
     struct Row: Sendable {
         let keyring: [UInt8]?
-        /// 0 when there never was one.
+        /// 0 before the first keyring.
         let revision: Int64
     }
 
@@ -14,10 +14,10 @@ struct FindKeyring: AccountRead {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
-/// What holds the account's data keys: whoever changes them says what becomes of each.
+/// Finds the holders of the account's data keys. A request that changes the keys must cover each.
 struct FindKeyHolders: AccountRead {
     struct Row: Sendable {
-        /// The revision of the account's keyring; nil when there is none.
+        /// The revision of the account's keyring. Nil without one.
         let keyringRevision: Int64?
         let hasRecovery: Bool
     }
@@ -31,7 +31,7 @@ struct FindKeyHolders: AccountRead {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
-/// Gives the account's keyring its next revision. The account's row was locked before.
+/// Gives the account's keyring its next revision. The account's row must be locked.
 struct MoveKeyringRevision: Statement {
     typealias Row = Int64
 
@@ -44,23 +44,23 @@ struct MoveKeyringRevision: Statement {
         """
 }
 
-/// Creates or replaces the account's keyring, and takes its next revision.
+/// Creates or replaces the account's keyring with its next revision.
 ///
-/// Equal content is `unchanged` whatever the precondition says: then this is the retry of a request whose reply was
-/// lost, or, when the precondition names the present revision, about the recovery alone.
+/// Equal content is `unchanged` for any precondition. The request then repeats one whose reply was lost or, with the
+/// present revision as precondition, changes only the recovery.
 struct WriteKeyring: AccountWrite {
     let precondition: Precondition
     let keyring: Keyring
-    /// Whether the request says what becomes of the recovery, which would go on opening the old keys.
+    /// True if the request covers the recovery, which would otherwise keep opening the old keys.
     let coversRecovery: Bool
 
     struct Row: Sendable {
         let outcome: Outcome
-        /// After the write, or as it is when the precondition does not hold.
+        /// The revision after the write, or the present one if the precondition fails.
         let revision: Int64
-        /// What is there when the precondition does not hold.
+        /// The present keyring if the precondition fails.
         let current: [UInt8]?
-        /// Whether there is a recovery key, before anything is done about it.
+        /// True if the account has a recovery key before the change.
         let hasRecovery: Bool
     }
 

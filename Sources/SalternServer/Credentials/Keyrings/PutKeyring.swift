@@ -2,11 +2,11 @@ internal import Cryptography
 internal import HTTPCore
 internal import Postgres
 
-/// `PUT /v1/account/keyring`: creates or replaces the caller's sealed data keys, and in the same transaction what the
-/// recovery code opens.
+/// `PUT /v1/account/keyring`: creates or replaces the caller's keyring and, in the same transaction, the recovery
+/// keyring.
 ///
-/// Removing the recovery needs the present password key, as `DELETE /v1/account/recovery` does. What is replaced is kept for a
-/// while (``KeptKeyring``), and leaves an event in the security log.
+/// The removal of the recovery requires the present password key, as `DELETE /v1/account/recovery` does. Replaced
+/// keyrings are kept for a time (``KeptKeyring``), with an event in the security log.
 struct PutKeyring: AccountEndpoint {
     private struct Body {
         let keyring: Keyring
@@ -55,7 +55,7 @@ struct PutKeyring: AccountEndpoint {
         }
     }
 
-    /// - Returns: What was written, or why not, and whether there is a recovery key now.
+    /// - Returns: The result of the write, and true if there is a recovery key after it.
     private static func carryOut(
         _ write: WriteKeyring, _ recovery: RecoveryChange, isProven: Bool, _ authorization: Authorization,
         _ transaction: Transaction
@@ -65,7 +65,7 @@ struct PutKeyring: AccountEndpoint {
         let guarded = Guarded(caller: authorization.caller, write: write)
         guard let written = try await transaction.execute(guarded).first else { throw Unauthenticated() }
         guard written.isAccepted else { return (written, written.hasRecovery) }
-        // A retry: by now another device may have set another code.
+        // A repeated request: another device may have set another code since.
         let isRetry = written.outcome == .unchanged && write.precondition != .revision(written.revision)
         let appliesRecovery = recovery.isSpecified && !isRetry
         let replacesRecovery = appliesRecovery && recovery.replacesKeyring && written.hasRecovery
@@ -82,7 +82,7 @@ struct PutKeyring: AccountEndpoint {
 }
 
 extension WriteKeyring.Row {
-    /// Whether the keyring is what the request wants it to be.
+    /// True if the account has the keyring of the request.
     var isAccepted: Bool {
         switch outcome {
         case .created, .updated, .unchanged: true
@@ -90,7 +90,7 @@ extension WriteKeyring.Row {
         }
     }
 
-    /// - Throws: ``KeyringProblem`` or ``RecoveryProblem/keyringRequired`` when nothing was done.
+    /// - Throws: ``KeyringProblem`` or ``RecoveryProblem/keyringRequired`` if nothing was changed.
     func requireAcceptance() throws {
         switch outcome {
         case .created, .updated, .unchanged: break
@@ -100,9 +100,9 @@ extension WriteKeyring.Row {
     }
 }
 
-/// Why the keyring was not changed.
+/// Reasons to reject a change of the keyring.
 enum KeyringProblem: ProblemConvertible {
-    /// The precondition does not hold; what is there now, if anything.
+    /// The precondition fails. Contains the present keyring, if any.
     case preconditionFailed(current: [UInt8]?, revision: Int64)
 
     var problem: Problem {

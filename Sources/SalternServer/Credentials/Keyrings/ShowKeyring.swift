@@ -1,7 +1,7 @@
 internal import HTTPCore
 
-/// `GET /v1/account/keyring`: the caller's sealed data keys, or 304 when the client has this revision, or 412 when it wants
-/// another one.
+/// `GET /v1/account/keyring`: returns the caller's keyring, 304 if the client has this revision, or 412 if the
+/// precondition names another one.
 struct ShowKeyring: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         guard let found = try await authorization.read(FindKeyring()).first, let keyring = found.keyring else {

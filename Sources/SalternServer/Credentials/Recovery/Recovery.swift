@@ -1,18 +1,18 @@
 internal import HTTPCore
 
-/// The second way into an account: a key that the client derives from a printed code.
+/// The recovery of an account by a key that the client derives from a printed code.
 enum Recovery {
-    /// How long the session lasts that a recovery opens. It can only set a new credential.
+    /// The life of a recovery's session, which can only set a new credential.
     static let sessionLifetime = Duration.seconds(900)
 }
 
-/// Why a recovery key was not set.
+/// Reasons to reject a recovery key or its keyring.
 enum RecoveryProblem: ProblemConvertible {
-    /// It is the account's password key.
+    /// The key is the account's password key.
     case keyReused
-    /// There is a recovery, and the request does not say what becomes of it.
+    /// The account has a recovery that the request does not cover.
     case keyringRequired
-    /// The request has a keyring for the recovery and removes it.
+    /// The request both sets a recovery keyring and removes the recovery.
     case keptAndRemoved
 
     var problem: Problem {

@@ -1,18 +1,18 @@
 internal import HTTPCore
 internal import Postgres
 
-/// What becomes of the recovery when the data keys change: otherwise the printed code would go on opening the old ones,
-/// and nothing else.
+/// The change of the recovery when data keys change. Without one, the printed code would open only the old keys.
 enum RecoveryChange: Sendable {
-    /// The request says nothing.
+    /// The request does not mention the recovery.
     case unspecified
-    /// What the code opens from now on.
+    /// The new recovery keyring.
     case keyring(Keyring)
-    /// There is to be none any more.
+    /// The recovery is removed.
     case removed
 
-    /// Takes `recoveryKeyring` and `removeRecovery`.
-    /// - Throws: 422 `conflicting_members`, or what is wrong with one of them.
+    /// Reads `recoveryKeyring` and `removeRecovery`.
+    ///
+    /// - Throws: 422 `conflicting_members`, or the error of a member.
     init(_ members: inout JSONMembers) throws {
         let keyring = try members.optional("recoveryKeyring", Keyring.init(json:))
         let isRemoved = try members.optional("removeRecovery") { try $0.bool() } ?? false
@@ -28,14 +28,15 @@ enum RecoveryChange: Sendable {
         if case .unspecified = self { false } else { true }
     }
 
-    /// Whether it puts another keyring behind the code.
+    /// True if it replaces the recovery keyring.
     var replacesKeyring: Bool {
         if case .keyring = self { true } else { false }
     }
 
-    /// Carries it out, for a transaction that holds the account's row. Where there is no recovery nothing is done.
-    /// - Parameter hasRecovery: Whether there is one before.
-    /// - Returns: Whether there is one now.
+    /// Applies the change in a transaction that holds the account's row. Without a recovery it does nothing.
+    ///
+    /// - Parameter hasRecovery: True if there is a recovery before the change.
+    /// - Returns: True if there is one after it.
     func apply(
         _ transaction: Transaction, to accountID: AccountID, hasRecovery: Bool, now: Timestamp
     ) async throws -> Bool {
@@ -54,7 +55,7 @@ enum RecoveryChange: Sendable {
         }
     }
 
-    /// Writes the member of a reply that says whether a code opens the account.
+    /// Writes the member of a reply with the existence of a recovery code.
     static func write(isSet: Bool, to writer: inout JSONWriter) {
         writer.object("recovery") { writer in writer.member("set", isSet) }
     }

@@ -1,7 +1,7 @@
 internal import Postgres
 
-/// Sets or replaces the recovery key; no row when it is set already, with the same keyring. The account's row was locked
-/// before.
+/// Sets or replaces the recovery key. Returns no row if key and keyring are already set. The account's row must be
+/// locked.
 struct WriteRecovery: Statement {
     typealias Row = AccountID
 
@@ -21,7 +21,7 @@ struct WriteRecovery: Statement {
         """
 }
 
-/// Replaces what the recovery code opens. The account's row was locked before.
+/// Replaces the recovery keyring. The account's row must be locked.
 struct ReplaceRecoveryKeyring: Statement {
     let accountID: AccountID
     let keyring: Keyring
@@ -31,7 +31,7 @@ struct ReplaceRecoveryKeyring: Statement {
         """
 }
 
-/// Removes the recovery key; no row when there was none.
+/// Removes the recovery key. Returns no row if there was none.
 struct DeleteRecovery: Statement {
     typealias Row = AccountID
 
@@ -41,14 +41,14 @@ struct DeleteRecovery: Statement {
         "DELETE FROM saltern.recoveries r WHERE r.account_id = \(\.accountID) RETURNING r.account_id"
 }
 
-/// Ends what recoveries have opened.
+/// Ends the restricted sessions of recoveries.
 struct RemoveRestrictedSessions: Statement {
     let accountID: AccountID
 
     static let sql: SQL<Self> = "DELETE FROM saltern.sessions s WHERE s.account_id = \(\.accountID) AND s.restricted"
 }
 
-/// What a recovery key is compared with.
+/// Finds the verifier of the recovery key.
 struct FindRecovery: Statement {
     typealias Row = Verifier
 
@@ -58,8 +58,8 @@ struct FindRecovery: Statement {
     static let sql: SQL<Self> = "SELECT r.verifier FROM saltern.recoveries r WHERE r.account_id = \(\.accountID)"
 }
 
-/// Locks the account of a recovery until the transaction ends, when its key was right: a removal of the key and a change
-/// of the credential come wholly before it or wholly after it. Whoever has a wrong key holds up nobody.
+/// Locks the account of a recovery with the right key until the transaction ends. A removal of the key or a change of
+/// the credential then comes entirely before or after it. A wrong key locks nothing.
 struct LockRecoveringAccount: Statement {
     typealias Row = AccountID
 
@@ -72,9 +72,11 @@ struct LockRecoveringAccount: Statement {
         """
 }
 
-/// Uses a recovery key for a restricted session, and removes an earlier one; no row when the key was wrong or is not the
-/// account's any more, or the account is locked. Sent after ``LockRecoveringAccount``, so that its snapshot shows what the
-/// change before it left. ``StoreRecoverySession``, an event for the account's owner and ``DropOldEvents`` follow.
+/// Uses a recovery key: opens a restricted session and ends an earlier one. Returns no row if the key is wrong or
+/// replaced, or the account is locked.
+///
+/// It follows ``LockRecoveringAccount``, so its snapshot includes the previous change. ``StoreRecoverySession``, an
+/// event for the account's owner and ``DropOldEvents`` follow.
 struct OpenRecoverySession: Statement {
     let accountID: AccountID
     let tokenHash: TokenHash
@@ -82,17 +84,17 @@ struct OpenRecoverySession: Statement {
     let deviceName: DeviceName?
     let now: Timestamp
     let expiresAt: Timestamp
-    /// Whether the caller has shown the right key.
+    /// True if the caller has presented the right key.
     let isPermitted: Bool
-    /// What it was compared with.
+    /// The verifier that the key was compared with.
     let verifier: Verifier
-    /// Noted in the account's row, so that what follows knows whether this was done.
+    /// Stored in the account's row as a token for the statements that follow.
     let writer = Int64.random(in: .min ... .max)
 
     struct Row: Sendable {
-        /// Sealed under the recovery key.
+        /// The keyring sealed under the recovery key.
         let keyring: [UInt8]?
-        /// Of the account's own keyring; nil when there is none.
+        /// The revision of the account's own keyring. Nil without one.
         let keyringRevision: Int64?
     }
 
@@ -115,7 +117,7 @@ struct OpenRecoverySession: Statement {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
-/// Stores the session that ``OpenRecoverySession`` opens, and nothing when it opens none.
+/// Stores the session that ``OpenRecoverySession`` opens, if it opens one.
 ///
 /// `MERGE`, because an INSERT that selects from another table is planned for every shard of a cluster.
 struct StoreRecoverySession: Statement {
@@ -133,13 +135,13 @@ struct StoreRecoverySession: Statement {
         """
 }
 
-/// Notes which restricted session has set the credential that is now in force, for as long as that session would have
-/// lasted: its request may come again after a lost reply.
+/// Records the restricted session that set the present credential, until that session would have expired. Its request
+/// may be repeated after a lost reply.
 struct CompleteRecovery: Statement {
     let accountID: AccountID
     let tokenHash: TokenHash
     let expiresAt: Timestamp
-    /// The credential that was set.
+    /// The number of the credential that was set.
     let credentialRevision: Int64
 
     static let sql: SQL<Self> = """
@@ -149,7 +151,7 @@ struct CompleteRecovery: Statement {
         """
 }
 
-/// The account whose present credential the caller's restricted session has set, before it ended.
+/// Finds the account whose present credential the caller's restricted session set before it ended.
 struct FindCompletedRecovery: Statement {
     let accountID: AccountID
     let tokenHash: TokenHash

@@ -1,7 +1,7 @@
 internal import HTTPCore
 internal import Postgres
 
-/// `DELETE /v1/account/recovery`: the recovery key opens nothing any more, and what it has opened ends.
+/// `DELETE /v1/account/recovery`: removes the recovery key and ends the sessions that it opened.
 struct RemoveRecovery: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         let proven = try await authorization.prove(request)

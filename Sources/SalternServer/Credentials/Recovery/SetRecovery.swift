@@ -1,14 +1,14 @@
 internal import HTTPCore
 internal import Postgres
 
-/// `PUT /v1/account/recovery`: sets or replaces the recovery key and the keyring that is sealed under it, and in the same
-/// transaction the account's keyring when that remembers how to seal to the recovery.
+/// `PUT /v1/account/recovery`: sets or replaces the recovery key and its keyring. In the same transaction it replaces
+/// the account's keyring if that stores how to seal to the recovery.
 ///
-/// The request says of which revision of the account's keyring the code shall open the data keys, and the keyring takes
-/// its next revision, also when it stays as it is: so nobody seals old keys to a new code, or new keys to an old one.
+/// The request names the revision of the account's keyring whose data keys the code opens. The keyring takes its next
+/// revision even if it stays unchanged. Old keys are therefore never sealed to a new code, nor new keys to an old one.
 ///
-/// Setting what is set already changes nothing, so that a retry after a lost reply is safe. Replacing a key ends the
-/// sessions that the old one opened.
+/// Setting the present key and keyring again changes nothing, so a retry after a lost reply is safe. Replacing a key
+/// ends the sessions that the old one opened.
 struct SetRecovery: AccountEndpoint {
     fileprivate struct Body {
         let currentKey: PasswordKey
@@ -71,7 +71,7 @@ struct SetRecovery: AccountEndpoint {
 }
 
 extension SetRecovery.Body {
-    /// - Returns: What was written; nil when the request has no keyring of the account.
+    /// - Returns: The result of the write. Nil if the request has no keyring of the account.
     /// - Throws: ``CredentialProblem/keyringChanged``, ``Unauthenticated``, or a `PostgresError`.
     fileprivate func replaceAccountKeyring(
         _ transaction: Transaction, _ caller: Caller
@@ -86,12 +86,13 @@ extension SetRecovery.Body {
         return written
     }
 
-    /// Gives the keyring that stays as it is its next revision, so that what another device has sealed to the code before
-    /// does not replace what this one opens.
-    /// - Parameter present: The keyring's revision; nil when there is none.
-    /// - Returns: Its new revision; nil when there is none.
-    /// - Throws: ``CredentialProblem/keyringRequired`` when the request has data keys and does not say which,
-    ///   ``CredentialProblem/keyringChanged`` when they are not the present ones, or a `PostgresError`.
+    /// Gives an unchanged keyring its next revision. Another device's write for the previous code then fails instead of
+    /// replacing the keys that this code opens.
+    ///
+    /// - Parameter present: The keyring's revision. Nil without a keyring.
+    /// - Returns: Its new revision. Nil without a keyring.
+    /// - Throws: ``CredentialProblem/keyringRequired`` if the request has data keys without their revision,
+    ///   ``CredentialProblem/keyringChanged`` if they are not the present ones, or a `PostgresError`.
     fileprivate func moveKeyring(
         _ transaction: Transaction, from present: Int64?, of accountID: AccountID
     ) async throws -> Int64? {

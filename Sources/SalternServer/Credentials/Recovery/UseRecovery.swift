@@ -1,11 +1,10 @@
 internal import HTTPCore
 internal import Postgres
 
-/// `POST /v1/recoveries`: opens a restricted session for whoever shows the userid's recovery key. It can set a new
-/// credential and nothing else.
+/// `POST /v1/recoveries`: opens a restricted session with the userid's recovery key. It can only set a new credential.
 ///
-/// Unknown userid, no recovery key, a wrong one and a locked account take the same statements in the same order and get
-/// the same answer, which is also that of a failed log-in. Failures count with those of log-ins.
+/// An unknown userid, a missing or wrong recovery key, and a locked account take the same statements. They receive the
+/// same reply, which is also that of a failed log-in. Failures count together with those of log-ins.
 struct UseRecovery: OpenEndpoint {
     private let database: PostgresClient
     private let sessions: SessionPolicy
@@ -35,12 +34,12 @@ struct UseRecovery: OpenEndpoint {
         }
     }
 
-    /// What a right key has opened.
+    /// The result of a right key.
     private struct Opened: Sendable {
         let login: FindLogin.Row
         let session: NewSession
         let recovery: OpenRecoverySession.Row
-        /// What the code opened before a session replaced it.
+        /// Recovery keyrings that a session has replaced.
         let keptKeyrings: [[UInt8]]
     }
 

@@ -1,8 +1,8 @@
 internal import HTTPCore
 internal import Postgres
 
-/// `POST /v1/account/totp`: makes the secret of one-time passwords and shows it, once. It counts when a code of it has
-/// confirmed that the person's app has it; until then another call makes another one.
+/// `POST /v1/account/totp`: creates the secret of one-time passwords and returns it once. The second factor takes
+/// effect when a code confirms it. Until then another call creates another secret.
 struct BeginSecondFactor: AccountEndpoint {
     private let masterKey: MasterKey
     private let issuer: String

@@ -1,8 +1,8 @@
 internal import HTTPCore
 internal import Postgres
 
-/// `DELETE /v1/account/totp`: log-ins need no code any more. Recovery codes go with it, and so does a secret that waits
-/// for its first code. When there is nothing, that is a success too: a retry after a lost reply finds it so.
+/// `DELETE /v1/account/totp`: removes the second factor, its recovery codes, and an unconfirmed secret. It also
+/// succeeds without one, so a retry after a lost reply is safe.
 struct EndSecondFactor: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         let proven = try await authorization.prove(request)

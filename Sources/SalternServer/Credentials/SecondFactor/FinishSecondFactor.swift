@@ -1,10 +1,11 @@
 internal import HTTPCore
 internal import Postgres
 
-/// `POST /v1/account/totp/confirm`: a code shows that the person's app has the secret. From now on log-ins need one. The
-/// recovery codes are shown, once, and the code is used up.
+/// `POST /v1/account/totp/confirm`: confirms the second factor by a code, which is used up. Log-ins require one from
+/// then on. The reply returns the recovery codes once.
 ///
-/// Existing sessions go on. A repeated confirmation is refused, because codes are stored as hashes and cannot be shown again.
+/// Existing sessions continue. A repeated confirmation is rejected: the recovery codes are stored as hashes and cannot
+/// be returned again.
 struct FinishSecondFactor: AccountEndpoint {
     private let masterKey: MasterKey
 
@@ -37,14 +38,14 @@ struct FinishSecondFactor: AccountEndpoint {
                 confirmation: confirmation, accountID: account, codes: codes.map { $0.hash(for: account) }),
             event, DropOldEvents(after: event)
         ).first
-        // Somebody else was faster with the same code, or with another secret.
+        // A concurrent request has confirmed with the same code, or stored another secret.
         guard !confirmed.isEmpty else { throw SecondFactorProblem.nothingPending }
         return .recoveryCodes(codes)
     }
 }
 
 extension Response {
-    /// The reply that shows a set of recovery codes.
+    /// Returns a set of recovery codes as a reply.
     static func recoveryCodes(_ codes: [SecondFactorRecoveryCode]) -> Response {
         .json { writer in
             writer.object { writer in

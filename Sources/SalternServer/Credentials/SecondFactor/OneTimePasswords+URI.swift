@@ -2,9 +2,9 @@ internal import Cryptography
 internal import HTTPCore
 
 extension OneTimePasswords {
-    /// Writes the secret as people type it, base32 without padding, and as what a QR code for authenticator apps says (the
-    /// "Key URI Format" that all of them read). A colon stands between issuer and account and nowhere else: apps split the
-    /// label at the first, escaped or not, and some refuse a second.
+    /// Writes the secret in base32 without padding for typing, and as the URI of a QR code (the "Key URI Format" of
+    /// authenticator apps). A single colon separates issuer and account: apps split the label at the first colon,
+    /// escaped or not, and some reject a second.
     func write(issuer: String, userid: Userid, to writer: inout JSONWriter) {
         let name = Self.label(issuer, colon: "")
         let issuer = PercentEncoding.encode(name.isEmpty ? "Saltern" : name)
@@ -15,7 +15,7 @@ extension OneTimePasswords {
             "&issuer=\(issuer)&algorithm=SHA1&digits=\(Self.digits)&period=\(Self.period)")
     }
 
-    /// `text` with `colon` for each of its colons, and without blanks at its ends.
+    /// Returns `text` with `colon` in place of each colon, without blanks at its ends.
     private static func label(_ text: String, colon: String) -> String {
         let scalars = text.unicodeScalars.split(separator: ":", omittingEmptySubsequences: false)
         let joined = scalars.map { String($0) }.joined(separator: colon)

@@ -1,13 +1,13 @@
 internal import Cryptography
 internal import Postgres
 
-/// Time-based one-time passwords as authenticator apps know them (RFC 6238): HMAC-SHA1, six digits, 30 seconds.
+/// Time-based one-time passwords of authenticator apps (RFC 6238): HMAC-SHA1, six digits, 30 seconds.
 struct OneTimePasswords: Sendable {
     static let secretByteCount = 20
     static let digits = 6
-    /// The length of a time step, in seconds.
+    /// The length of a time step in seconds.
     static let period: Int64 = 30
-    /// How many steps the app's clock may differ from the server's, either way.
+    /// The tolerated difference of the app's clock in steps, in both directions.
     static let drift: Int64 = 1
 
     let secret: SecureBytes
@@ -16,10 +16,10 @@ struct OneTimePasswords: Sendable {
         OneTimePasswords(secret: SecureRandom.secureBytes(secretByteCount))
     }
 
-    /// The number of the step that a moment is in.
+    /// Returns the number of a moment's step.
     static func step(at moment: Timestamp) -> Int64 { max(moment.unixSeconds, 0) / period }
 
-    /// The code of a step (RFC 4226 §5.3, with the step as the counter).
+    /// Returns the code of a step (RFC 4226 §5.3, with the step as the counter).
     func code(at step: Int64) -> OneTimeCode {
         let counter = Swift.withUnsafeBytes(of: step.bigEndian) { [UInt8]($0) }
         let mac = HMACSHA1.authenticationCode(for: counter, using: secret)
@@ -29,10 +29,9 @@ struct OneTimePasswords: Sendable {
         return OneTimeCode(number: number & 0x7FFF_FFFF)
     }
 
-    /// The step whose code this is, of those that count now and come after `lastStep`; nil when it is a wrong code or one
-    /// that has been used.
+    /// Returns the valid step after `lastStep` that has this code. Nil if the code is wrong or used.
     ///
-    /// Each step in question is computed and compared, whichever fits.
+    /// All valid steps are computed and compared, even after a match.
     func step(of code: OneTimeCode, at moment: Timestamp, after lastStep: Int64) -> Int64? {
         let current = Self.step(at: moment)
         var found: Int64?
@@ -48,7 +47,7 @@ struct OneTimePasswords: Sendable {
 struct OneTimeCode: Sendable, Equatable {
     private let digits: SecureBytes
 
-    /// The last six digits of a number.
+    /// Takes the last six digits of a number.
     init(number: UInt32) {
         digits = SecureBytes(count: OneTimePasswords.digits) { buffer in
             var rest = number
@@ -59,7 +58,7 @@ struct OneTimeCode: Sendable, Equatable {
         }
     }
 
-    /// Takes six ASCII digits; nil for anything else.
+    /// Accepts six ASCII digits. Nil for other text.
     init?(_ text: some Collection<UInt8>) {
         guard text.count == OneTimePasswords.digits, text.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
         digits = SecureBytes(count: OneTimePasswords.digits) { digits in
@@ -67,6 +66,6 @@ struct OneTimeCode: Sendable, Equatable {
         }
     }
 
-    /// The text, as an app shows it.
+    /// The six digits as text.
     var text: String { digits.withUnsafeBytes { String(decoding: $0, as: UTF8.self) } }
 }

@@ -1,7 +1,7 @@
 internal import HTTPCore
 internal import Postgres
 
-/// `POST /v1/account/totp/recovery-codes`: ten new recovery codes in the place of those that are left.
+/// `POST /v1/account/totp/recovery-codes`: replaces the remaining recovery codes by ten new ones.
 struct RenewRecoveryCodes: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         let proven = try await authorization.prove(request)

@@ -1,15 +1,15 @@
 public import Postgres
 
-/// What an operator does with second factors.
+/// Removes second factors for an operator.
 public struct SecondFactorAdministration {
     private let database: PostgresClient
 
-    /// - Parameter database: With the rights of the owner.
+    /// - Parameter database: Has the owner's rights.
     public init(database: PostgresClient) {
         self.database = database
     }
 
-    /// Why nothing was removed, although there is such an account.
+    /// Reasons to reject the removal for an existing account.
     public enum Refusal: Error, CustomStringConvertible {
         case noSecondFactor
 
@@ -20,8 +20,9 @@ public struct SecondFactorAdministration {
         }
     }
 
-    /// Removes the second factor of an account, with its recovery codes, for a person who has lost both: from then on the
-    /// password is enough. Leaves a row in the audit log, and an event that the person sees.
+    /// Removes an account's second factor and its recovery codes, for a person who has lost both. Log-ins then need
+    /// only the password. Writes a row in the audit log and an event for the account's owner.
+    ///
     /// - Returns: The account.
     /// - Throws: ``AccountRefusal``, ``Refusal``, or a `PostgresError`.
     public func remove(of reference: AccountReference, by signature: AuditSignature) async throws -> AccountID {

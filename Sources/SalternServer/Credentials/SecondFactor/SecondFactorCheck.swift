@@ -1,15 +1,15 @@
 internal import Postgres
 
-/// The end of a log-in whose key was right, at an account with a second factor: opens the session with the code that was
-/// shown.
+/// Completes a log-in with the right key to an account with a second factor: opens the session with the presented code.
 struct SecondFactorCheck: Sendable {
     let masterKey: MasterKey
 
-    /// Opens the session, or finds the code to be wrong; in one transaction with the count of it.
+    /// Opens the session or rejects the code, in one transaction with the count of a failure.
+    ///
     /// - Parameters:
-    ///   - factor: The second factor as it was found before; nil when nobody has looked.
-    ///   - completion: Runs in the transaction once the session is stored in it, and never without one.
-    /// - Returns: Undecided is ``SecondFactorProblem/required``, without a code.
+    ///   - factor: The second factor that an earlier statement found. Nil if none was sent.
+    ///   - completion: Runs in the transaction after the session is stored, and only then.
+    /// - Returns: Undecided with ``SecondFactorProblem/required`` if the code is missing.
     /// - Throws: ``SecondFactorUnreadable``, or a `PostgresError`.
     func open(
         _ opening: OpenSession, _ factor: StoredSecondFactor?, _ code: SecondFactorCode?, _ check: SecretCheck,
@@ -31,8 +31,8 @@ struct SecondFactorCheck: Sendable {
             if let factor, let code, let opened = try await use(code, factor, opening, transaction) {
                 return .right(opened)
             }
-            // The factor may have been removed, or exchanged, since it was read: then the first statement is asked
-            // again, which opens a session when there is none.
+            // The factor may have been removed or replaced since it was read. The first statement is then sent again;
+            // it opens a session if there is no factor.
             let (accounts, stored) = try await transaction.execute(opening, StoreSession(opening: opening))
             guard let account = accounts.first else { return .wrong(.passwordKey, WrongCredentials()) }
             guard let present = account.secondFactor else {
@@ -43,12 +43,12 @@ struct SecondFactorCheck: Sendable {
             if present.enrolledAt == factor?.enrolledAt {
                 return .wrong(.secondFactor, SecondFactorProblem.wrongCode)
             }
-            // The account is locked by now: it is exchanged no more.
+            // The account is locked by now, so the factor can no longer be replaced.
             factor = present
         }
     }
 
-    /// Uses up the code and opens the session; nil when the code is wrong, was used, or belongs to another secret.
+    /// Uses the code up and opens the session. Nil if the code is wrong, used, or of another secret.
     private func use(
         _ code: SecondFactorCode, _ factor: StoredSecondFactor, _ opening: OpenSession, _ transaction: Transaction
     ) async throws -> OpenSession.Row? {
@@ -76,7 +76,7 @@ struct SecondFactorCheck: Sendable {
 }
 
 extension InsertSession {
-    /// The session that a log-in opens.
+    /// Creates the session that a log-in opens.
     fileprivate init(_ opening: OpenSession) {
         self.init(
             accountID: opening.accountID, tokenHash: opening.tokenHash, sessionID: opening.sessionID,

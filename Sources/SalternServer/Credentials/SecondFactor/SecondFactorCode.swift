@@ -1,17 +1,17 @@
 internal import HTTPCore
 
-/// What a person shows as second factor: the digits of an authenticator app, or a recovery code.
+/// A code for the second factor: the digits of an authenticator app, or a recovery code.
 enum SecondFactorCode: Sendable {
     case oneTime(OneTimeCode)
     case recovery(SecondFactorRecoveryCode)
 
-    /// Reads what was typed or pasted: white space and dashes do not count, nor does the case of letters.
+    /// Reads a typed or pasted code. White space, dashes and the case of letters are ignored.
     init(json: JSONValue) throws {
         guard let code = try SecondFactorCode(optional: json) else { throw MalformedSecondFactorCode() }
         self = code
     }
 
-    /// The same; nil when the text has no character, as a form sends a field that was left empty.
+    /// Reads an optional code. Nil if the text is empty, like an empty field of a form.
     init?(optional json: JSONValue) throws {
         guard let digits = PastedCode.read(try json.text(), keepsHyphens: false) else {
             throw MalformedSecondFactorCode()
@@ -27,7 +27,7 @@ enum SecondFactorCode: Sendable {
     }
 }
 
-/// What arrived as a second factor cannot be a code.
+/// The error of a malformed code for the second factor.
 struct MalformedSecondFactorCode: ProblemConvertible {
     var problem: Problem {
         Problem(

@@ -1,15 +1,14 @@
 internal import Postgres
 
-/// Uses up a one-time password for what ``OpenSession`` opens. When it has a row, the session is stored in the same
-/// transaction (``InsertSession``).
+/// Uses up a one-time password for the session of ``OpenSession``. If it returns a row, ``InsertSession`` stores the
+/// session in the same transaction.
 ///
-/// Of those who come with the same code, all wait for the first one's row, and then find that the step is not a later one
-/// any more.
+/// Concurrent requests with the same code wait for the row. Only the first finds the step unused.
 struct OpenSessionWithOneTimeCode: Statement {
     let opening: OpenSession
-    /// When the secret was made that the code belongs to.
+    /// The time at which the code's secret was created.
     let enrolledAt: Timestamp
-    /// The step whose code was shown.
+    /// The step of the presented code.
     let step: Int64
 
     static let sql: SQL<Self> = """
@@ -28,8 +27,8 @@ struct OpenSessionWithOneTimeCode: Statement {
     }
 }
 
-/// Uses up a recovery code of the second factor for what ``OpenSession`` opens. When it has a row, the session is stored in
-/// the same transaction (``InsertSession``), and an event that one was used.
+/// Uses up a recovery code of the second factor for the session of ``OpenSession``. If it returns a row, the same
+/// transaction stores the session (``InsertSession``) and an event.
 struct OpenSessionWithRecoveryCode: Statement {
     let opening: OpenSession
     let codeHash: SecondFactorRecoveryCodeHash

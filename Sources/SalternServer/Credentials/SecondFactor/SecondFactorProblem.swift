@@ -1,12 +1,12 @@
 internal import HTTPCore
 
-/// Why a second factor was not set up, or did not open a session.
+/// Reasons to reject a second factor or its code.
 enum SecondFactorProblem: ProblemConvertible {
-    /// The password key is right, and the account wants a code too.
+    /// The password key is right, and the account also requires a code.
     case required
-    /// The code is wrong, has expired or was used before: nobody is told which.
+    /// The code is wrong, expired or used. Clients do not receive the reason.
     case wrongCode
-    /// The code does not belong to the secret that waits to be confirmed.
+    /// The code does not match the unconfirmed secret.
     case wrongConfirmation
     case isEnabled
     case isNotEnabled

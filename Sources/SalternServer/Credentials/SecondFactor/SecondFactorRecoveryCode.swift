@@ -2,20 +2,20 @@ internal import Cryptography
 internal import HTTPCore
 internal import Postgres
 
-/// A code on paper that stands in for the authenticator app once: 20 base32 digits, 100 random bits.
+/// A code on paper that replaces a one-time code once: 20 base32 digits, 100 random bits.
 struct SecondFactorRecoveryCode: Sendable {
     static let digitCount = 20
-    /// How many a person gets.
+    /// The number of codes of an account.
     static let setSize = 10
     private static let groupSize = 4
 
-    /// ASCII, of the base32 alphabet.
+    /// ASCII characters of the base32 alphabet.
     private let digits: SecureBytes
 
     static func random() -> SecondFactorRecoveryCode {
         let random = SecureRandom.secureBytes(digitCount)
         let digits = SecureBytes(count: digitCount) { digits in
-            // 256 is a multiple of 32, so every digit is as likely as any other.
+            // 256 is a multiple of 32, so all digits are equally likely.
             random.withUnsafeBytes { random in
                 for (index, byte) in random.enumerated() { digits[index] = Base32.alphabet[Int(byte & 31)] }
             }
@@ -23,15 +23,15 @@ struct SecondFactorRecoveryCode: Sendable {
         return SecondFactorRecoveryCode(digits: digits)
     }
 
-    /// A whole new set.
+    /// Draws a new set.
     static func randomSet() -> [SecondFactorRecoveryCode] { (0..<setSize).map { _ in random() } }
 
     private init(digits: SecureBytes) {
         self.digits = digits
     }
 
-    /// Takes 20 digits without separators, in either case; 0, 1 and 8, which are no digits, are taken for the letters
-    /// that they look like. Nil for anything else.
+    /// Accepts 20 digits without separators, in either case. 0, 1 and 8, which base32 lacks, are read as the similar
+    /// letters. Nil for other text.
     init?(_ text: some Collection<UInt8>) {
         guard text.count == Self.digitCount, text.allSatisfy({ Base32.alphabet.contains(Self.digit($0)) }) else {
             return nil
@@ -51,7 +51,7 @@ struct SecondFactorRecoveryCode: Sendable {
         }
     }
 
-    /// Writes the code as its owner gets it, once: `ABCD-EFGH-…`.
+    /// Writes the code for its owner: `ABCD-EFGH-…`.
     func write(to writer: inout JSONWriter) {
         writer.string(plainCapacity: Self.digitCount * 2) { target in
             var count = 0
@@ -69,8 +69,8 @@ struct SecondFactorRecoveryCode: Sendable {
         }
     }
 
-    /// What is stored: SHA-256 of the account's identifier and the digits, so that nobody can look for the codes of many
-    /// accounts at once.
+    /// Returns the stored hash: SHA-256 of the account's id and the digits. The id prevents an attack on the codes of
+    /// many accounts at once.
     func hash(for account: AccountID) -> SecondFactorRecoveryCodeHash {
         var hash = SHA256.Incremental()
         hash.update(account.uuid.bytes)
@@ -79,7 +79,7 @@ struct SecondFactorRecoveryCode: Sendable {
     }
 }
 
-/// What is stored of a recovery code.
+/// The stored hash of a recovery code.
 struct SecondFactorRecoveryCodeHash: StoredDigest, PostgresArrayElement {
     let digest: SHA256Digest
 }

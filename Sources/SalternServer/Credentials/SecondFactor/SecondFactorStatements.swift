@@ -1,6 +1,6 @@
 internal import Postgres
 
-/// The account's second factor as it is stored, confirmed or not.
+/// Finds the account's second factor, confirmed or not.
 struct FindSecondFactor: AccountRead {
     struct Row: Sendable {
         let factor: StoredSecondFactor
@@ -20,7 +20,7 @@ struct FindSecondFactor: AccountRead {
     }
 }
 
-/// Stores a secret that waits for its first code, in the place of one that waits; no row when there is a confirmed one.
+/// Stores an unconfirmed secret, or replaces one. Returns no row if a confirmed one exists.
 struct EnrolSecondFactor: Statement {
     typealias Row = AccountID
 
@@ -38,15 +38,15 @@ struct EnrolSecondFactor: Statement {
         """
 }
 
-/// Makes the secret count that waits, and uses up the code that was shown for it; no row when it waits no more, or another
-/// one does. ``StoreFirstCodes``, an event and ``DropOldEvents`` follow.
+/// Confirms a secret and uses up the presented code. Returns no row if the secret is confirmed already or was replaced.
+/// ``StoreFirstCodes``, an event and ``DropOldEvents`` follow.
 struct ConfirmSecondFactor: AccountWrite {
     typealias Row = AccountID
 
-    /// When the secret was made whose code was shown.
+    /// The time at which the code's secret was created.
     let enrolledAt: Timestamp
     let step: Int64
-    /// Noted in the account's row, so that what follows knows whether this was done.
+    /// Stored in the account's row as a token for the statements that follow.
     let writer = Int64.random(in: .min ... .max)
 
     static let needsLease = true
@@ -62,7 +62,7 @@ struct ConfirmSecondFactor: AccountWrite {
         """
 }
 
-/// Stores the recovery codes that come with a second factor, when ``ConfirmSecondFactor`` has made it count.
+/// Stores the recovery codes of a second factor that ``ConfirmSecondFactor`` has confirmed.
 struct StoreFirstCodes: Statement {
     let confirmation: ConfirmSecondFactor
     let accountID: AccountID
@@ -78,8 +78,8 @@ struct StoreFirstCodes: Statement {
         """
 }
 
-/// Removes the account's second factor with its recovery codes. A row says whether it counted; there is none when there
-/// was nothing to remove.
+/// Removes the account's second factor and its recovery codes. Returns true if it was confirmed, and no row if there
+/// was none.
 struct RemoveSecondFactor: Statement {
     typealias Row = Bool
 
@@ -94,14 +94,14 @@ struct RemoveSecondFactor: Statement {
         """
 }
 
-/// Removes what is left of the account's recovery codes.
+/// Removes the account's remaining recovery codes.
 struct RemoveSecondFactorCodes: Statement {
     let accountID: AccountID
 
     static let sql: SQL<Self> = "DELETE FROM saltern.second_factor_codes c WHERE c.account_id = \(\.accountID)"
 }
 
-/// Stores recovery codes, unless there is no confirmed second factor; a row for each.
+/// Stores recovery codes if there is a confirmed second factor. Returns a row for each.
 struct InsertSecondFactorCodes: Statement {
     typealias Row = AccountID
 

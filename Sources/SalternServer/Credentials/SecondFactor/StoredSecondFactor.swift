@@ -1,16 +1,17 @@
 internal import HTTPCore
 internal import Postgres
 
-/// A second factor as the database has it.
+/// A second factor as stored in the database.
 struct StoredSecondFactor: Sendable {
     /// The secret of the one-time passwords, sealed with the master key for its account.
     let sealedSecret: [UInt8]
-    /// When the secret was made: which one it is, as long as the account has it, however often it is sealed anew.
+    /// The time at which the secret was created. It identifies the secret within the account, even when the secret is
+    /// resealed.
     let enrolledAt: Timestamp
-    /// The time step of the latest code that was accepted.
+    /// The time step of the latest accepted code.
     let lastStep: Int64
 
-    /// Reads sealed secret, time of enrolment and latest step; nil when they are null, because there is none.
+    /// Reads sealed secret, time of enrolment and latest step. Nil if they are null, because there is no second factor.
     init?(row: inout RowReader) throws(PostgresError) {
         let sealedSecret: [UInt8]? = try row.next()
         let enrolledAt: Timestamp? = try row.next()
@@ -27,8 +28,9 @@ struct StoredSecondFactor: Sendable {
         self.lastStep = lastStep
     }
 
-    /// The one-time passwords.
-    /// - Throws: ``SecondFactorUnreadable`` when none of the master keys opens the secret.
+    /// Opens the one-time passwords.
+    ///
+    /// - Throws: ``SecondFactorUnreadable`` if no master key opens the secret.
     func passwords(of account: AccountID, _ masterKey: MasterKey) throws(SecondFactorUnreadable) -> OneTimePasswords {
         do throws(MasterKeyError) {
             return OneTimePasswords(secret: try masterKey.open(sealedSecret, for: .oneTimePasswords(of: account)))
@@ -38,8 +40,8 @@ struct StoredSecondFactor: Sendable {
     }
 }
 
-/// The secret of an account's second factor cannot be opened: the master key is missing, or the row was tampered with.
-/// Nobody gets past the second factor because of it; the operator is told why.
+/// The error of a second factor whose secret cannot be opened: the master key is missing, or the row was changed. It
+/// never lets a log-in skip the second factor. The reason is logged for the operator.
 struct SecondFactorUnreadable: OperatorProblem {
     let accountID: AccountID
     let reason: MasterKeyError

@@ -1,11 +1,11 @@
 internal import HTTPCore
 internal import Postgres
 
-/// What a person calls the device of a session: 1 to 64 characters, none of them a control character.
+/// The user's name of a session's device: 1 to 64 characters, none of them a control character.
 struct DeviceName: Sendable, Hashable {
     let string: String
 
-    /// Bytes of UTF-8: a character of Unicode can be arbitrarily long.
+    /// Maximum length in bytes of UTF-8, because a Unicode character can be arbitrarily long.
     private static let byteLimit = 256
 
     init?(_ text: String) {

@@ -1,8 +1,8 @@
 internal import HTTPCore
 internal import Postgres
 
-/// `DELETE /v1/sessions`: ends every session of the caller but the one that asks. The tokens of the other devices are of the
-/// generation before from then on; the reply brings the caller's new one.
+/// `DELETE /v1/sessions`: ends all other sessions of the caller. Tokens of other devices then belong to the previous
+/// generation; the reply contains the caller's new one.
 struct EndOtherSessions: AccountEndpoint {
     private let attempts: Attempts
 

@@ -1,6 +1,6 @@
 internal import HTTPCore
 
-/// `GET /v1/sessions`: the caller's live sessions.
+/// `GET /v1/sessions`: lists the caller's live sessions.
 struct ListSessions: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         let sessions = try await authorization.read(

@@ -1,10 +1,10 @@
 internal import HTTPCore
 internal import Postgres
 
-/// `POST /v1/sessions`: opens a session for whoever shows the userid's password key.
+/// `POST /v1/sessions`: opens a session with the userid's password key.
 ///
-/// Unknown userid, wrong key and locked account take the same statements and get the same answer at the same pace. Whether
-/// an account has a second factor is told only to whoever has shown the right key.
+/// An unknown userid, a wrong key and a locked account take the same statements and response time, and receive the same
+/// reply. Only a request with the right key reveals if the account has a second factor.
 struct LogIn: OpenEndpoint {
     private let database: PostgresClient
     private let kdf: KDFPolicy
@@ -41,7 +41,7 @@ struct LogIn: OpenEndpoint {
         }
     }
 
-    /// What a right key has opened.
+    /// The result of a right key.
     private struct Opened: Sendable {
         let login: FindLogin.Row
         let session: NewSession
@@ -56,7 +56,7 @@ struct LogIn: OpenEndpoint {
         let attempt = attempts.attempt(body.userid, body.device, from: request.client)
         let opened = try await attempt.run { check in try await open(body, check) }
         if opened.duty == .after {
-            // The log-in has succeeded whether this does or not; the next one tries again.
+            // An error is ignored, because the log-in has succeeded. The next log-in tries again.
             try? await trim(opened.opening)
         }
         return .json(.created, capacity: 512 + (opened.account.keyring?.count ?? 0) * 4 / 3) { writer in
@@ -82,7 +82,7 @@ struct LogIn: OpenEndpoint {
             deviceName: body.device.name, now: check.now, idleSince: check.now - sessions.idleTimeout,
             expiresAt: session.expiresAt, isPermitted: isPermitted,
             credentialRevision: check.login?.credentialRevision ?? 0)
-        // The tally is asked for right keys alone: what strangers do neither moves it nor takes another path.
+        // The tally counts only right keys: attempts with wrong keys neither change it nor take another path.
         let duty = isPermitted ? tally.begin(accountID) : .never
         let result = try await open(opening, body.code, duty, check)
         guard let login = check.login, isPermitted else { return .wrong(.passwordKey, WrongCredentials()) }
@@ -102,7 +102,7 @@ struct LogIn: OpenEndpoint {
         }
     }
 
-    /// Opens the session, with the code when the account asks for one.
+    /// Opens the session, with the code if the account requires one.
     private func open(
         _ opening: OpenSession, _ code: SecondFactorCode?, _ duty: SessionTally.Duty, _ check: SecretCheck
     ) async throws -> CheckResult<OpenSession.Row> {
@@ -113,13 +113,13 @@ struct LogIn: OpenEndpoint {
             return .wrong(.passwordKey, WrongCredentials())
         }
         guard let factor = account.secondFactor else {
-            // A second factor that was confirmed between the two statements is asked for as any other.
+            // A second factor that was confirmed between the two statements is required like any other.
             return isStored ? .right(account) : .undecided(SecondFactorProblem.required)
         }
         return try await secondFactor.open(opening, factor, code, check)
     }
 
-    /// Counts the account's sessions after one was opened, and ends those that are more than the plan allows.
+    /// Counts the account's sessions after one was opened, and ends those beyond the plan's limit.
     private func trim(_ opening: OpenSession) async throws {
         let id = opening.accountID
         if let surplus = try await database.execute(CountSessions(opening: opening)).first?.surplus(of: opening) {
@@ -133,7 +133,8 @@ struct LogIn: OpenEndpoint {
 }
 
 extension Transaction {
-    /// Does the same in the transaction that opens the session: others of the account that do so wait for its end.
+    /// Counts and ends sessions in the transaction that opens the session. Concurrent ones of the account wait for its
+    /// end.
     fileprivate func trim(_ opening: OpenSession) async throws {
         let (_, counts) = try await execute(
             LockAccount(accountID: opening.accountID), CountSessions(opening: opening))
@@ -141,7 +142,7 @@ extension Transaction {
         end(try await execute(surplus), of: surplus)
     }
 
-    /// Ends the sessions that were found, with what the transaction sends next.
+    /// Ends the given sessions together with the transaction's next statement.
     fileprivate func end(_ tokenHashes: [TokenHash], of surplus: FindSurplusSessions) {
         if tokenHashes.isEmpty { return }
         let removal = TrimSessions(
@@ -158,7 +159,7 @@ extension CountSessions {
 }
 
 extension CountSessions.Row {
-    /// What finds the sessions that are too many besides the one that was opened; nil when none are.
+    /// Returns the statement that finds surplus sessions other than the one just opened. Nil if there are none.
     fileprivate func surplus(of opening: OpenSession) -> FindSurplusSessions? {
         if stored == live && live <= limit { return nil }
         let kept = live <= limit ? limit : SessionLimit.kept(of: limit)
@@ -168,7 +169,7 @@ extension CountSessions.Row {
     }
 }
 
-/// Unknown userid, wrong key or locked account: nobody is told which.
+/// The error of an unknown userid, a wrong key or a locked account. Clients do not receive the reason.
 struct WrongCredentials: ProblemConvertible {
     var problem: Problem {
         Problem(

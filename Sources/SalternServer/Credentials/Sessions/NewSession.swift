@@ -1,7 +1,7 @@
 internal import HTTPCore
 internal import Postgres
 
-/// A session that is about to be stored, with the token that only this reply will show.
+/// A session that is about to be stored, with its token, which only this reply contains.
 struct NewSession {
     let id: SessionID
     let token: SessionToken

@@ -1,12 +1,12 @@
 internal import Postgres
 
-/// The second half of a login: keeps the account as it is until the transaction ends, unless the key was wrong, the account
-/// is locked, or its credential was changed since the key was compared. ``StoreSession`` follows in the same transaction.
+/// Locks and reads the account as the second half of a log-in. Returns no row if the key is wrong, the account is
+/// locked, or the credential has changed since the key was compared. ``StoreSession`` follows in the same transaction.
 ///
-/// Whoever changes a credential locks the account's row `FOR UPDATE` before ending its sessions. That waits for the lock
-/// taken here, and this lock waits for that one: no session of an old key comes after the change.
+/// A change of the credential locks the account's row `FOR UPDATE` before it ends the sessions. The two locks exclude
+/// each other, so no session of an old key is opened after the change.
 ///
-/// Costs 75 thousand instructions: the lock, the keyring and the second factor, which the reply and the decision need.
+/// Costs 75 thousand instructions: the lock, and the keyring and second factor that decision and reply need.
 struct OpenSession: Statement {
     let accountID: AccountID
     let tokenHash: TokenHash
@@ -15,20 +15,20 @@ struct OpenSession: Statement {
     let now: Timestamp
     let idleSince: Timestamp
     let expiresAt: Timestamp
-    /// Whether the caller has shown the right key.
+    /// True if the caller has presented the right key.
     let isPermitted: Bool
-    /// The credential that the key was compared with.
+    /// The number of the credential that the key was compared with.
     let credentialRevision: Int64
 
-    /// What became of the login; there is no row when the key was wrong or the account is locked.
+    /// The account's data for the log-in.
     struct Row: Sendable {
         let keyring: [UInt8]?
         let keyringRevision: Int64
-        /// When the account has one that counts. Then ``StoreSession`` opens nothing: a code is needed.
+        /// The confirmed second factor, if any. ``StoreSession`` then opens nothing, because a code is required.
         let secondFactor: StoredSecondFactor?
     }
 
-    /// The account, as a part of a `WITH`.
+    /// The account as a part of a `WITH`.
     static let account: SQL<Self> = """
         account AS (
             SELECT a.account_id, a.keyring, a.keyring_revision, f.sealed_secret, f.created_at, f.last_step
@@ -40,7 +40,7 @@ struct OpenSession: Statement {
         )
         """
 
-    /// What ``decode(_:)`` reads, of the account `a`.
+    /// The columns that ``decode(_:)`` reads, of the account `a`.
     static let columns: SQLFragment =
         "a.keyring, a.keyring_revision, a.sealed_secret, a.created_at, a.last_step"
 
@@ -53,13 +53,13 @@ struct OpenSession: Statement {
         FOR KEY SHARE OF a
         """
 
-    /// The condition that the account `a` is the one that may be logged in to.
+    /// The condition that the account `a` may be logged in to.
     fileprivate static let isPermittedAccount: SQL<Self> = """
         a.account_id = \(\.accountID) AND \(\.isPermitted)
             AND a.credential_revision = \(\.credentialRevision) AND a.locked_at IS NULL
         """
 
-    /// The condition that the second factor `f` is the account's, and counts.
+    /// The condition that `f` is the account's confirmed second factor.
     fileprivate static let isItsSecondFactor: SQL<Self> =
         "f.account_id = \(\.accountID) AND f.confirmed_at IS NOT NULL"
 
@@ -69,11 +69,11 @@ struct OpenSession: Statement {
     }
 }
 
-/// Opens the session where ``OpenSession`` has found the account without a second factor; none when it has one by now.
+/// Stores the session if ``OpenSession`` has found the account without a second factor, and it still has none.
 ///
-/// Costs 85 thousand instructions; a plain INSERT of a session 54. `MERGE`, because an INSERT that selects from another
-/// table is planned for every shard of a cluster; the two cost as much as one statement with a part that inserts. To count
-/// the account's sessions would be half as much again, which is why nobody does (``SessionTally``).
+/// Costs 85 thousand instructions; a plain INSERT of a session costs 54. `MERGE`, because an INSERT that selects from
+/// another table is planned for every shard of a cluster. Both statements together cost as much as a single one with an
+/// inserting part. Counting the account's sessions would add half as much again, so ``SessionTally`` limits it.
 struct StoreSession: Statement {
     typealias Row = ChangedRows
 
@@ -94,14 +94,14 @@ struct StoreSession: Statement {
         """
 }
 
-/// How many sessions an account has, and may have.
+/// Counts an account's sessions and reads the plan's limit.
 struct CountSessions: Statement {
     let accountID: AccountID
     let now: Timestamp
     let idleSince: Timestamp
 
     struct Row: Sendable {
-        /// With those that have ended.
+        /// Includes sessions that have ended.
         let stored: Int64
         let live: Int64
         let limit: Int64

@@ -1,18 +1,18 @@
 internal import Postgres
 
-/// A session that is stored.
+/// A session. It serves as the type parameter of ``SessionID``.
 enum Session {}
 
-/// Names a session to the person it belongs to; it opens nothing.
+/// Identifies a session to its owner. It grants nothing.
 typealias SessionID = Identifier<Session>
 
-/// How long sessions last.
+/// The life of sessions.
 public struct SessionPolicy: Sendable, Equatable {
-    /// A session that is not used for so long ends.
+    /// A session without use for this time ends.
     public var idleTimeout: Duration
-    /// A session ends so long after it began, used or not.
+    /// A session ends this long after its start, even if it is used.
     public var lifetime: Duration
-    /// Last use is recorded at most once in this time.
+    /// The minimum interval between two records of a session's use.
     public var touchInterval: Duration
 
     public init(
@@ -24,7 +24,7 @@ public struct SessionPolicy: Sendable, Equatable {
         self.touchInterval = touchInterval
     }
 
-    /// What is wrong with the policy, a sentence each.
+    /// The errors in the policy, one sentence each.
     var findings: [String] {
         var findings: [String] = []
         if touchInterval < .zero {

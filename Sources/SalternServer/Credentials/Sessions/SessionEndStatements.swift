@@ -1,19 +1,19 @@
 internal import Postgres
 
-// What ends is noted in the account's security log, with the device's name and when the session began, because its row is
-// its only other record. Each end of sessions is two statements: the first writes the events of those that are to end, the
-// second removes what has an event, so that nothing ends unnoted. (One statement that removes and notes would take several
-// steps on a cluster.) The second also makes another version of the account's row, so that no write on the short path goes
-// on with a session that it has seen before (``ShortPath/isUnmoved``).
+// The end of a session is recorded in the account's security log, with the device's name and the session's start,
+// because no other record remains. Each end takes two statements. The first writes the events; the second removes the
+// sessions that have an event, so that none ends unrecorded. One statement for both would take several steps on a
+// cluster. The second also writes a new version of the account's row. A write on the short path that has seen the
+// session before then does not proceed (``ShortPath/isUnmoved``).
 
-/// The end of sessions, told in both of its statements.
+/// SQL for both statements of the end of sessions.
 enum SessionEnd {
-    /// The statement that notes which sessions end, but for those that a recovery has opened.
+    /// Returns the statement that records the ends of sessions, except restricted ones.
     ///
     /// - Parameters:
-    ///   - condition: Which sessions `s` end.
-    ///   - account: Whose.
-    ///   - moment: When the session `s` ended, which may have been before the row is removed.
+    ///   - condition: Selects the sessions `s` to end.
+    ///   - account: The account.
+    ///   - moment: The end of the session `s`, which may precede the removal of the row.
     static func noting<Root, Context>(
         _ condition: SQLTemplate<Root, Context>, of account: SQLTemplate<Root, Context>,
         at moment: SQLTemplate<Root, Context>
@@ -30,12 +30,12 @@ enum SessionEnd {
         """
     }
 
-    /// The statement that removes them; what comes behind it is what it returns of them, of the alias `s`.
+    /// Returns the statement that removes the sessions. The caller may append a RETURNING clause for the alias `s`.
     ///
     /// - Parameters:
-    ///   - condition: Which sessions `s` end. It may be true of more than those that were noted.
-    ///   - moment: What they were noted with; nil when the use of a session may have changed it since.
-    ///   - isDropDue: Whether events beyond ``SecurityEventLimit`` are removed, too.
+    ///   - condition: Selects the sessions `s` to end. It may include sessions without an event.
+    ///   - moment: The time of the events. Nil if a use of the session may have changed it since.
+    ///   - isDropDue: True to also remove events beyond ``SecurityEventLimit``.
     static func removing<Root, Context>(
         _ condition: SQLTemplate<Root, Context>, of account: SQLTemplate<Root, Context>,
         at moment: SQLTemplate<Root, Context>?, dropping isDropDue: SQLTemplate<Root, Context> = "true"
@@ -60,8 +60,9 @@ enum SessionEnd {
             """
     }
 
-    /// The moment at which a session `s` ended that may have run out by itself. (To the planner of a cluster, sums with time
-    /// zones are something that another node may see differently.)
+    /// Returns the end of a session `s` that may have expired. It avoids sums with time zones: for the planner of a
+    /// cluster their result may differ between nodes.
+    ///
     /// - Parameters:
     ///   - now: The time.
     ///   - idleSince: The time less the idle timeout.
@@ -75,26 +76,27 @@ enum SessionEnd {
     }
 }
 
-/// Which sessions a statement removes that is sent behind ``RecordSessionEnds``.
+/// A statement that removes sessions, sent after ``RecordSessionEnds``.
 protocol SessionRemoval: Statement {
-    /// The statement that notes them.
+    /// The statement that records their ends.
     static var noting: SQL<Self> { get }
 }
 
-/// Notes the ends of the sessions that `removal` removes, in the same transaction, under the lock of the account's row.
+/// Records the ends of the sessions that `removal` removes, in the same transaction, under the lock of the account's
+/// row.
 struct RecordSessionEnds<Removal: SessionRemoval>: Statement {
     let removal: Removal
 
     static var sql: SQL<Self> { "\(Removal.noting, of: \.removal)" }
 }
 
-/// The same for the caller's account.
+/// A statement that removes sessions of the caller's account, sent after ``RecordCallersSessionEnds``.
 protocol CallersSessionRemoval: AccountWrite {
-    /// The statement that notes them.
+    /// The statement that records their ends.
     static var noting: CallerSQL<Self> { get }
 }
 
-/// Notes the ends of the sessions that `removal` removes, in the same transaction.
+/// Records the ends of the sessions that `removal` removes, in the same transaction.
 struct RecordCallersSessionEnds<Removal: CallersSessionRemoval>: AccountWrite {
     typealias Row = ChangedRows
 
@@ -103,31 +105,31 @@ struct RecordCallersSessionEnds<Removal: CallersSessionRemoval>: AccountWrite {
     static var sql: CallerSQL<Self> { "\(Removal.noting, of: \.removal)" }
 }
 
-/// How many sessions stay when an account has more than its plan allows.
+/// The number of sessions that stay if an account exceeds its plan's limit.
 enum SessionLimit {
-    /// Plans of fewer sessions lose no more than they have to.
+    /// Plans below this limit lose only the surplus sessions.
     static let smallest: Int64 = 32
 
-    /// Returns how many sessions stay, with the one that was just opened, where `limit` are allowed: a quarter fewer, so that
-    /// the next log-ins end none. Ending one at each log-in would cost several times as much as the log-in.
+    /// Returns the number of sessions that stay, including the new one: a quarter below `limit`, so that the next
+    /// log-ins end none. Ending one at each log-in would cost several times as much as the log-in.
     static func kept(of limit: Int64) -> Int64 { limit < smallest ? limit : limit - limit / 4 }
 }
 
-/// Finds the account's sessions that have ended, and of the others the least recently used that are too many; locks them.
-/// Sent after ``LockAccount``. ``TrimSessions`` ends them: a log-in with the right key is never refused, and no list of
-/// forgotten devices keeps a person out.
+/// Finds and locks the account's expired sessions, and the least recently used ones beyond the limit. It follows
+/// ``LockAccount``, and ``TrimSessions`` ends the sessions. A log-in with the right key is therefore never rejected
+/// because of forgotten devices.
 ///
-/// The two statements behind it name these rows by their keys. So they read neither the account's other sessions again nor
-/// its other events, nor what is left of rows that were removed and not vacuumed yet.
+/// The next two statements name these rows by their keys. They do not scan the account's other sessions or events, nor
+/// dead rows before a vacuum.
 struct FindSurplusSessions: Statement {
     typealias Row = TokenHash
 
     let accountID: AccountID
     let now: Timestamp
     let idleSince: Timestamp
-    /// The session that was just opened: it stays.
+    /// The session that was just opened, which stays.
     let tokenHash: TokenHash
-    /// How many others stay.
+    /// The number of other sessions that stay.
     let otherSessions: Int64
 
     static let sql: SQL<Self> = """
@@ -160,10 +162,9 @@ struct TrimSessions: SessionRemoval {
     private static let moment: SQL<Self> = SessionEnd.moment(now: "\(\.now)", idleSince: "\(\.idleSince)")
 }
 
-/// Ends one session of the account; one row when there was such a live one.
+/// Ends one session of the account. Returns a row if it was live.
 ///
-/// Like every end of a session it queues with the account's writes: when it is told, no write of that session is under
-/// way any more.
+/// Like all ends of sessions it queues with the account's writes. When it returns, no write of that session is running.
 struct RemoveSession: CallersSessionRemoval {
     typealias Row = SessionID
 
@@ -182,9 +183,9 @@ struct RemoveSession: CallersSessionRemoval {
         """
 }
 
-/// Ends every session of the account but the caller's.
+/// Ends all sessions of the account except the caller's.
 struct RemoveOtherSessions: CallersSessionRemoval {
-    /// Whether it was a live session that its owner knows of, and not one that a recovery opened.
+    /// True for a live session that its owner can list; false for an expired or restricted one.
     typealias Row = Bool
 
     static let noting: CallerSQL<Self> = SessionEnd.noting(
@@ -200,7 +201,7 @@ struct RemoveOtherSessions: CallersSessionRemoval {
 struct RemoveCurrentSession: CallersSessionRemoval {
     typealias Row = SessionID
 
-    /// Whether events beyond ``SecurityEventLimit`` are removed, too.
+    /// True to also remove events beyond ``SecurityEventLimit``.
     var isDropDue = SecurityEventLimit.isDue()
 
     static let noting: CallerSQL<Self> = SessionEnd.noting(isMeant, of: "\(.account)", at: "\(.now)")
@@ -211,7 +212,7 @@ struct RemoveCurrentSession: CallersSessionRemoval {
     private static let isMeant: CallerSQL<Self> = "s.token_hash = \(.token) AND \(Caller.hasLiveSession)"
 }
 
-/// Ends all sessions of an account, or all but one, on every node at once; a row for each.
+/// Ends all sessions of an account, or all but one, on all nodes. Returns a row for each.
 struct RemoveAllSessions: SessionRemoval {
     typealias Row = SessionID
 

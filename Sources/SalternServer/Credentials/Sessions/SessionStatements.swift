@@ -1,21 +1,21 @@
 internal import Postgres
 
-/// A session that was found to be live.
+/// A session that was found live.
 struct LiveSession: Sendable {
-    /// Whether its last use was recorded long enough ago to be recorded again.
+    /// True if its use is due to be recorded again.
     let isTouchDue: Bool
 }
 
-/// Finds the caller's session, when it is live and not restricted.
+/// Finds the caller's session if it is live and not restricted.
 ///
-/// It does not look at the account: a locked or deleted one has no sessions. Whoever locks or deletes an account, or
-/// changes its credential, locks its row `FOR UPDATE` in a statement of its own and then ends its sessions; whoever opens
-/// a session locks the row too, at least `FOR KEY SHARE`, while it is not locked. So one comes wholly before the other, and
-/// the later one sees what the earlier one did.
+/// It does not read the account, because locked and deleted accounts have no sessions. Locks, deletions and changes of
+/// the credential lock the account's row `FOR UPDATE` in a separate statement, and then end the sessions. New sessions
+/// lock the row at least `FOR KEY SHARE`, if it is not locked. One therefore precedes the other entirely, and the later
+/// one sees the earlier one's changes.
 ///
-/// Costs 16 thousand instructions. With the item it is for, PostgreSQL takes 0.032 s of CPU for 1,000, and 0.041 with a join
-/// of the account. As one statement with that of the item it would be 0.039, for two are planned once each and the sync is
-/// shared anyway.
+/// Costs 16 thousand instructions. Together with the item's statement, 1,000 take 0.032 s of CPU in PostgreSQL. A join
+/// of the account takes 0.041 s, and a single statement with the item's 0.039 s: two are planned once each, and the
+/// sync is shared.
 struct Authenticate: Statement {
     let caller: Caller
 
@@ -31,12 +31,12 @@ struct Authenticate: Statement {
     }
 }
 
-/// Finds the caller's session like ``Authenticate``, and locks the account's row until the transaction ends, when it is not
-/// locked by an admin.
+/// Finds the caller's session like ``Authenticate``, and locks the account's row until the transaction ends, unless an
+/// admin has locked the account.
 ///
-/// The statement that follows has a snapshot of its own, taken after the lock: it sees what the last writer left.
-/// (In one statement with the lock, the rows of other tables would be those from before the wait; a ``ShortPath`` changes
-/// nothing then.) Costs 59 thousand instructions.
+/// The next statement takes its snapshot after the lock, so it sees the previous writer's changes. In one statement
+/// with the lock, rows of other tables would be those from before the wait; a ``ShortPath`` then changes nothing. Costs
+/// 59 thousand instructions.
 struct AuthenticateForWrite: Statement {
     let caller: Caller
 
@@ -54,10 +54,10 @@ struct AuthenticateForWrite: Statement {
     }
 }
 
-/// Records that a session was used, unless somebody has locked it at this moment: it waits for nobody.
+/// Records a session's use, unless its row is locked at the moment: it never waits.
 ///
-/// Costs 67 thousand instructions, once a minute of use. The row is found twice, because only SELECT can skip one that is
-/// locked.
+/// Costs 67 thousand instructions, once a minute of use. The row is found twice, because only SELECT can skip locked
+/// rows.
 struct TouchSession: Statement {
     let caller: Caller
 
@@ -72,7 +72,7 @@ struct TouchSession: Statement {
         """
 }
 
-/// The account's live sessions, oldest first.
+/// Finds the account's live sessions, oldest first.
 struct FindSessions: AccountRead {
     /// The caller's own token.
     let tokenHash: TokenHash

@@ -1,25 +1,24 @@
 internal import Synchronization
 
-/// How many sessions of an account this node has opened since it last counted the account's sessions, and ended those
-/// beyond its plan's.
+/// Counts the sessions of each account that this node has opened since it last trimmed them to the plan's limit.
 ///
-/// Counting costs PostgreSQL nearly half as much as opening, so it is done at every eighth log-in. An account about which
-/// nothing is known counts as one that is due: after a start, and when another account has taken its place here. So no
-/// account has more than ``interval`` sessions beyond its plan's for each node, besides those that are being opened while
-/// another log-in counts: as many as it has counters of failures. The memory is that of ``places`` accounts, however many
-/// log in.
+/// Counting costs PostgreSQL nearly half as much as opening, so only every eighth log-in does it. An account without an
+/// entry counts as due: after a start, and if another account has evicted its entry.
+///
+/// An account therefore exceeds its plan by at most ``interval`` sessions for each node. Concurrent log-ins during a
+/// count can add as many as the account has failure counters. Memory is fixed at ``places`` entries.
 public final class SessionTally: Sendable {
-    /// Of so many log-ins one counts.
+    /// One in this many log-ins counts.
     static let interval = 8
-    /// For how many accounts there is a place; 400 KiB.
+    /// The number of entries; 400 KiB in all.
     static let places = 16_384
 
-    /// When the log-in that begins has to count.
+    /// The time at which a log-in must count.
     enum Duty {
         case never
-        /// After it has opened its session: it has succeeded whether counting does or not.
+        /// After it has opened its session. It succeeds even if counting fails.
         case after
-        /// In the transaction that opens it: those before should have counted and have not.
+        /// In the transaction that opens it, because earlier log-ins should have counted and did not.
         case within
     }
 
@@ -31,27 +30,28 @@ public final class SessionTally: Sendable {
     private let interval: Int
     private let table: Mutex<[Place?]>
 
-    /// - Parameter interval: 1 has every log-in count.
+    /// - Parameter interval: 1 makes every log-in count.
     public init(interval: Int? = nil) {
         self.interval = interval ?? Self.interval
         table = Mutex(Array(repeating: nil, count: Self.places))
     }
 
-    /// A session of the account is about to be opened.
+    /// Adds a session that is about to be opened, and returns the duty to count.
     func begin(_ account: AccountID) -> Duty {
         let opened = change(account) { $0 + 1 }
         return opened < interval ? .never : opened == interval ? .after : .within
     }
 
-    /// It was not opened after all.
+    /// Removes a session that was not opened.
     func undo(_ account: AccountID) { change(account) { max($0 - 1, 0) } }
 
-    /// The account has no more sessions than its plan allows, besides the one that is still to be opened.
+    /// Resets the count after the account was trimmed. `isBefore` is true if the session of this log-in is still to be
+    /// opened.
     func counted(_ account: AccountID, before isBefore: Bool) { change(account) { _ in isBefore ? 1 : 0 } }
 
     @discardableResult
     private func change(_ account: AccountID, _ body: (Int) -> Int) -> Int {
-        // Hashes are seeded anew in each process: nobody can choose accounts that share a place.
+        // Hashes are seeded in each process, so clients cannot choose accounts that share an entry.
         let index = account.hashValue & (Self.places - 1)
         return table.withLock { table in
             var opened = interval - 1

@@ -2,12 +2,12 @@ internal import Cryptography
 internal import HTTPCore
 internal import Postgres
 
-/// A new bearer secret: `slt_` and base64url of the account's identifier and 32 random bytes.
+/// A new session token: `slt_` and base64url of the account's id and 32 random bytes.
 ///
-/// The account is part of the token so that every statement can name it before the session has been looked up.
+/// The token contains the account's id, so that all statements can name the account before the session is checked.
 struct SessionToken: Sendable {
     let accountID: AccountID
-    /// The account's identifier and the secret.
+    /// The account's id and the secret.
     private let bytes: SecureBytes
 
     static let prefix = "slt_"
@@ -24,12 +24,12 @@ struct SessionToken: Sendable {
         }
     }
 
-    /// What is stored of it.
+    /// The stored hash.
     var hash: TokenHash {
         bytes.withUnsafeBytes { TokenHash(SHA256.hash(UnsafeRawBufferPointer(rebasing: $0[UUID.byteCount...]))) }
     }
 
-    /// Writes the token as the client gets it, once.
+    /// Writes the token for the client. No other reply contains it.
     func write(_ name: String, to writer: inout JSONWriter) { writer.member(name, Self.prefix, base64URL: bytes) }
 }
 
@@ -38,13 +38,14 @@ struct TokenHash: StoredDigest, PostgresArrayElement {
     let digest: SHA256Digest
 }
 
-/// What a request shows of its token: the account and the hash, never the secret.
+/// The token of a request: the account and the hash, without the secret.
 struct PresentedToken: Sendable {
     let accountID: AccountID
     let hash: TokenHash
 
     /// Reads `Authorization: Bearer slt_…` (RFC 6750 §2.1).
-    /// - Throws: ``Unauthenticated`` when the field is absent, comes twice or is anything else.
+    ///
+    /// - Throws: ``Unauthenticated`` if the field is absent, repeated or malformed.
     init(_ fields: RequestFields) throws(Unauthenticated) {
         let byteCount = UUID.byteCount + SessionToken.secretByteCount
         let parts = BearerSecret.read(fields, prefix: SessionToken.prefix, byteCount: byteCount) { bytes in
@@ -60,7 +61,7 @@ struct PresentedToken: Sendable {
     }
 }
 
-/// There is no live session for what the request shows. Malformed, unknown, expired and ended all answer the same.
+/// The error of a request without a live session. Malformed, unknown, expired and ended tokens return the same.
 struct Unauthenticated: ProblemConvertible {
     var problem: Problem {
         Problem(

@@ -5,10 +5,10 @@ internal import Postgres
 struct CollectionName: Sendable, Hashable {
     let name: String
 
-    /// Where an item goes that names none.
+    /// The collection of an item that names none.
     static let standard = CollectionName(unchecked: "default")
 
-    /// The same as a literal of SQL.
+    /// The same as an SQL literal.
     static let standardSQL: SQLFragment = "'default'"
 
     private init(unchecked name: String) {

@@ -1,7 +1,7 @@
 internal import HTTPCore
 internal import Postgres
 
-/// `DELETE /v1/items/{id}`: leaves a tombstone, which still syncs.
+/// `DELETE /v1/items/{id}`: replaces the item by a tombstone, which still syncs.
 struct DeleteItem: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         let id: ItemID = try request.parameters.require("id")

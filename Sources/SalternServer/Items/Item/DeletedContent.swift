@@ -1,38 +1,42 @@
 internal import Postgres
 
-/// What deleted items held. It is kept as long as the plan says and as long as there is room: it has a budget of its own,
-/// as many items and bytes as the plan allows, and what expires first makes room for what is deleted now. Older versions
-/// of items (``ItemVersion``) use what is left of it.
+/// Kept contents of deleted items, stored for the plan's number of days while there is room.
+///
+/// Their budget equals the plan's items and bytes. A new deletion drops the contents that expire first. Older versions
+/// of items (``ItemVersion``) use the rest of the budget.
 enum DeletedContent {
-    /// How many kept contents a deletion drops to make room, beside what it does. When more have to go, ``DropContents``
-    /// goes first, so that no statement takes long.
+    /// The number of kept contents that a deletion drops in its own statement. If more are necessary, ``DropContents``
+    /// runs first, so that no statement takes long.
     static let fewDrops = 64
-    /// The same of a batch.
+    /// The same for a batch.
     static let manyDrops = 1_000
-    /// How many more than necessary go at once, and which part of the budget at most: the next deletions drop nothing and
-    /// stay on the short path. A deletion that drops one content costs several times as much as one that drops none.
+    /// The number of rows that are dropped beyond the necessary, and the largest part of the budget for that. The next
+    /// deletions then drop nothing and stay on the short path; a drop costs several times as much as a deletion without
+    /// one.
     private static let reserve = 63
     private static let reservedPart = 16
-    /// When what was kept of an item that is here again goes: until then a restore can be repeated. It makes room before what
-    /// is kept of deleted items. (In UTC, because a cluster takes no sum that depends on the session.)
+    /// The expiry of kept content whose item exists again: until then a restore can be repeated. It is dropped before
+    /// other kept contents. Computed in UTC, because a cluster accepts no expression that depends on the session.
     static func released<Root, Context>(from now: SQLTemplate<Root, Context>) -> SQLTemplate<Root, Context> {
         "((\(now)::timestamptz AT TIME ZONE 'UTC' + interval '1 day') AT TIME ZONE 'UTC')"
     }
 
-    /// Sealed bytes that go at once; the last row may have more.
+    /// Maximum of sealed bytes dropped at once. The last row may exceed it.
     static let dropBytes = 67_108_864
 
-    /// Parts of a `WITH` that decide what is kept of the items that are deleted, and what goes for it.
+    /// Parts of a `WITH` that decide which deleted contents are kept and which are dropped for them:
     ///
-    /// `sized` says of each item whether it `is_kept`: the latest, as many as there would be room for if nothing else
-    /// were kept. `room` has one row: what is kept afterwards without drops, how much of that is too much, and how much
-    /// has to go; and how much goes when something has to. `dropped` names what goes. `ready` says whether that is enough,
-    /// which it is not while older versions of items (``ItemVersion``) are in the way: they go first.
+    /// - `sized` has `is_kept` for each item: the latest ones for which an empty budget would have room.
+    /// - `room` is one row: the kept contents after the change without drops, the excess, and the amount to drop if
+    ///   anything is dropped.
+    /// - `dropped` names the contents to drop.
+    /// - `ready` is true if that is sufficient. It is not while older versions of items (``ItemVersion``) take room,
+    ///   because those are dropped first.
     ///
-    /// The part `account` has ``CallersAccount/columns``; `leaving` has `item_id`, `bytes` and `position`, by which the
-    /// latest is the last.
+    /// The part `account` has ``CallersAccount/columns``. `leaving` has `item_id`, `bytes` and `position`, with the
+    /// latest item last.
     ///
-    /// - Parameter limit: How many may go.
+    /// - Parameter limit: The maximum number of drops.
     static func makingRoom(dropping limit: Int) -> CallerSQL<Never> {
         """
         sized AS (
@@ -75,8 +79,8 @@ enum DeletedContent {
         """
     }
 
-    /// The parts `oldest`, what expires first, at most `limit` rows; and of it `dropped`, as much as `room` wants, and no
-    /// more than ``dropBytes``.
+    /// The parts `oldest`, at most `limit` rows in the order of expiry, and `dropped`, as many of them as `room`
+    /// requires, up to ``dropBytes``.
     static func dropping(_ limit: Int, where condition: SQLFragment) -> CallerSQL<Never> {
         """
         oldest AS (
@@ -97,10 +101,10 @@ enum DeletedContent {
         """
     }
 
-    /// A part of a `WITH` that removes what ``makingRoom(dropping:)`` has found, and what an earlier deletion left of items
-    /// of which nothing is kept.
+    /// A part of a `WITH` that removes the contents found by ``makingRoom(dropping:)``, and earlier kept contents of
+    /// items whose content is not kept now.
     ///
-    /// - Parameter source: A part that has one row when the items are deleted.
+    /// - Parameter source: A part with a row if the items are deleted.
     static func forgetting(when source: SQLFragment) -> CallerSQL<Never> {
         """
         forgotten AS (
@@ -116,8 +120,8 @@ enum DeletedContent {
     }
 }
 
-/// Lets what is kept of items that are here again expire soon, so that it makes room for what is deleted. Sent after what has
-/// put them there; of others it changes nothing.
+/// Makes kept contents expire soon if their items exist again, to free their room for deletions. It follows the
+/// statement that creates the items, and changes no others.
 struct ReleaseContents: Statement {
     let accountID: AccountID
     let ids: [ItemID]

@@ -6,7 +6,7 @@ enum EntityTag {
 }
 
 extension EntityTagList.Tag {
-    /// The revision that the tag stands for, weak or not; nil for a tag that no reply has.
+    /// The revision of the tag, weak or not. Nil for a tag that no reply contains.
     var revision: Int64? {
         guard let revision: Int64 = ASCII.wholeNumber(opaque), revision > 0 else { return nil }
         return revision
@@ -14,12 +14,12 @@ extension EntityTagList.Tag {
 }
 
 extension EntityTagList {
-    /// Returns whether the revision is among the tags by strong comparison (RFC 9110 §8.8.3.2), which no weak tag passes.
+    /// Returns true if a tag matches the revision by strong comparison (RFC 9110 §8.8.3.2), which excludes weak tags.
     func matchesStrongly(_ revision: Int64) -> Bool {
         isAny || tags.contains { !$0.isWeak && $0.revision == revision }
     }
 
-    /// Returns whether the revision is among the tags by weak comparison.
+    /// Returns true if a tag matches the revision by weak comparison.
     func matchesWeakly(_ revision: Int64) -> Bool { isAny || tags.contains { $0.revision == revision } }
 
     /// The revisions of the strong tags, in order and without repetitions.
@@ -32,18 +32,18 @@ extension EntityTagList {
     }
 }
 
-/// What the preconditions of a read come to, in the order of RFC 9110 §13.2.2.
+/// The result of a read's preconditions, in the order of RFC 9110 §13.2.2.
 enum ReadCondition {
     case met
-    /// `If-Match` has other tags: the read is not carried out.
+    /// `If-Match` has only other tags: the read is rejected.
     case failed
-    /// `If-None-Match` has the tag: the client has it already.
+    /// `If-None-Match` has the tag: the client has this content.
     case notModified
 
-    /// Evaluates the fields of a request. A malformed field has no tag that matches: a read changes nothing, so there is
-    /// nothing to protect by refusing it.
+    /// Evaluates the fields of a request. A malformed field matches no tag; it is not rejected, because a read changes
+    /// nothing.
     ///
-    /// - Parameter revision: Of what is there; what is not there is 404, whatever the preconditions are (§13.2.1).
+    /// - Parameter revision: The present revision. A missing item returns 404 for any preconditions (§13.2.1).
     init(_ fields: RequestFields, revision: Int64) {
         let wanted = try? EntityTagList.read("if-match", in: fields)
         let known = try? EntityTagList.read("if-none-match", in: fields)

@@ -1,17 +1,17 @@
 internal import HTTPCore
 internal import Postgres
 
-/// Names an item; made by the client.
+/// Identifies an item. The client makes it.
 typealias ItemID = Identifier<Item>
 
-/// An item as it is stored: content, or a tombstone.
+/// A stored item: content, or a tombstone.
 struct Item: DecodableRow {
     let id: ItemID
     let revision: Int64
     let collection: String
     let createdAt: Timestamp
     let updatedAt: Timestamp
-    /// What the client sealed; nil for a tombstone.
+    /// The sealed content. Nil for a tombstone.
     let content: Content?
 
     struct Content: Sendable {
@@ -26,7 +26,7 @@ struct Item: DecodableRow {
         i.item_id, i.revision, i.collection, i.created_at, i.updated_at, i.format, i.iterations, i.title, i.body
         """
 
-    /// Reads ``columns``.
+    /// Reads the columns of ``columns``.
     init(row: inout RowReader) throws(PostgresError) {
         id = try row.next()
         revision = try row.next()
@@ -47,7 +47,7 @@ struct Item: DecodableRow {
     /// The revision as an entity tag (RFC 9110 §8.8.3).
     var entityTag: String { EntityTag.text(of: revision) }
 
-    /// Bytes that the JSON form takes at most, for the writer's first allocation.
+    /// An upper bound of the JSON's length in bytes, for the writer's first allocation.
     var jsonCapacity: Int { 320 + ((content?.body.count ?? 0) + (content?.title?.count ?? 0)) * 4 / 3 }
 
     /// Writes the item's members.
@@ -56,7 +56,7 @@ struct Item: DecodableRow {
         content?.write(to: &writer)
     }
 
-    /// Writes the members that come before those of the content.
+    /// Writes the members before the content.
     func writeHeader(to writer: inout JSONWriter) {
         writer.member("id", id)
         writer.member("revision", revision)
@@ -71,7 +71,7 @@ extension Item.Content {
     /// The columns that ``init(row:)`` reads, of the table or alias `i`.
     static let columns: SQLFragment = "i.format, i.iterations, i.title, i.body"
 
-    /// Reads ``columns``, of a row that has content.
+    /// Reads the columns of ``columns`` from a row with content.
     init(row: inout RowReader) throws(PostgresError) {
         format = try row.next()
         iterations = try row.next()
@@ -79,14 +79,13 @@ extension Item.Content {
         body = try row.next()
     }
 
-    /// Writes the members.
     func write(to writer: inout JSONWriter) {
         writeHeader(to: &writer)
         if let title { writer.member("title", base64: title) }
         writer.member("body", base64: body)
     }
 
-    /// Writes the members that come before the sealed bytes.
+    /// Writes the members before the sealed bytes.
     func writeHeader(to writer: inout JSONWriter) {
         writer.member("format", format)
         if let iterations { writer.member("iterations", Int(iterations)) }

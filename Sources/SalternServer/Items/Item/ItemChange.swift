@@ -1,19 +1,19 @@
 internal import HTTPCore
 internal import Postgres
 
-/// What became of a change of an item, as the statements name it.
+/// The outcome of a change of an item, as statements return it.
 enum ItemOutcome: String, Sendable, PostgresValue {
     case created
-    /// It may be created, and nothing is left of an earlier one.
+    /// The item may be created, and neither item nor tombstone exists.
     case vacant
     case updated
-    /// It may be replaced, and its content is due to be kept as a version first.
+    /// The item may be replaced, and a version of its content is due first.
     case versionDue = "version_due"
     case deleted
     case restored
     case unchanged
     case notFound = "not_found"
-    /// What the item held is not kept any more.
+    /// The content of the deleted item is no longer kept.
     case gone
     case preconditionFailed = "precondition_failed"
     case itemQuota = "items"
@@ -21,16 +21,16 @@ enum ItemOutcome: String, Sendable, PostgresValue {
     case byteQuota = "bytes"
 }
 
-/// The result of a change: what was decided, and the item after it (or, for a failed precondition, as it is).
+/// The result of a change: the outcome, and the item after it or, for a failed precondition, the present one.
 struct ItemChange: DecodableRow {
     let outcome: ItemOutcome
-    /// The limit that was hit, and how much of it is used.
+    /// The exceeded limit and its usage.
     let allowed: Int64
     let used: Int64
-    /// Nil when there never was such an item.
+    /// Nil if neither item nor tombstone exists.
     let item: ItemInParts?
 
-    /// Reads outcome, allowed, used, whether there is an item, and ``ItemInParts/columns``.
+    /// Reads outcome, allowed, used, a flag for an item, and ``ItemInParts/columns``.
     init(row: inout RowReader) throws(PostgresError) {
         outcome = try row.next()
         allowed = try row.next()
@@ -39,14 +39,16 @@ struct ItemChange: DecodableRow {
         item = hasItem ? try ItemInParts(row: &row) : nil
     }
 
-    /// Returns whether the precondition has failed and `preconditions`, which move on to it, has one that names what is there.
+    /// Returns true if the precondition has failed and `preconditions` has one for the present revision, to which it
+    /// moves.
     func allowsAnother(of preconditions: inout Preconditions) -> Bool {
         outcome == .preconditionFailed && preconditions.move(to: item?.item.revision)
     }
 
-    /// The item after a change that was made, or was not needed.
-    /// - Parameter authorization: Of the change, to read the rest of a long item while it is sent.
-    /// - Throws: ``ItemProblem``, 404, or ``Unauthenticated`` when the session ended before the change.
+    /// Returns the item after a change, or after one that was not necessary.
+    ///
+    /// - Parameter authorization: The change's own, which reads the rest of a long item while it is sent.
+    /// - Throws: ``ItemProblem``, 404, or ``Unauthenticated`` if the session ended before the change.
     static func accepted(
         _ changes: [ItemChange], _ authorization: Authorization
     ) throws -> (reply: ItemInReply, outcome: ItemOutcome) {

@@ -1,11 +1,11 @@
 internal import HTTPCore
 
 extension ItemContent {
-    /// The query parameters beside a body of bytes: the other members of an item.
+    /// The query parameters with a body of bytes: the other members of an item.
     static let parameters = ["format", "collection", "iterations", "title"]
 
-    /// Reads an item whose body is the request's, and whose other members are its query parameters. They are held to
-    /// the same rules as the members of JSON; `title` is base64url, which a URL can carry.
+    /// Reads an item from a body of bytes and query parameters, with the rules of the JSON members. `title` is
+    /// base64url, which URLs can contain.
     init(bytes request: Request, formats: [SealedFormat]) throws(Problem) {
         let query = request.query
         let name: String = try query.require("format")
@@ -49,7 +49,7 @@ extension SealedRefusal {
     }
 }
 
-/// From 1 to 2^31 - 1, decimal, without leading zeros.
+/// A number from 1 to 2^31 - 1, decimal, without leading zeros.
 private struct IterationCount: PathParameterConvertible {
     let value: Int32
 

@@ -1,9 +1,9 @@
 internal import HTTPCore
 
-/// What a client wants an item to be.
+/// The content of an item that a client sends.
 struct ItemContent: Sendable {
     let format: SealedFormat
-    /// Nil when the client names none: an item that exists keeps its own, another one gets ``CollectionName/standard``.
+    /// Nil if the request names none: an existing item keeps its own, and a new one gets ``CollectionName/standard``.
     let collection: CollectionName?
     let iterations: Int32?
     let title: SealedBytes?
@@ -15,11 +15,12 @@ extension ItemContent {
     static let members = ["format", "collection", "iterations", "title", "body"]
 
     /// Reads the members of an item.
+    ///
     /// - Parameters:
-    ///   - members: They are taken from there.
-    ///   - formats: Those that are accepted.
-    ///   - hasCollection: Whether there may be a `collection`.
-    ///   - pace: How others have their turn while sealed bytes are decoded.
+    ///   - members: The item's members are removed from it.
+    ///   - formats: The accepted formats.
+    ///   - hasCollection: True if `collection` is accepted.
+    ///   - pace: Yields to other work while sealed bytes are decoded.
     init(_ members: inout JSONMembers, formats: [SealedFormat], hasCollection: Bool = true, pace: Pace) async throws {
         let format = try members.required("format") { json in
             guard let format = SealedFormat(rawValue: try json.string()), formats.contains(format) else {

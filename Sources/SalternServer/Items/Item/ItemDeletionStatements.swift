@@ -1,30 +1,33 @@
 internal import Postgres
 
-/// A deletion of an item, first of three: decides, takes the account's next revision and lowers the counters. What is kept
-/// beyond the budget of ``DeletedContent`` goes, the oldest first, and so do tombstones beyond ``TombstoneLimit``.
-/// ``ArchiveContent`` puts the content where it can be restored, ``WriteTombstone`` leaves a tombstone in place of the item.
+/// Decides a deletion of an item as the first of three statements: takes the account's next revision and lowers the
+/// counters.
+///
+/// Content beyond the budget of ``DeletedContent`` is dropped, oldest first, and so are tombstones beyond
+/// ``TombstoneLimit``. ``ArchiveContent`` then stores the content for a restore, and ``WriteTombstone`` replaces the item
+/// by a tombstone.
 struct DecideDeletion: AccountWrite {
     let id: ItemID
     let precondition: Precondition
     let writer = Writer()
 
-    /// Numbers of which one is noted in the account's row, so that what follows knows what was decided: ``first`` when
-    /// nothing of the item is kept, and otherwise one more than the days for which it is.
+    /// Tokens for the statements that follow, one of which is stored in the account's row. It is ``first`` if no
+    /// content is kept, and otherwise one more than the days for which it is kept.
     struct Writer: Sendable {
         let first = Int64.random(in: .min >> 12 ... .max >> 12) << 12
-        /// Plans have ten years at most.
+        /// The days of a plan are ten years at most.
         var last: Int64 { first + 4_095 }
     }
 
     struct Row: Sendable {
-        /// What is to be kept has too little room, and nothing was changed.
+        /// The missing room for kept content. If set, nothing was changed.
         let neededRoom: NeededRoom?
-        /// Until when the content can be restored at the latest; nil when it is not kept.
+        /// The latest time of a restore. Nil if the content is not kept.
         let restorableUntil: Timestamp?
         let change: ItemChange
     }
 
-    /// What is kept can be long, and so can the way to make room.
+    /// Both the kept content and the dropping of others can take long.
     static let needsLease = true
     static let sql: CallerSQL<Self> = """
         WITH account AS (
@@ -75,11 +78,11 @@ struct DecideDeletion: AccountWrite {
     }
 }
 
-/// Puts what an item holds where it can be restored, in the place of what is kept of an earlier one, when ``DecideDeletion`` or
-/// ``DeleteOneItem`` has decided to.
+/// Stores an item's content for a restore, in place of earlier kept content, if ``DecideDeletion`` or ``DeleteOneItem`` has
+/// decided so.
 ///
-/// `MERGE`, because an INSERT that selects from another table is planned for every shard of a cluster; and the days come
-/// from the account's row, because a `MERGE` that asks for the plan would be carried out on the node that is asked.
+/// `MERGE`, because an INSERT that selects from another table is planned for every shard of a cluster. The days come
+/// from the account's row, because a `MERGE` that reads the plan would run on the coordinating node.
 struct ArchiveContent: Statement {
     let decision: DecideDeletion
     let accountID: AccountID
@@ -109,7 +112,8 @@ struct ArchiveContent: Statement {
         """
 }
 
-/// Makes a tombstone of an item whose deletion ``DecideDeletion`` or ``DeleteOneItem`` has counted. Sent after ``ArchiveContent``.
+/// Turns an item into a tombstone if ``DecideDeletion`` or ``DeleteOneItem`` has counted its deletion. It follows
+/// ``ArchiveContent``.
 struct WriteTombstone: Statement {
     typealias Row = ItemHeader
 
@@ -130,9 +134,9 @@ struct WriteTombstone: Statement {
         """
 }
 
-/// How much more is to be kept of deleted items than there is room for after the few drops of one statement.
+/// The room for kept content that is missing after the few drops of one statement.
 struct NeededRoom: Sendable {
-    /// Rows, and their sealed bytes; they can be negative.
+    /// Rows and their sealed bytes. They can be negative.
     let items: Int64
     let bytes: Int64
 
@@ -141,7 +145,7 @@ struct NeededRoom: Sendable {
         self.bytes = bytes
     }
 
-    /// Reads whether there is one, and both members.
+    /// Reads three columns: a flag that room is needed, rows and bytes.
     init?(row: inout RowReader) throws(PostgresError) {
         let isNeeded: Bool = try row.next()
         items = try row.next()
@@ -150,14 +154,14 @@ struct NeededRoom: Sendable {
     }
 }
 
-/// Makes room for what a deletion keeps: drops kept contents, the oldest first, at most a slice of them. Returns how many
-/// rows went. Older versions of items go before (``Authorization/makeRoom(_:)``).
+/// Makes room for a deletion: drops a slice of kept contents, oldest first, and returns the number of rows. Older
+/// versions of items are dropped before (``Authorization/makeRoom(_:)``).
 struct DropContents: AccountWrite {
     typealias Row = Int64
 
     let room: NeededRoom
 
-    /// A slice can be long, too.
+    /// A slice can take long as well.
     static let needsLease = true
     static let sql: CallerSQL<Self> = """
         WITH account AS (

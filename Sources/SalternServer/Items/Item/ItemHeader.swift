@@ -1,7 +1,7 @@
 internal import HTTPCore
 internal import Postgres
 
-/// What the server knows of a live item without its sealed bytes.
+/// The properties of a live item without its sealed bytes.
 struct ItemHeader: DecodableRow {
     let id: ItemID
     let revision: Int64
@@ -12,7 +12,7 @@ struct ItemHeader: DecodableRow {
     /// The columns that ``init(row:)`` reads, of the table or alias `i`.
     static let columns: SQLFragment = "i.item_id, i.revision, i.collection, i.created_at, i.updated_at"
 
-    /// Reads ``columns``.
+    /// Reads the columns of ``columns``.
     init(row: inout RowReader) throws(PostgresError) {
         id = try row.next()
         revision = try row.next()
@@ -21,7 +21,7 @@ struct ItemHeader: DecodableRow {
         updatedAt = try row.next()
     }
 
-    /// What a short path has written.
+    /// Creates the header of an item that a short path has written.
     init(_ write: WriteItem, _ written: WrittenItem) {
         id = write.id
         revision = written.revision
@@ -39,7 +39,8 @@ struct ItemHeader: DecodableRow {
     }
 
     /// Writes the members.
-    /// - Parameter isDeleted: Whether a tombstone is all that is left of the item.
+    ///
+    /// - Parameter isDeleted: True for a tombstone.
     func write(isDeleted: Bool = false, to writer: inout JSONWriter) {
         writer.member("id", id)
         writer.member("revision", revision)

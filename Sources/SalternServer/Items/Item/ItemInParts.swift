@@ -1,19 +1,19 @@
 internal import HTTPCore
 internal import Postgres
 
-/// An item as a reading statement finds it: of what is long only the first part, so that nobody who reads slowly, or
-/// never, makes the server hold more of it.
+/// An item with only the first part of long values. A client that reads slowly, or stops reading, therefore cannot make
+/// the server hold more.
 struct ItemInParts: DecodableRow {
-    /// Its title and body are whole, or their first parts.
+    /// Title and body, whole or their first parts.
     let item: Item
     private let titleCount: Int
     private let bodyCount: Int
     private let source: Source
 
-    /// Where the rest of a long item is read.
+    /// The table with the rest of a long item.
     enum Source { case items, replacedContents }
 
-    /// Sealed bytes that are fetched at once: a multiple of three, so that parts of base64 need no padding.
+    /// The number of sealed bytes fetched at once. A multiple of three, so that parts of base64 need no padding.
     static let partSize = 98_304
 
     /// The columns that ``init(row:)`` reads, of the table or alias `i`.
@@ -22,8 +22,10 @@ struct ItemInParts: DecodableRow {
             \(sealedColumns("i"))
         """
 
-    /// The last of these, of an alias. A part of a value that is stored apart is read without the rest of it.
-    /// - Parameter condition: When they are shown; otherwise they are those of a tombstone.
+    /// The last columns of ``columns``, of an alias. PostgreSQL reads a part of an externally stored value without the
+    /// rest.
+    ///
+    /// - Parameter condition: If it is false, the columns are those of a tombstone.
     static func sealedColumns(_ alias: SQLFragment, when condition: SQLFragment = "true") -> SQLFragment {
         let names: [SQLFragment] = ["title", "body"]
         let parts = names.map { name -> SQLFragment in
@@ -39,10 +41,10 @@ struct ItemInParts: DecodableRow {
         return (parts + counts).joined(separator: ", ")
     }
 
-    /// Reads ``columns``.
+    /// Reads the columns of ``columns``.
     init(row: inout RowReader) throws(PostgresError) { try self.init(row: &row, of: .items) }
 
-    /// Reads ``columns`` of a row of `source`.
+    /// Reads the columns of ``columns`` from a row of `source`.
     init(row: inout RowReader, of source: Source) throws(PostgresError) {
         self.source = source
         item = try Item(row: &row)
@@ -50,20 +52,21 @@ struct ItemInParts: DecodableRow {
         bodyCount = Int(try row.next(Int32.self))
     }
 
-    /// Sealed bytes in all.
+    /// The total of sealed bytes.
     var byteCount: Int { titleCount + bodyCount }
 
-    /// Sealed bytes of the body.
+    /// The sealed bytes of the body.
     var bodyByteCount: Int { bodyCount }
 
-    /// Whether nothing is missing.
+    /// True if no part is missing.
     var isWhole: Bool {
         guard let content = item.content else { return true }
         return content.body.count == bodyCount && (content.title?.count ?? 0) == titleCount
     }
 
-    /// Writes the item's members, and fetches what is missing.
-    /// - Throws: `ResponseStreamEnded` when the item has changed meanwhile: the rest belongs to another revision.
+    /// Writes the item's members and fetches missing parts.
+    ///
+    /// - Throws: `ResponseStreamEnded` if the item has changed meanwhile, because the rest belongs to another revision.
     func write(to output: inout JSONOutput, _ reader: AccountReader) async throws {
         guard !isWhole, let content = item.content else { return item.write(to: &output.writer) }
         item.writeHeader(to: &output.writer)
@@ -78,7 +81,7 @@ struct ItemInParts: DecodableRow {
         }
     }
 
-    /// Writes the body as it is, and fetches what is missing.
+    /// Writes the body as bytes and fetches missing parts.
     func writeBody(to body: any ResponseBodyWriter, _ reader: AccountReader) async throws {
         var written = 0
         var next = item.content?.body ?? []
@@ -102,7 +105,7 @@ struct ItemInParts: DecodableRow {
     }
 }
 
-/// An item that stands in a reply, with what reads the rest of it when it is long.
+/// An item in a reply, with the reader for missing parts.
 struct ItemInReply: Sendable {
     let found: ItemInParts
     let reader: AccountReader
@@ -116,7 +119,7 @@ struct ItemInReply: Sendable {
         output.writer.endObject()
     }
 
-    /// A reply that is the item: at once, or while it is sent.
+    /// Returns the item as a reply, streamed if parts are missing.
     func response(fields: consuming HTTPFields) -> Response {
         guard !found.isWhole else {
             return .json(fields: fields, capacity: item.jsonCapacity) { writer in
@@ -135,7 +138,7 @@ struct ItemInReply: Sendable {
     }
 }
 
-/// A part of an item's title or body, as long as the item has the revision; no row afterwards.
+/// Finds a part of an item's title or body. Returns no row if the item has another revision.
 struct FindItemPart: AccountRead {
     typealias Row = [UInt8]
 
@@ -151,7 +154,7 @@ struct FindItemPart: AccountRead {
 
     static let sql: AccountSQL<Self> = "\(part(of: "saltern.items i")) AND NOT i.deleted"
 
-    /// Reads the part in a table of contents with the alias `i`.
+    /// Reads the part from a table with the alias `i`.
     static func part(of table: SQLFragment) -> AccountSQL<Self> {
         """
         SELECT substring(CASE WHEN \(\.isTitle) THEN i.title ELSE i.body END

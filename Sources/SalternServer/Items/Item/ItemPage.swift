@@ -2,22 +2,22 @@ internal import Cryptography
 internal import HTTPCore
 internal import Postgres
 
-/// Where a page of items begins, and in which listing: opaque to clients.
+/// The start of a page of items in a listing. Clients treat its text as opaque.
 struct ItemPage: PathParameterConvertible, Equatable {
-    /// No item of the page comes before it.
+    /// The lowest id that the page may contain.
     let first: ItemID
-    /// The collection that the listing is restricted to.
+    /// The collection of the listing.
     let collection: CollectionName?
     let fields: ItemFields
 
-    /// Where the first page begins.
+    /// The start of the first page.
     static let lowest = ItemID(.zero)
 
-    /// Tells this kind of token, and its version, from any other.
+    /// Identifies this kind of token and its version.
     private static let tag: UInt8 = 0x01
     private static let fixedByteCount = 18
 
-    /// The page that begins behind an item; nil behind the last one that there can be.
+    /// Creates the page behind an item. Nil behind the highest possible id.
     init?(after last: ItemID, collection: CollectionName? = nil, fields: ItemFields = .all) {
         let (low, isCarried) = last.uuid.low.addingReportingOverflow(1)
         if isCarried, last.uuid.high == .max { return nil }

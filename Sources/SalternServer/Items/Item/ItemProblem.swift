@@ -1,10 +1,10 @@
 internal import HTTPCore
 
-/// Why a change of an item did not happen.
+/// Reasons to reject a change of an item.
 enum ItemProblem: ProblemConvertible {
-    /// The precondition does not hold; what is there now, if anything ever was.
+    /// The precondition fails. Contains the present item or tombstone, if any.
     case preconditionFailed(current: ItemInReply?)
-    /// The item is deleted, and its content has been removed.
+    /// The item is deleted and its content removed.
     case gone
     /// The change would exceed a limit of the account's plan.
     case quotaExceeded(limit: String, allowed: Int64, used: Int64)

@@ -1,9 +1,9 @@
 internal import Postgres
 
-/// One live item, of what is long the first part.
+/// Finds one live item, with only the first part of long values.
 ///
-/// Costs 53 thousand instructions for an item of 1 KiB: one row by its key. The beginnings are cut here, so that no reply
-/// holds more than a part of what is long.
+/// Costs 53 thousand instructions for an item of 1 KiB: one row by its key. PostgreSQL cuts long values, so no reply
+/// holds more than a part.
 struct FindItem: AccountRead {
     typealias Row = ItemInParts
 
@@ -15,8 +15,8 @@ struct FindItem: AccountRead {
         """
 }
 
-/// What a change of an item works on, when the caller may: the account, its plan, and the item as it is. The account's
-/// row was locked before.
+/// Selects the rows for a change of an item, if the caller may change it: the account, its plan and the present item.
+/// The account's row must be locked.
 private func callersAccountAndItem<Root>(_ id: CallerSQL<Root>) -> CallerSQL<Root> {
     """
     FROM saltern.accounts a
@@ -26,35 +26,33 @@ private func callersAccountAndItem<Root>(_ id: CallerSQL<Root>) -> CallerSQL<Roo
     """
 }
 
-/// The sealed bytes of the item as it is.
+/// The sealed bytes of the present item.
 private let storedBytes = SealedSize.bytes(of: "i")
 
-/// Replaces an item, or what is left of one: decides, takes the account's next revision, writes the item and keeps the
-/// counters, all at once. Where nothing is left of it, it decides whether it may be created: when it may it is `vacant`,
-/// and ``CreateItem`` creates it.
+/// Replaces an item or its tombstone: decides, takes the account's next revision, writes the item and updates the
+/// counters. If neither exists and the item may be created, the outcome is `vacant`, and ``CreateItem`` creates it.
 ///
-/// Equal content is `unchanged` whatever the precondition says: then this is the retry of a request whose reply was
-/// lost. What is nearly always the case has shorter statements: ``ReplaceItem`` and ``CreateItem``.
+/// Equal content is `unchanged` for any precondition, because the request then repeats one whose reply was lost. The
+/// common cases have shorter statements: ``ReplaceItem`` and ``CreateItem``.
 struct WriteItem: AccountWrite {
     typealias Row = ItemChange
 
     let id: ItemID
     let precondition: Precondition
-    /// Nil to keep that of the item.
+    /// Nil keeps the item's collection.
     let collection: CollectionName?
     let format: SealedFormat
     let iterations: Int32?
     let title: SealedBytes?
     let body: SealedBytes
-    /// Whether an item whose content is due to be kept as a version stays as it is, with the outcome
-    /// ``ItemOutcome/versionDue``.
+    /// True to leave an item unchanged if a version of its content is due, with the outcome ``ItemOutcome/versionDue``.
     var yieldsToVersions = false
 
     var sealedByteCount: Int { body.bytes.count + (title?.bytes.count ?? 0) }
-    /// Where an item goes that is created.
+    /// The collection of a new item.
     var newCollection: CollectionName { collection ?? .standard }
     var byteCount: Int64 { Int64(sealedByteCount) }
-    /// What it replaces can be long.
+    /// The replaced content can be long.
     var isLong: Bool { precondition != .absent || sealedByteCount > Authorization.sharedByteLimit }
 
     static let sql: CallerSQL<Self> = """

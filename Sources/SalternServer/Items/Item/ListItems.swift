@@ -1,10 +1,10 @@
 internal import HTTPCore
 internal import Postgres
 
-/// `GET /v1/items`: live items in the order of their identifiers, a page at a time.
+/// `GET /v1/items`: lists live items in the order of their ids, in pages.
 ///
-/// A page that is longer than one window of it is fetched while the client takes it. One of a collection may be empty
-/// though another follows: so many items have been looked through.
+/// A page longer than one window is fetched while it is sent. A page of a collection may be empty and still have a next
+/// page, because each page scans a limited number of items.
 struct ListItems: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         let limit = try PageSize.limit(of: request)
@@ -41,13 +41,13 @@ struct ListItems: AccountEndpoint {
     }
 }
 
-/// One page of items, of which the first window has been read.
+/// One page of items whose first window has been read.
 private struct ItemListing: Sendable {
     let reader: AccountReader
     let range: ItemRange
     let first: [FindItems.Row]
 
-    /// The page at once when the window is all of it, or else while it is sent.
+    /// Returns the page, streamed if it has more than one window.
     func response() -> Response {
         if PageWindows.isWhole(first.map(\.item), isFollowed: first.last?.isFollowed ?? false, range.limit) {
             return .json(capacity: first.reduce(256) { $0 + $1.item.item.jsonCapacity }) { writer in
@@ -88,7 +88,7 @@ private struct ItemListing: Sendable {
             guard let last, last.isFollowed, size.hasRoom, let page = ItemPage(after: last.item.item.id) else { break }
             let rest = ItemRange(
                 first: page.first, collection: range.collection, limit: size.remaining, sliceEnd: range.sliceEnd)
-            // A page may end anywhere: what cannot be read now is the next one's.
+            // A page may end anywhere: rows that cannot be read now belong to the next one.
             window = (try? await reader.read(FindItems(range: rest, byteLimit: size.windowByteLimit))) ?? []
         }
         output.writer.endArray()
@@ -98,10 +98,10 @@ private struct ItemListing: Sendable {
     }
 }
 
-/// How much of each item a listing shows.
+/// The fields of each item in a listing.
 enum ItemFields: UInt8, Sendable, PathParameterConvertible {
     case all = 0
-    /// What the server knows of an item without its sealed bytes.
+    /// The properties without the sealed bytes.
     case meta = 1
 
     init?(pathParameter text: String) {

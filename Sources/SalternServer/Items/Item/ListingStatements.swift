@@ -1,18 +1,18 @@
 internal import Postgres
 
-/// Which live items a page of a listing may show.
+/// The live items that a page of a listing may contain.
 struct ItemRange: Sendable {
     let first: ItemID
-    /// Nil for items of every collection.
+    /// Nil for items of all collections.
     let collection: CollectionName?
     let limit: Int64
-    /// Where the slice of the account ends that is looked through; nil when it goes to the last item.
+    /// The end of the scanned slice of the account. Nil up to the last item.
     var sliceEnd: ItemID?
 
     private var last: ItemID { sliceEnd ?? ItemID(UUID(high: .max, low: .max)) }
 
-    /// One row more than the limit, of the alias `stored`, in the order of the identifiers. The primary key is walked; a
-    /// collection has no index, which would cost every write more than it saves a listing of one account.
+    /// Selects one row more than the limit, of the alias `stored`, in the order of ids along the primary key.
+    /// Collections have no index: it would cost each write more than it saves a listing of one account.
     static let condition: AccountSQL<Self> = """
         stored.account_id = \(.account) AND stored.item_id >= \(\.first) AND stored.item_id <= \(\.last)
                 AND NOT stored.deleted
@@ -20,15 +20,16 @@ struct ItemRange: Sendable {
             ORDER BY stored.item_id LIMIT \(\.limit) + 1
         """
 
-    /// Where the next page begins, if there is one.
-    /// - Parameter last: The page's last item, when another one follows it within the range.
+    /// Returns the start of the next page, if there is one.
+    ///
+    /// - Parameter last: The page's last item if another one follows within the range.
     func nextPage(after last: ItemID?, fields: ItemFields) -> ItemPage? {
         (last ?? sliceEnd).flatMap { ItemPage(after: $0, collection: collection, fields: fields) }
     }
 }
 
-/// The end of a slice of an account's items, tombstones among them; no row when fewer follow. A listing of a collection
-/// looks through one slice a page, so that no statement walks everything for the few that it shows.
+/// Finds the end of a slice of an account's items, including tombstones. Returns no row if fewer follow. A listing of a
+/// collection scans one slice for each page, so that no statement scans the whole account for a few rows.
 struct FindSliceEnd: AccountRead {
     typealias Row = ItemID
 
@@ -41,19 +42,19 @@ struct FindSliceEnd: AccountRead {
         """
 }
 
-/// Live items in the order of their identifiers, as many as the range and `byteLimit` allow, but at least one.
+/// Finds live items in the order of ids, as many as the range and `byteLimit` allow, but at least one.
 struct FindItems: AccountRead {
     let range: ItemRange
-    /// Sealed bytes in all.
+    /// Maximum of sealed bytes in total.
     let byteLimit: Int64
 
     struct Row: Sendable {
         let item: ItemInParts
-        /// Whether another item follows the page's last.
+        /// True if another item follows the page's last one.
         let isFollowed: Bool
     }
 
-    /// The lengths of columns that are stored apart are known without reading them.
+    /// PostgreSQL computes the lengths of externally stored columns without reading them.
     static let sql: AccountSQL<Self> = """
         SELECT \(ItemInParts.columns), i.position < i.found
         FROM (
@@ -71,13 +72,13 @@ struct FindItems: AccountRead {
     }
 }
 
-/// Live items in the order of their identifiers without their sealed bytes, which are not read.
+/// Finds live items in the order of ids without reading their sealed bytes.
 struct FindItemHeaders: AccountRead {
     let range: ItemRange
 
     struct Row: Sendable {
         let header: ItemHeader
-        /// Whether another item follows the page's last.
+        /// True if another item follows the page's last one.
         let isFollowed: Bool
     }
 

@@ -1,17 +1,18 @@
 internal import HTTPCore
 
-/// What must be true of an item for a change to happen (RFC 9110 §13.1.1, §13.1.2).
+/// The condition on an item for a change (RFC 9110 §13.1.1, §13.1.2).
 enum Precondition: Sendable, Equatable {
-    /// `If-None-Match: *`: there is no such item.
+    /// `If-None-Match: *`: the item does not exist.
     case absent
-    /// `If-Match: *`: there is one.
+    /// `If-Match: *`: the item exists.
     case present
-    /// `If-Match: "7"`: there is one, and this is its revision.
+    /// `If-Match: "7"`: the item exists with this revision.
     case revision(Int64)
-    /// `If-Match` with tags that no revision has, or with weak ones: nothing fulfils it.
+    /// `If-Match` with weak tags or tags of no revision. It always fails.
     case unmatched
 
-    /// The form that statements take: 0 for absent, -1 for present, or the revision. No revision reaches the highest number.
+    /// The value in statements: 0 for absent, -1 for present, or the revision. Revisions never reach the highest
+    /// number.
     var parameter: Int64 {
         switch self {
         case .absent: 0
@@ -22,18 +23,18 @@ enum Precondition: Sendable, Equatable {
     }
 }
 
-/// The preconditions of a request that changes something, of which one is tried at a time.
+/// The preconditions of a change, tried one at a time.
 ///
-/// A statement compares one revision. When it fails because the present revision is another one of the list, the change is
-/// tried again with that one: each attempt is atomic by itself.
+/// A statement compares one revision. If the present one is another entry of the list, the change is tried again with
+/// that. Each attempt is atomic.
 struct Preconditions: Sendable {
-    /// What to try next.
+    /// The precondition to try next.
     private(set) var current: Precondition
     private var others: [Int64]
 
     /// Reads the fields of a request.
     ///
-    /// - Parameter allowsAbsent: Whether the request can create something.
+    /// - Parameter allowsAbsent: True if the request can create an item.
     /// - Throws: ``PreconditionRefusal``, or 400 `malformed_precondition`.
     init(_ fields: RequestFields, allowsAbsent: Bool) throws {
         let wanted = try EntityTagList.read("if-match", in: fields)
@@ -52,10 +53,10 @@ struct Preconditions: Sendable {
         }
     }
 
-    /// Moves to the precondition that names what is there, after ``current`` has failed.
+    /// Moves to the precondition of the present revision after ``current`` has failed.
     ///
-    /// - Parameter revision: What is there; nil for nothing.
-    /// - Returns: Whether there is such a precondition, which has not been tried.
+    /// - Parameter revision: The present revision. Nil if there is none.
+    /// - Returns: True if there is such an untried precondition.
     mutating func move(to revision: Int64?) -> Bool {
         guard let revision, let index = others.firstIndex(of: revision) else { return false }
         others.remove(at: index)
@@ -64,7 +65,7 @@ struct Preconditions: Sendable {
     }
 }
 
-/// Why there is no usable precondition.
+/// Reasons to reject the preconditions of a request.
 enum PreconditionRefusal: ProblemConvertible, Equatable {
     case required
     case unusable

@@ -1,6 +1,6 @@
 internal import HTTPCore
 
-/// `PUT /v1/items/{id}`, and with bytes alone `PUT /v1/items/{id}/body`: creates or replaces an item.
+/// `PUT /v1/items/{id}`, or `PUT /v1/items/{id}/body` with bytes: creates or replaces an item.
 struct PutItem: AccountEndpoint {
     private let formats: [SealedFormat]
 
@@ -27,7 +27,7 @@ struct PutItem: AccountEndpoint {
                 return Self.reply(written, isNew: write.precondition == .absent)
             }
             var changes = try await authorization.write(write)
-            // What was in the way of the short path has gone between the two.
+            // The obstacle of the short path has disappeared between the two statements.
             if changes.first?.outcome == .vacant { continue }
             if changes.first?.outcome == .versionDue {
                 write.yieldsToVersions = false

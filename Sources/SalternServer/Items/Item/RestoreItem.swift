@@ -1,6 +1,6 @@
 internal import HTTPCore
 
-/// `POST /v1/items/{id}/restore`: puts back what a deleted item held, while it is kept.
+/// `POST /v1/items/{id}/restore`: restores the kept content of a deleted item.
 struct RestoreItem: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         let id: ItemID = try request.parameters.require("id")

@@ -1,19 +1,19 @@
 internal import Postgres
 
-/// Puts back what a deleted item held, first of two: decides, takes the account's next revision and keeps the counters.
+/// Decides a restore as the first of two statements: takes the account's next revision and updates the counters.
 /// ``StoreRestored`` writes the item.
 ///
-/// An item that is as it was kept is `unchanged` whatever the precondition says: then this is the retry of a request
-/// whose reply was lost. For that what was kept stays for a while (``ReleaseContents``).
+/// An item equal to its kept content is `unchanged` for any precondition, because the request then repeats one whose
+/// reply was lost. For that purpose kept content stays for a time (``ReleaseContents``).
 struct RestoreItemRow: AccountWrite {
     typealias Row = ItemChange
 
     let id: ItemID
     let precondition: Precondition
-    /// Noted in the account's row, so that what follows knows whether this has counted.
+    /// Stored in the account's row as a token for the statements that follow.
     let writer = Int64.random(in: .min ... .max)
 
-    /// What it moves within the database can be long.
+    /// The moved content can be long.
     static let needsLease = true
     static let sql: CallerSQL<Self> = """
         WITH account AS (
@@ -69,7 +69,7 @@ struct RestoreItemRow: AccountWrite {
         """
 }
 
-/// Writes the item that ``RestoreItemRow`` has counted, and nothing when it has not.
+/// Writes the item if ``RestoreItemRow`` has counted it.
 ///
 /// `MERGE`, because an INSERT that selects from another table is planned for every shard of a cluster.
 struct StoreRestored: Statement {

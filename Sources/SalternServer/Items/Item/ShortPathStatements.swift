@@ -1,58 +1,60 @@
 internal import Postgres
 
-// The short paths of a write: what is nearly always the case, in as little as PostgreSQL can do. Each decides everything
-// that ``AuthenticateForWrite`` and the full statement decide, but only for its own case. When the case is another one, it
-// changes nothing and has no row, and the full statement is asked, behind a lock of its own.
+// The short paths of writes handle the most frequent cases with the least work for PostgreSQL. Each decides as
+// ``AuthenticateForWrite`` and the full statement do, but only for its own case. In other cases it changes nothing and
+// returns no row; the full statement then runs behind a lock of its own.
 //
-// Most of what a write costs is the machinery of each statement, each part of a `WITH` and each join, not the rows. The
-// full statements carry every column through for the answers that are not "done"; these have one part besides what they
-// return.
+// Most of a write's cost is the machinery of each statement, each part of a `WITH` and each join, not the rows. Full
+// statements compute all columns for rejections; these have one part besides the result.
 
-/// A change of an account's items that locks and decides at once (``ShortPath/isUnmoved``).
+/// A change of an account's items that locks and decides in one statement (``ShortPath/isUnmoved``).
 protocol ShortPath: AccountWrite where Row: ShortPathRow {}
 
-/// What a short path has done.
+/// The result of a short path.
 protocol ShortPathRow {
-    /// Whether the use of the session is to be recorded.
+    /// True if the use of the session is due to be recorded.
     var isTouchDue: Bool { get }
 }
 
 extension ShortPath {
     static var joinsGroups: Bool { true }
 
-    /// The condition that the account `a` is what it was when the statement began.
+    /// The condition that no other transaction has changed the account's row `a` since the statement began.
     ///
-    /// An UPDATE that has to wait for the row's lock goes on with the row that it then finds, but with all others as they
-    /// were before: another's session would still be live, another's item have its earlier revision. So whoever changes
-    /// what is decided here also updates the account's row (``SessionEnd/removing(_:of:at:)`` for ends of sessions), which
-    /// makes another version of it, of another transaction: this is false then. (A comparison of `ctid` might become the
-    /// way to find the row, and is not looked at again after a wait then.)
+    /// An UPDATE that waits for the row's lock continues with the new row, but sees all other rows as before the wait.
+    /// An ended session would still be live, and a changed item would have its earlier revision. All changes of these
+    /// rows therefore also update the account's row, which gives it a version of another transaction; this condition is
+    /// then false. An example is ``SessionEnd/removing(_:of:at:dropping:)`` for ends of sessions.
+    ///
+    /// `ctid` does not serve: the comparison could become the access path, which is not checked again after a wait.
     static var isUnmoved: CallerSQL<Never> {
         "a.xmin = (SELECT seen.xmin FROM saltern.accounts seen WHERE seen.account_id = \(.account))"
     }
 
-    /// The caller's account `a` may be changed.
+    /// The condition that the caller's account `a` may be changed.
     static var callersAccount: CallerSQL<Never> {
         "a.account_id = \(.account) AND a.locked_at IS NULL AND \(isUnmoved)"
     }
 
-    /// The plan `p` of the account `a` fulfils `condition`.
+    /// The condition that the plan `p` of the account `a` fulfils `condition`.
     ///
-    /// Looked at by itself: as one more table of a join it costs more, and the planner may sort two rows to merge them.
+    /// A subquery, because another joined table costs more, and the planner may sort two rows to merge them.
     static func plan<Root>(permits condition: CallerSQL<Root>) -> CallerSQL<Root> {
         "EXISTS (SELECT FROM saltern.plans p WHERE p.plan = a.plan AND \(condition) OFFSET 0)"
     }
 }
 
-/// Replaces an item that exists by another content, within the plan: ``WriteItem`` for anything but
-/// ``Precondition/absent``, unless what is short replaces what is long, which takes as long to remove, or the content is due
-/// to be kept as a version (``ReplaceKeeping``). Replacing by something as large or smaller is always within the plan.
+/// Replaces an existing item by different content, within the plan: ``WriteItem`` for all preconditions but
+/// ``Precondition/absent``.
 ///
-/// Costs 394 thousand instructions (a plain upsert 66), of which more than a third make it ready: each operator of each
-/// condition costs about two thousand, executed or not. So what the item is changed by is reckoned once, in a part that
-/// `OFFSET 0` keeps the planner from dissolving. It is fewer than for ``AuthenticateForWrite`` and the same behind it, and
-/// fewer than for ``WriteItem``: no row is made of what is only shown when the change is refused, and an UPDATE by key
-/// needs no ON CONFLICT. A function in PL/pgSQL would take more: it makes each of its statements ready as well.
+/// Two cases are excluded: long content replaced by short, because its removal takes long, and content with a version
+/// due (``ReplaceKeeping``). A replacement of equal or smaller size is always within the plan.
+///
+/// Costs 394 thousand instructions (a plain upsert 66), more than a third of them for the executor's start. Each
+/// operator of each condition costs about two thousand, executed or not. The item's change is therefore computed once,
+/// in a part that `OFFSET 0` keeps separate. ``AuthenticateForWrite`` with the same statement, and ``WriteItem``, cost
+/// more: here no row is built for rejections, and an UPDATE by key needs no ON CONFLICT. A function in PL/pgSQL would
+/// cost more, because it starts each of its statements as well.
 struct ReplaceItem: ShortPath {
     typealias Row = WrittenItem
 
@@ -60,10 +62,11 @@ struct ReplaceItem: ShortPath {
 
     var sealedByteCount: Int { write.sealedByteCount }
 
-    /// The revision that the item must have; any when null.
+    /// The required revision. Nil for any.
     var revision: Int64? { write.precondition == .present ? nil : write.precondition.parameter }
 
-    /// By how many bytes it must grow at least (less than none when it may shrink): what is short replaces nothing long.
+    /// The minimum growth in bytes, negative if the item may shrink. It excludes the replacement of long content by
+    /// short content.
     var leastGrowth: Int64 {
         write.byteCount > Authorization.sharedByteLimit
             ? .min : write.byteCount - Int64(Authorization.sharedByteLimit)
@@ -103,16 +106,16 @@ struct ReplaceItem: ShortPath {
         """
 }
 
-/// Counts a new item of whose identifier nothing is left, not even a tombstone, within the plan: ``WriteItem`` for
-/// ``Precondition/absent``. ``StoreNewItem`` follows in the same transaction.
+/// Counts a new item, within the plan, if neither item nor tombstone exists: ``WriteItem`` for ``Precondition/absent``.
+/// ``StoreNewItem`` follows in the same transaction.
 ///
-/// Costs 229 thousand instructions, and ``StoreNewItem`` 133. Two statements, because a cluster plans an INSERT from a part
-/// of a WITH for every shard.
+/// Costs 229 thousand instructions, and ``StoreNewItem`` 133. Two statements, because a cluster plans an INSERT from a
+/// part of a WITH for every shard.
 struct CreateItem: ShortPath {
     typealias Row = WrittenItem
 
     let write: WriteItem
-    /// Noted in the account's row, so that what follows knows whether this has counted.
+    /// Stored in the account's row as a token for the statements that follow.
     let writer = Int64.random(in: .min ... .max)
 
     static let sql: CallerSQL<Self> = """
@@ -133,10 +136,10 @@ struct CreateItem: ShortPath {
         """
 }
 
-/// Stores the item that ``CreateItem`` has counted, and nothing when it has not.
+/// Stores the item if ``CreateItem`` has counted it.
 ///
-/// Nobody else creates the item meanwhile, for the account is locked. `MERGE`, because an INSERT that selects from another
-/// table is planned for every shard of a cluster.
+/// The account's lock prevents concurrent creation. `MERGE`, because an INSERT that selects from another table is
+/// planned for every shard of a cluster.
 struct StoreNewItem: Statement {
     let creation: CreateItem
     let accountID: AccountID
@@ -158,7 +161,7 @@ struct StoreNewItem: Statement {
         """
 }
 
-/// An item that was written on a short path: what the client does not know yet.
+/// The columns of an item written on a short path that the client has not sent.
 struct WrittenItem: DecodableRow, ShortPathRow {
     let revision: Int64
     let collection: String
@@ -175,17 +178,17 @@ struct WrittenItem: DecodableRow, ShortPathRow {
     }
 }
 
-/// Counts a deletion of an item that exists, where there is room for what it held and for its tombstone: ``DecideDeletion``
-/// unless something has to go for it, it is long, or what an earlier item of this identifier held is kept.
-/// ``ArchiveContent`` and ``WriteTombstone`` follow in the same transaction.
+/// Counts a deletion of an existing item if its content and tombstone have room. ``ArchiveContent`` and ``WriteTombstone``
+/// follow in the same transaction. ``DecideDeletion`` takes the other cases: something must be dropped, the item is long, or
+/// content of an earlier item with this id is kept.
 ///
-/// Costs 340 thousand instructions, ``ArchiveContent`` 293 and ``WriteTombstone`` 175: half of what it is with ``DecideDeletion``, whose
-/// parts that make room are executed also when there is room. That deleted items can be restored is a third of it.
+/// Costs 340 thousand instructions, ``ArchiveContent`` 293 and ``WriteTombstone`` 175: half as much as with ``DecideDeletion``,
+/// whose parts for making room always run. Keeping deleted content is a third of the cost.
 struct DeleteOneItem: ShortPath {
     let decision: DecideDeletion
 
     struct Row: DecodableRow, ShortPathRow {
-        /// For how many days the content is kept.
+        /// The number of days for which the content is kept.
         let days: Int32
         let isTouchDue: Bool
 

@@ -1,16 +1,16 @@
 internal import HTTPCore
 internal import Postgres
 
-/// `GET /v1/items/{id}`: one live item, or 304 when the client has its revision, or 412 when it wants another one. As JSON,
-/// or its sealed body as bytes when the client wants these more. A long one is fetched while the client takes it; when it
-/// is replaced meanwhile, the reply ends before its end.
+/// `GET /v1/items/{id}`: returns one live item, 304 if the client has its revision, or 412 if the precondition names
+/// another one. The reply is JSON, or the sealed body as bytes if the client prefers that. A long item is fetched while
+/// it is sent; if it is replaced meanwhile, the reply ends early.
 ///
-/// `GET /v1/items/{id}/body`: the bytes, whatever the client accepts.
+/// `GET /v1/items/{id}/body`: returns the bytes for any `Accept`.
 struct ShowItem: AccountEndpoint {
     private static let forms: [StaticString] = ["application/json", "application/octet-stream"]
     private let isAlwaysBytes: Bool
 
-    /// - Parameter isAlwaysBytes: Whether there is one form.
+    /// - Parameter isAlwaysBytes: True for the route with bytes only.
     init(isAlwaysBytes: Bool = false) { self.isAlwaysBytes = isAlwaysBytes }
 
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
@@ -34,7 +34,7 @@ struct ShowItem: AccountEndpoint {
         case .notModified: return Response(status: .notModified, fields: fields)
         }
         guard !isBytes else {
-            // What is needed to open the bytes. The title is not: it can be longer than a header may be.
+            // The properties needed to open the bytes. The title is not, and can be longer than a field may be.
             fields.set("Content-Type", "application/octet-stream")
             fields.set("Saltern-Format", content.format)
             fields.set("Saltern-Collection", item.collection)
@@ -60,7 +60,7 @@ extension ShowItem {
     }
 }
 
-/// The client accepts no form that an item has.
+/// The error of a client that accepts no form of an item.
 struct NotAcceptable: ProblemConvertible {
     var problem: Problem {
         Problem(

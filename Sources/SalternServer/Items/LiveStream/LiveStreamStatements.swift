@@ -1,7 +1,7 @@
 internal import Cryptography
 internal import Postgres
 
-/// Where the account is: the number of its latest change, or the base when that is higher.
+/// Finds the account's revision, or the base if that is higher.
 struct FindRevision: AccountRead {
     typealias Row = Int64
 
@@ -9,18 +9,19 @@ struct FindRevision: AccountRead {
         "SELECT \(AccountCounter.head("a.revision")) FROM saltern.accounts a WHERE a.account_id = \(.account)"
 }
 
-/// Of all the sessions that are connected to a node: how many are live, and those whose account is elsewhere than the node
-/// knows (see ``FindRevision``). When fewer are live than are asked about, ``FindLiveSessions`` says which.
+/// Checks all sessions with streams on a node: returns the number of live ones, and those whose account's revision
+/// differs from the node's (see ``FindRevision``). If fewer sessions are live than were sent, ``FindLiveSessions``
+/// identifies them.
 ///
-/// The one statement that names many accounts, because it is sent once a tick for all of them. It reads two rows by
-/// primary key for each session; a cluster asks each shard that has one of them once, and adds the answers up.
+/// It is the only statement about many accounts, because one is sent for all of them at each tick. It reads two rows by
+/// primary key for each session. A cluster sends it once to each shard with one of the accounts, and adds the results.
 struct FindMovedRevisions: Statement {
-    /// What is asked, and in what order.
+    /// The sessions in the query, in order.
     let query: Query
     let now: Timestamp
     let idleSince: Timestamp
 
-    /// Sessions, each with the revision that is known of its account, in columns as the statement takes them.
+    /// Sessions with the last revision of each one's account, as columns for the statement.
     struct Query: Sendable {
         var sessions: [SessionKey] = []
         var accounts: [UUID] = []
@@ -34,7 +35,7 @@ struct FindMovedRevisions: Statement {
             revisions.append(revision)
         }
 
-        /// A question for each of the parts, which are told for each session in order.
+        /// Splits the question by parts, given one part for each session in order.
         func split(by parts: [Int32]) -> [Query] {
             var pieces: [Int32: Query] = [:]
             for (position, part) in parts.enumerated() {
@@ -45,9 +46,9 @@ struct FindMovedRevisions: Statement {
     }
 
     struct Row: Sendable {
-        /// How many sessions are live.
+        /// The number of live sessions.
         let liveCount: Int64
-        /// Which of them have moved, counted from 1, and where their accounts are.
+        /// The positions of sessions whose account has changed, counted from 1, and the accounts' revisions.
         let positions: [Int64]
         let revisions: [Int64]
     }
@@ -58,12 +59,12 @@ struct FindMovedRevisions: Statement {
             coalesce(array_agg(\(head)) FILTER (WHERE \(hasMoved)), '{}')
         \(sessions)
         """
-    /// As ``AccountCounter/head(_:)``; a cluster adds nothing up over a query within a query.
+    /// Equals ``AccountCounter/head(_:)``; a cluster aggregates nothing over a nested query.
     private static let head: SQLFragment = "greatest(a.revision, b.revision_base)"
     private static let hasMoved: SQLFragment = "s.account_id IS NOT NULL AND \(head) <> w.revision"
 
-    /// A row for each session that is asked about and whose account is there; `s` is there when it is live. (With an outer
-    /// join a cluster asks only the shards that have one of the accounts.)
+    /// Returns a row for each session whose account exists; `s` is null unless the session is live. With an outer join
+    /// a cluster sends it only to the shards of the accounts.
     static let sessions: SQL<Self> = """
         FROM unnest(\(\.query.accounts)::uuid[], \(\.query.tokenHashes)::bytea[],
             \(\.query.revisions)::bigint[])
@@ -78,7 +79,7 @@ struct FindMovedRevisions: Statement {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
-/// Which sessions of a question, counted from 1, are live; those whose account is gone or locked are not there.
+/// Finds the live sessions of a question, counted from 1. Sessions of missing or locked accounts have no row.
 struct FindLiveSessions: Statement {
     let find: FindMovedRevisions
 
@@ -94,10 +95,10 @@ struct FindLiveSessions: Statement {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
-/// In which of 32 equal parts of the hashes accounts are, in the order of the question.
+/// Finds the part of the hash range, of 32 equal parts, for each account in order.
 ///
-/// A cluster spreads accounts by this hash, over 32 shards unless told otherwise: what is in one part is on one node. It
-/// asks no table, and so no other node.
+/// A cluster distributes accounts by this hash, over 32 shards by default, so the accounts of one part are on one node.
+/// The statement reads no table, and therefore needs no other node.
 struct FindHashParts: Statement {
     let accounts: [UUID]
 

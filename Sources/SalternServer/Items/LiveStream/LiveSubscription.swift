@@ -1,20 +1,20 @@
 internal import Synchronization
 
-/// What one stream has to tell its client next. Filled by the node's ``RevisionWatcher`` from its loop, emptied by
-/// the stream on its own.
+/// The next event of one stream. The node's ``RevisionWatcher`` sets it on its loop, and the stream takes it on its
+/// own.
 ///
-/// It holds the latest revision only: a client that reads slowly learns where the account is now, not every step.
+/// It holds only the latest revision: a slow client receives the present revision, not each step.
 final class LiveSubscription: Sendable {
     enum Event: Equatable {
         /// The account's revision.
         case revision(Int64)
-        /// Nothing has happened for so long that the client should be told so.
+        /// Sent after a period without events.
         case keepAlive
     }
 
     private struct State {
         var revision: Int64
-        /// What the client knows.
+        /// The last revision sent to the client.
         var told: Int64?
         var isKeepAliveDue = false
         var hasEnded = false
@@ -25,15 +25,15 @@ final class LiveSubscription: Sendable {
     private let state: Mutex<State>
 
     /// - Parameters:
-    ///   - session: Whose stream it is.
-    ///   - revision: The account's revision now.
-    ///   - told: The revision that the client already knows.
+    ///   - session: The stream's session.
+    ///   - revision: The account's present revision.
+    ///   - told: The last revision that the client has received.
     init(session: SessionKey, revision: Int64, told: Int64?) {
         self.session = session
         state = Mutex(State(revision: revision, told: told))
     }
 
-    /// The next thing to tell; waits for it. Nil when the session or the task has ended.
+    /// Returns the next event and waits for it. Nil if the session or the task has ended.
     func next() async -> Event? {
         await withTaskCancellationHandler {
             while true {
@@ -46,7 +46,7 @@ final class LiveSubscription: Sendable {
         }
     }
 
-    /// Tells the account's revision. A lower one than is known is an answer from before.
+    /// Sets the account's revision. A lower one comes from an earlier query and is ignored.
     func move(to revision: Int64) {
         wake { state in
             guard revision > state.revision else { return false }
@@ -55,7 +55,7 @@ final class LiveSubscription: Sendable {
         }
     }
 
-    /// Lets the client hear that the stream is alive.
+    /// Sends a keep-alive event.
     func keepAlive() {
         wake { state in
             state.isKeepAliveDue = true
@@ -63,7 +63,6 @@ final class LiveSubscription: Sendable {
         }
     }
 
-    /// Ends the stream.
     func end() {
         wake { state in
             state.hasEnded = true
@@ -85,7 +84,7 @@ final class LiveSubscription: Sendable {
         }
     }
 
-    /// Waits until something has happened. Returns whether the stream has ended.
+    /// Waits for a change of the state. Returns true if the stream has ended.
     private func waitForChange() async -> Bool {
         await withUnsafeContinuation { continuation in
             let hasChange = state.withLock { state in
@@ -98,7 +97,7 @@ final class LiveSubscription: Sendable {
         return state.withLock { $0.hasEnded }
     }
 
-    /// Changes the state, and wakes the stream when `change` says that there is something for it.
+    /// Changes the state, and resumes the stream if `change` returns true.
     private func wake(_ change: (inout State) -> Bool) {
         let continuation = state.withLock { state in change(&state) ? state.waiting.take() : nil }
         continuation?.resume()

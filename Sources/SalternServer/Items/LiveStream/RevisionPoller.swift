@@ -1,17 +1,17 @@
 internal import Postgres
 
-/// Asks the database where accounts are, for a ``RevisionWatcher``.
+/// Queries the revisions of accounts for a ``RevisionWatcher``.
 struct RevisionPoller: Sendable {
     let database: PostgresClient
     let now: Timestamp
     let idleSince: Timestamp
-    /// Is told by position where the account is now; nil where the session is live no more.
+    /// Receives the present revision by position. Nil for a session that is no longer live.
     let report: @Sendable ([Int64: Int64?], FindMovedRevisions.Query) -> Void
 
-    /// So many pieces are asked about at a time. One whose node is silent takes a connection for seconds.
+    /// The number of concurrent queries. One to an unresponsive node occupies a connection for seconds.
     private static let piecesAtOnce = 4
 
-    /// - Returns: Why there is no answer.
+    /// - Returns: The error, if the query failed.
     func poll(_ query: FindMovedRevisions.Query) async -> PostgresError? {
         let find = FindMovedRevisions(query: query, now: now, idleSince: idleSince)
         do throws(PostgresError) {
@@ -31,9 +31,10 @@ struct RevisionPoller: Sendable {
         }
     }
 
-    /// Asks about the accounts of each part of the hashes by themselves. Unless it is the first time, one of them is asked
-    /// about before the others, which are left alone when there is still no answer.
-    /// - Returns: Why a piece has no answer; and whether nothing is answered at all.
+    /// Queries the accounts of each hash part separately. Except at the first time, one part is queried before the
+    /// others, which are skipped if it fails.
+    ///
+    /// - Returns: The error of a part, and true if the database answers no query at all.
     func pollInPieces(
         _ query: FindMovedRevisions.Query, isFirst: Bool
     ) async -> (failure: PostgresError?, isDown: Bool) {

@@ -1,15 +1,16 @@
 public import Postgres
 internal import Synchronization
 
-/// Watches the accounts of all the streams of a node, with one question to the database a tick whatever their number,
-/// and none when there are none.
+/// Watches the accounts of all streams of a node, with one query at each tick for any number of streams, and none
+/// without streams.
 ///
-/// Shared by the node's loops: streams subscribe from theirs, and ``run(database:clock:log:)`` asks on one of them.
-/// (Not LISTEN and NOTIFY: the lock of their queue is taken by every commit, and poolers do not pass them on.)
+/// The node's loops share it. Streams subscribe on their loops, and ``run(database:clock:log:)`` sends the queries on
+/// one of them. LISTEN and NOTIFY are not used: every commit takes the lock of their queue, and poolers do not forward
+/// them.
 public final class RevisionWatcher: Sendable {
-    /// How long it waits between two questions; a change is told at most so much later, and the time of a question.
+    /// The interval between two queries. A change is reported at most this much later, plus the query's duration.
     public let interval: Duration
-    /// Streams that one account may have on one node.
+    /// The limit of streams of one account on a node.
     static let streamsPerAccount = 16
 
     private let idleTimeout: Duration
@@ -18,16 +19,16 @@ public final class RevisionWatcher: Sendable {
     private struct State {
         var sessions = WatchedSessions()
         var streamCounts: [AccountID: Int] = [:]
-        /// Streams by the tick in which they are kept alive: only those of one are looked at in a tick.
+        /// Streams by the tick of their keep-alive, so that each tick scans only its own.
         var keptAlive: [[ObjectIdentifier: LiveSubscription]]
         var tick = 0
         var sleeping: CheckedContinuation<Void, Never>?
     }
 
     /// - Parameters:
-    ///   - sessions: When sessions end.
-    ///   - interval: Between two questions.
-    ///   - keepAlive: How often a stream on which nothing happens is written to.
+    ///   - sessions: Decides the end of sessions.
+    ///   - interval: The interval between two queries.
+    ///   - keepAlive: The interval of keep-alive events on an idle stream.
     public init(
         sessions: SessionPolicy, interval: Duration = .milliseconds(250), keepAlive: Duration = .seconds(25)
     ) {
@@ -37,10 +38,11 @@ public final class RevisionWatcher: Sendable {
         state = Mutex(State(keptAlive: Array(repeating: [:], count: ticks)))
     }
 
-    /// Streams that are open.
+    /// The number of open streams.
     public var streamCount: Int { state.withLock { $0.streamCounts.values.reduce(0, +) } }
 
-    /// Takes up a stream until the result is let go.
+    /// Adds a stream until the result is released.
+    ///
     /// - Throws: ``TooManyStreams``.
     func subscribe(_ session: SessionKey, revision: Int64, told: Int64?) throws(TooManyStreams) -> Subscribed {
         let subscription = LiveSubscription(session: session, revision: revision, told: told)
@@ -68,7 +70,7 @@ public final class RevisionWatcher: Sendable {
 
     // MARK: Ticks
 
-    /// Asks until its task is cancelled. Called once, on the loop of `database`.
+    /// Sends queries until its task is cancelled. Called once, on the loop of `database`.
     public func run(database: PostgresClient, clock: any WallClock, log: Log) async {
         await withDiscardingTaskGroup { group in
             while !Task.isCancelled {
@@ -77,7 +79,7 @@ public final class RevisionWatcher: Sendable {
                 keepAlive()
                 let poller = RevisionPoller(
                     database: database, now: clock.now, idleSince: clock.now - idleTimeout, report: note)
-                // While the database does not answer, streams are kept alive and nothing more is asked.
+                // While the database does not answer, streams are kept alive and no further query is sent.
                 if let query = state.withLock({ $0.sessions.beginQuery() }) {
                     group.addTask { await self.poll(query, poller, log) }
                 }
@@ -139,7 +141,7 @@ public final class RevisionWatcher: Sendable {
     }
 }
 
-/// A stream's place with the watcher, for as long as somebody holds it.
+/// A stream's registration with the watcher, which ends with the object.
 final class Subscribed: Sendable {
     let subscription: LiveSubscription
     private let watcher: RevisionWatcher

@@ -1,9 +1,8 @@
 internal import HTTPCore
 
-/// `GET /v1/changes/stream`: server-sent events, one whenever the account's revision has moved.
+/// `GET /v1/changes/stream`: sends a server-sent event whenever the account's revision changes.
 ///
-/// An event says where the account is, not what has changed: that is `GET /v1/changes`. The stream ends with the
-/// session.
+/// An event has the revision without the changes, which `GET /v1/changes` returns. The stream ends with the session.
 struct StreamChanges: AccountEndpoint {
     private let watcher: RevisionWatcher
 
@@ -27,8 +26,8 @@ struct StreamChanges: AccountEndpoint {
                 }))
     }
 
-    /// `Last-Event-ID`: the revision that the client heard of last. An empty one is that of a client that has heard of none
-    /// (HTML Living Standard §9.2.4).
+    /// Reads `Last-Event-ID`, the last revision that the client received. An empty one means none (HTML Living Standard
+    /// §9.2.4).
     private static func lastEventID(_ fields: RequestFields) throws(Problem) -> Int64? {
         guard let text = fields["last-event-id"], !text.isEmpty else { return nil }
         guard text.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let revision = Int64(text) else {
@@ -42,8 +41,8 @@ struct StreamChanges: AccountEndpoint {
 
 /// The text of events (https://html.spec.whatwg.org/multipage/server-sent-events.html).
 enum ServerSentEvent {
-    /// When a client shall come back after the stream has ended: at different times, so that a node which stops does
-    /// not send all of its clients to the others at once.
+    /// The client's delay before it reconnects. It is random, so that the clients of a stopping node do not reconnect
+    /// to the others at once.
     static var retry: [UInt8] { Array("retry: \(Int.random(in: 1_000...5_000))\n\n".utf8) }
 
     static func bytes(of event: LiveSubscription.Event) -> [UInt8] {
@@ -55,7 +54,7 @@ enum ServerSentEvent {
     }
 }
 
-/// The account has as many streams on this node as one may have.
+/// The error of an account whose streams on this node have reached the limit.
 struct TooManyStreams: ProblemConvertible {
     var problem: Problem {
         Problem(

@@ -1,29 +1,29 @@
 internal import Postgres
 
-/// The sessions that have streams on a node, and what is known of their accounts.
+/// The sessions with streams on a node, and the last revision of each one's account.
 ///
-/// All are asked about together. When that fails, those that were asked about are set apart, and asked about in
-/// pieces: of a cluster some node may be gone, which must not keep the others' accounts from being told.
+/// One query covers all. If it fails, its sessions are set apart and queried in parts: a missing node of a cluster must
+/// not prevent events for accounts on other nodes.
 struct WatchedSessions {
     private struct Watched {
-        /// What is known of the account.
+        /// The last revision of the account.
         var revision: Int64
         var subscriptions: [LiveSubscription]
     }
 
-    /// How long those that stay without an answer are left alone.
+    /// The pause before sessions without an answer are queried again.
     static let patience = Duration.seconds(5)
 
     private var sessions: [SessionKey: Watched] = [:]
-    /// Those that are not asked about together with the others.
+    /// The sessions that are queried separately.
     private var apart: Set<SessionKey> = []
-    /// What is asked each tick; nil when it has to be made anew.
+    /// The query of each tick. Nil if it must be rebuilt.
     private var query: FindMovedRevisions.Query?
     private var isPolling = false
     private var isPollingSeparately = false
-    /// When those apart are asked about again.
+    /// The time of the next separate query.
     private var due: ContinuousClock.Instant?
-    /// Whether it was said that some are without an answer.
+    /// True if missing answers have been logged.
     private var isUnanswered = false
 
     var isEmpty: Bool { sessions.isEmpty }
@@ -49,7 +49,7 @@ struct WatchedSessions {
 
     // MARK: Together
 
-    /// What to ask now; nil when there is nothing or the last question has not been answered.
+    /// Returns the next query. Nil if there is nothing to query, or the previous query is running.
     mutating func beginQuery() -> FindMovedRevisions.Query? {
         guard !isPolling, sessions.count > apart.count else { return nil }
         isPolling = true
@@ -59,7 +59,7 @@ struct WatchedSessions {
         return query
     }
 
-    /// - Returns: Whether everybody has an answer again, when it was said before that some have none.
+    /// - Returns: True if all sessions have answers again after missing ones were logged.
     mutating func endQuestion() -> Bool {
         isPolling = false
         guard isUnanswered, apart.isEmpty else { return false }
@@ -67,7 +67,7 @@ struct WatchedSessions {
         return true
     }
 
-    /// There was no answer: from now on those that were asked about are asked about in pieces, and at once.
+    /// Sets the sessions of a failed query apart. They are queried in parts at once.
     mutating func setApart(_ query: FindMovedRevisions.Query) {
         isPolling = false
         apart.formUnion(query.sessions.filter { sessions[$0] != nil })
@@ -75,9 +75,10 @@ struct WatchedSessions {
         due = nil
     }
 
-    /// Notes where accounts are, of which all those asked about are together with the others again.
-    /// - Parameter found: By position where the account is now; nil where the session is live no more.
-    /// - Returns: Whom to tell.
+    /// Stores the accounts' revisions. All sessions of the question rejoin the common query.
+    ///
+    /// - Parameter found: The present revision by position. Nil for a session that is no longer live.
+    /// - Returns: The streams to notify.
     mutating func note(
         _ found: [Int64: Int64?], of query: FindMovedRevisions.Query
     ) -> [(LiveSubscription, Int64?)] {
@@ -96,7 +97,7 @@ struct WatchedSessions {
 
     // MARK: Apart
 
-    /// Those that are to be asked about in pieces now, and whether they are for the first time.
+    /// Returns the query for the sessions set apart, if it is due, and true if it is their first.
     mutating func beginApart(_ now: ContinuousClock.Instant) -> (FindMovedRevisions.Query, isFirst: Bool)? {
         guard !isPollingSeparately, !apart.isEmpty, now >= due ?? now else { return nil }
         isPollingSeparately = true
@@ -104,8 +105,8 @@ struct WatchedSessions {
         return (makeQuestion { apart.contains($0) }, due == nil)
     }
 
-    /// - Parameter isDown: Whether nothing at all is answered: then there is nothing to be gained by asking in pieces.
-    /// - Returns: How many sessions are without an answer, when that has not been said yet.
+    /// - Parameter isDown: True if the database answers no query at all; separate queries then have no use.
+    /// - Returns: The number of sessions without an answer, unless it was logged before.
     mutating func endApart(_ now: ContinuousClock.Instant, isDown: Bool) -> Int? {
         isPollingSeparately = false
         let count = apart.count
@@ -113,7 +114,7 @@ struct WatchedSessions {
             apart = []
             query = nil
         }
-        // Others may have been set apart meanwhile; they are asked about at once.
+        // Others may have been set apart meanwhile, which are queried at once.
         if due != nil { due = now + Self.patience }
         guard count > 0, !isUnanswered else { return nil }
         isUnanswered = true

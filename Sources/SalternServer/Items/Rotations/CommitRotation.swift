@@ -1,10 +1,10 @@
 internal import HTTPCore
 internal import Postgres
 
-/// `POST /v1/rotations/{id}/commit`: swaps every item, the credential and the keyring in one transaction, or changes
+/// `POST /v1/rotations/{id}/commit`: replaces all items, the credential and the keyring in one transaction, or changes
 /// nothing. The other sessions end.
 ///
-/// A commit that has happened answers as it did then when it is sent again with the same new key.
+/// A repeated commit with the same new key returns the same result.
 struct CommitRotation: AccountEndpoint {
     private let kdf: KDFPolicy
     private let attempts: Attempts

@@ -1,15 +1,15 @@
 internal import Postgres
 
-/// Has the planner join whole sets until the transaction ends. It knows nothing of rows that were written a moment ago,
-/// takes them for a handful, and would look them up one by one, or worse, each beside each.
+/// Makes the planner join whole sets until the transaction ends. It has no statistics of rows written a moment ago,
+/// assumes a few, and would use nested loops.
 struct JoinWholeSets: Statement {
     typealias Row = String
 
     static let sql: SQL<Self> = "SELECT set_config('enable_nestloop', 'off', true)"
 }
 
-/// Live items that stand in the way of a commit: not staged, or staged from another revision than the present one.
-/// The account's row was locked before, so the answer stays true.
+/// Finds live items that prevent a commit: not staged, or staged from an earlier revision. The account's row must be
+/// locked, so the result stays valid.
 struct FindUnready: Statement {
     let accountID: AccountID
     let rotationID: RotationID
@@ -31,14 +31,14 @@ struct FindUnready: Statement {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
-/// Takes a revision of the account for each item that will be swapped, and sets what its items have in sealed bytes
-/// then. The number of items stays.
+/// Takes a revision of the account for each replaced item, and sets the total of sealed bytes. The number of items
+/// stays.
 struct TakeRevisions: Statement {
     let accountID: AccountID
     let rotationID: RotationID
 
     struct Row: Sendable {
-        /// The last of them: what the account's revision is now.
+        /// The last of them, which is the account's new revision.
         let revision: Int64
         let items: Int64
     }
@@ -60,19 +60,19 @@ struct TakeRevisions: Statement {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
-/// Moves a slice of what is staged into the items, each with the next revision. What is staged of items that were
-/// deleted meanwhile is dropped.
+/// Moves a slice of staged items into the items, each with the next revision. Staged items that were deleted meanwhile
+/// are dropped.
 struct SwapItems: Statement {
     let accountID: AccountID
     let rotationID: RotationID
-    /// The revision before that of the slice's first item.
+    /// The revision before the slice's first one.
     let revision: Int64
     let now: Timestamp
 
     struct Row: Sendable {
-        /// How many staged items were taken.
+        /// The number of staged items in the slice.
         let taken: Int64
-        /// How many of them were swapped.
+        /// The number of replaced items.
         let swapped: Int64
     }
 
@@ -102,13 +102,13 @@ struct SwapItems: Statement {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
-/// Notes that a rotation was committed. It stays until `expiresAt`, so that the reply can be asked for again.
+/// Records a commit of a rotation until `expiresAt`, so that the request can be repeated.
 struct CloseRotation: Statement {
     let accountID: AccountID
     let id: RotationID
     let now: Timestamp
     let expiresAt: Timestamp
-    /// How many items were swapped.
+    /// The number of replaced items.
     let items: Int64
 
     static let sql: SQL<Self> = """

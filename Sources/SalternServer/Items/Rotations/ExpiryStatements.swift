@@ -1,14 +1,14 @@
 internal import Postgres
 
-// What is kept under the earlier keys expires when keys are replaced: far in the past, so that it has expired by every
-// node's clock. The purge removes it.
+// Kept contents and versions under the earlier keys expire when keys are replaced. The expiry is far in the past, so
+// that it holds by all nodes' clocks. The purge removes the rows.
 
-/// The number of kept rows that one statement makes expire. It bounds the time of a statement.
+/// The number of rows that one statement lets expire, to bound its duration.
 private enum ExpirySlice {
     static let rows: Int64 = 5_000
 
-    /// Makes rows of an account expire in the order of their keys, from a key on, and returns the key of the last one: that
-    /// same key when there are no others, and nothing when there are none.
+    /// Lets rows of an account expire in key order from a key on. Returns the key of the last one, which is the given
+    /// key if no others follow, and no row if there are none.
     static func expiring<Root>(
         _ table: SQLFragment, of account: SQL<Root>, key: [SQLFragment], at bounds: SQL<Root>
     ) -> SQL<Root> {
@@ -31,7 +31,7 @@ private enum ExpirySlice {
     }
 }
 
-/// Makes some of what the account's deleted items held expire.
+/// Lets a slice of the account's kept contents of deleted items expire.
 struct ExpireSomeContents: Statement {
     typealias Row = ItemID
 
@@ -42,7 +42,7 @@ struct ExpireSomeContents: Statement {
         "deleted_contents", of: "\(\.accountID)", key: ["item_id"], at: "\(\.from)")
 }
 
-/// Makes some of the older versions of the account's items expire.
+/// Lets a slice of the older versions of the account's items expire.
 struct ExpireSomeVersions: Statement {
     let accountID: AccountID
     let from: VersionKey
@@ -55,7 +55,7 @@ struct ExpireSomeVersions: Statement {
 }
 
 extension Transaction {
-    /// Makes what is kept of an account's deleted and replaced items expire.
+    /// Lets all kept contents and versions of an account expire.
     func expireKept(of accountID: AccountID) async throws(PostgresError) {
         var content: (from: ItemID, last: ItemID?) = (ItemPage.lowest, nil)
         repeat {

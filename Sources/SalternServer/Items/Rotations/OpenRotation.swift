@@ -1,7 +1,7 @@
 internal import HTTPCore
 internal import Postgres
 
-/// `POST /v1/rotations`: opens a rotation. What an older one of the account has staged is thrown away.
+/// `POST /v1/rotations`: opens a rotation and deletes an older one with its staged items.
 struct OpenRotation: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         let proven = try await authorization.prove(request)

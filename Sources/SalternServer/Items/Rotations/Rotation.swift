@@ -1,33 +1,33 @@
 internal import HTTPCore
 
-/// A re-encryption of all items of an account that is under way: new contents are staged one batch after another, and
-/// the commit swaps all of them together with the credential.
+/// A re-encryption of all items of an account. New contents are staged in batches, and the commit replaces all of them
+/// together with the credential.
 enum Rotation {
-    /// How long there is to stage and to commit, and how long the reply to a commit can be asked for again.
+    /// The time for staging and commit, and the time for which a commit can be repeated.
     static let lifetime = Duration.seconds(86_400)
-    /// How many items one request may stage.
+    /// The maximum number of items in one request.
     static let batchLimit = 500
-    /// The longest body, in bytes of JSON, of a request that stages items: the largest item that any plan can hold, in
-    /// base64 with line breaks, and room for the rest.
+    /// Maximum body of a request that stages items, in bytes of JSON: the largest item of any plan in base64 with line
+    /// breaks, and other members.
     static let requestLimit = 24 * 1_048_576
-    /// How many values it may have: those of as many items with all their members, and room for a few.
+    /// Maximum number of JSON values in it: all members of as many items, and a few others.
     static let valueLimit = batchLimit * 8 + 64
-    /// How long a commit may take. One of 10,000 items takes seconds; one of the gigabytes of a large plan, minutes.
+    /// Deadline of a commit. 10,000 items take seconds; the gigabytes of a large plan take minutes.
     static let commitDeadline = Duration.seconds(600)
-    /// How long removing what is staged may take.
+    /// Deadline of removing staged items.
     static let discardDeadline = Duration.seconds(120)
 }
 
-/// Names a rotation.
+/// Identifies a rotation.
 typealias RotationID = Identifier<Rotation>
 
-/// Why a rotation does not go on.
+/// Reasons to reject a step of a rotation.
 enum RotationProblem: ProblemConvertible {
-    /// It was committed: nothing can be staged any more.
+    /// The rotation is committed and accepts no further items.
     case committed
-    /// Items that are not staged, and items that were changed since they were; nothing was changed.
+    /// Items are not staged, or have changed since. Nothing was changed.
     case incomplete(missing: [ItemID], changed: [ItemID])
-    /// An item is named twice in a batch; the index of the second.
+    /// A batch names an item twice. Contains the index of the second.
     case duplicateIdentifier(index: Int)
 
     var problem: Problem {

@@ -1,10 +1,10 @@
 internal import HTTPCore
 internal import Postgres
 
-/// The steps of a commit, for a transaction that holds the account's row `FOR UPDATE`.
+/// The steps of a commit, in a transaction that holds the account's row `FOR UPDATE`.
 ///
-/// Items are swapped in slices, and so expires what is kept of earlier ones. So no single statement comes near its time-out
-/// however large the account is; it is one transaction all the same.
+/// Items are replaced in slices, and kept contents expire in slices, so no statement approaches its time limit. All
+/// slices are in one transaction.
 struct RotationCommit: Sendable {
     let id: RotationID
     let proven: ProvenCaller
@@ -18,20 +18,21 @@ struct RotationCommit: Sendable {
         self.attempts = attempts
     }
 
-    /// What has come of it.
+    /// The result of a commit.
     struct Outcome: Sendable {
-        /// How many items were swapped.
+        /// The number of replaced items.
         let items: Int64
-        /// How many staged items were of no use, because the items were deleted meanwhile.
+        /// The number of staged items whose items were deleted meanwhile.
         let dropped: Int64
-        /// The account's.
+        /// The account's revision.
         let revision: Int64
         let credential: CredentialChange.Outcome
     }
 
     private var accountID: AccountID { proven.accountID }
 
-    /// Carries it out. After an error the transaction has to be rolled back.
+    /// Applies the commit. After an error the transaction must be rolled back.
+    ///
     /// - Throws: 404, ``RotationProblem``, ``CredentialProblem``, ``WrongCurrentKey``, or a `PostgresError`.
     func apply(_ transaction: Transaction) async throws -> Outcome {
         let find = FindRotation(id: id, now: proven.now)
@@ -47,9 +48,9 @@ struct RotationCommit: Sendable {
                     sessionsEnded: 0, keyringRevision: rotation.keyringRevision,
                     hasRecovery: holders?.hasRecovery ?? false, device: proven.device))
         }
-        // The new key is in force, but not because of this rotation.
+        // The new key is in place, but not through this rotation.
         if proven.hasBeenReplaced { throw WrongCurrentKey() }
-        // Before the work, not after it.
+        // Checked before the work.
         try await new.requireKeyHolders(of: accountID, changesKeys: true, transaction)
         try await refuseUnready(transaction)
         let (items, dropped, revision) = try await swapItems(transaction)
@@ -84,7 +85,7 @@ struct RotationCommit: Sendable {
             next += slice.swapped
             dropped += slice.taken - slice.swapped
         }
-        // Each item has the revision that was taken for it; anything else is rolled back.
+        // Each item has the revision that was taken for it. Otherwise the transaction is rolled back.
         guard next == taken.revision else { throw Problem.internalError }
         return (taken.items, dropped, taken.revision)
     }

@@ -1,6 +1,6 @@
 internal import Postgres
 
-/// The account's rotations, also those that were committed or have expired.
+/// Finds the account's rotations, including committed and expired ones.
 struct FindRotations: Statement {
     typealias Row = RotationID
 
@@ -10,7 +10,6 @@ struct FindRotations: Statement {
     static let sql: SQL<Self> = "SELECT r.rotation_id FROM saltern.rotations r WHERE r.account_id = \(\.accountID)"
 }
 
-/// Opens a rotation.
 struct InsertRotation: Statement {
     let accountID: AccountID
     let id: RotationID
@@ -23,13 +22,13 @@ struct InsertRotation: Statement {
         """
 }
 
-/// What there is to rotate.
+/// Finds the number of items to rotate and the account's revision.
 struct FindExtent: Statement {
     let accountID: AccountID
 
     struct Row: Sendable {
         let items: Int64
-        /// The account's.
+        /// The account's revision.
         let revision: Int64
     }
 
@@ -40,18 +39,18 @@ struct FindExtent: Statement {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
-/// One rotation that has not expired.
+/// Finds a rotation that has not expired.
 struct FindRotation: AccountRead {
     let id: RotationID
     let now: Timestamp
 
     struct Row: Sendable {
         let isCommitted: Bool
-        /// How many items are staged, or were swapped.
+        /// The number of staged items or, after the commit, of replaced ones.
         let items: Int64
-        /// The account's.
+        /// The account's revision.
         let revision: Int64
-        /// The account's; nil when it has no keyring.
+        /// The revision of the account's keyring. Nil without one.
         let keyringRevision: Int64?
     }
 
@@ -66,7 +65,7 @@ struct FindRotation: AccountRead {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
-/// Removes a rotation of which nothing is staged any more.
+/// Removes a rotation without staged items.
 struct RemoveRotation: Statement {
     let accountID: AccountID
     let id: RotationID
@@ -75,14 +74,14 @@ struct RemoveRotation: Statement {
         "DELETE FROM saltern.rotations r WHERE r.account_id = \(\.accountID) AND r.rotation_id = \(\.id)"
 }
 
-/// Removes a slice of what a rotation has staged, or the rotation when nothing is staged any more; changes nothing when
-/// it was committed. From the first slice on it counts as expired, so that nothing is staged in between.
+/// Removes a slice of a rotation's staged items, or the rotation if none is left. It changes nothing after a commit.
+/// From the first slice on the rotation counts as expired, so that no further items are staged.
 struct DiscardStaged: AccountWrite {
     let id: RotationID
 
     struct Row: Sendable {
         let isCommitted: Bool
-        /// Whether the rotation is removed.
+        /// True if the rotation is removed.
         let isGone: Bool
     }
 

@@ -1,6 +1,6 @@
 internal import HTTPCore
 
-/// `PUT /v1/rotations/{id}/items`: stages items that were sealed anew. Staging an item again replaces what was staged.
+/// `PUT /v1/rotations/{id}/items`: stages resealed items. Staging an item again replaces its staged content.
 struct StageItems: AccountEndpoint {
     private let formats: [SealedFormat]
 
@@ -49,15 +49,15 @@ struct StageItems: AccountEndpoint {
     }
 }
 
-/// An item that was sealed anew.
+/// A resealed item.
 struct StagedItem: Sendable {
     let id: ItemID
-    /// The item's revision that was opened and sealed anew.
+    /// The revision of the item that was resealed.
     let baseRevision: Int64
-    /// Its new content; the collection stays what it is.
+    /// The new content. The collection stays.
     let content: ItemContent
 
-    /// Sealed bytes.
+    /// The number of sealed bytes.
     var byteCount: Int { content.body.bytes.count + (content.title?.bytes.count ?? 0) }
 
     /// Reads `{id, ifRevision, format, body, title?, iterations?}`.

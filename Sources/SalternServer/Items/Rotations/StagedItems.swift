@@ -1,16 +1,16 @@
 internal import Postgres
 
-/// What is staged of a rotation, in slices: each is small enough for one statement, well within every time-out.
+/// Processes the staged items of a rotation in slices, each small enough for one statement well within its time limit.
 enum StagedItems {
     private static let rowLimit = 5_000
-    /// Sealed bytes; a single item may have more.
+    /// Maximum of sealed bytes. A single item may have more.
     private static let byteLimit = 33_554_432
 
-    /// A part of a `WITH`, `bound`: the last item of the first slice of what a rotation of an account has staged, by
-    /// id; no row when nothing is staged.
+    /// The part `bound` of a `WITH`: the last id of the first slice of a rotation's staged items. It has no row if
+    /// nothing is staged.
     ///
-    /// A slice is a range of keys: a statement finds its rows without a join, of which the planner, who thinks that an
-    /// account it knows nothing of has one row, would make a loop in a loop.
+    /// A slice is a range of keys, so that statements need no join. Without statistics the planner assumes one row for
+    /// an account, and would nest loops.
     static func bound<Root, Context>(
         of rotation: SQLTemplate<Root, Context>, _ account: SQLTemplate<Root, Context>
     ) -> SQLTemplate<Root, Context> {
@@ -32,7 +32,7 @@ enum StagedItems {
         """
     }
 
-    /// Removes all that a rotation has staged, slice by slice.
+    /// Removes all staged items of a rotation in slices.
     static func remove(
         of rotation: RotationID, _ account: AccountID,
         execute: (RemoveStaged) async throws -> [Int64]
@@ -41,7 +41,7 @@ enum StagedItems {
     }
 }
 
-/// Removes a slice of what a rotation has staged. Returns how many items that were. The account's row was locked before.
+/// Removes a slice of a rotation's staged items and returns their number. The account's row must be locked.
 struct RemoveStaged: Statement {
     typealias Row = Int64
 
@@ -59,27 +59,27 @@ struct RemoveStaged: Statement {
         """
 }
 
-/// Stages a batch, first of two: decides whether the plan allows what is staged then, and keeps the rotation's counters.
-/// There is no row when the account has no such rotation. ``StoreStaged`` writes the items.
+/// Decides a batch of staged items as the first of two statements: checks the plan and updates the rotation's counters.
+/// Returns no row if the account has no such rotation. ``StoreStaged`` writes the items.
 ///
-/// What is no live item is not staged. An account that is over its plan, because that was lowered, can be rotated all the same: as many items and bytes as
-/// it has, and each item as large as it is.
+/// Only live items are staged. An account above a lowered plan can still be rotated: with its present number of items
+/// and bytes, and each item in its present size.
 struct StageBatch: AccountWrite {
     let id: RotationID
-    /// Each names another item.
+    /// The items, each with a different id.
     let items: [StagedItem]
-    /// Noted in the account's row, so that what follows knows whether this has counted.
+    /// Stored in the account's row as a token for the statement that follows.
     let writer = Int64.random(in: .min ... .max)
 
     struct Row: Sendable {
         let verdict: Verdict
-        /// The limit that was hit, and how much of it is used.
+        /// The exceeded limit and its usage.
         let allowed: Int64
         let used: Int64
-        /// What is staged: items, and their sealed bytes.
+        /// The number of staged items and their sealed bytes.
         let items: Int64
         let bytes: Int64
-        /// Those of the batch whose revision is not, or not any more, the one that was sealed anew.
+        /// The items of the batch whose revision differs from the resealed one.
         let outdated: [ItemID]
     }
 
@@ -90,7 +90,7 @@ struct StageBatch: AccountWrite {
         case itemByteQuota = "itemBytes"
         case byteQuota = "bytes"
 
-        /// Whether less that is staged would make room.
+        /// True if fewer staged items would make room.
         var isFull: Bool { self == .itemQuota || self == .byteQuota }
     }
 
@@ -162,7 +162,7 @@ struct StageBatch: AccountWrite {
     }
 }
 
-/// Writes the items that ``StageBatch`` has counted, and none when it has not.
+/// Writes the items if ``StageBatch`` has counted them.
 ///
 /// `MERGE`, because an INSERT that selects from another table is planned for every shard of a cluster.
 struct StoreStaged: Statement {
@@ -193,9 +193,9 @@ struct StoreStaged: Statement {
         """
 }
 
-/// Removes what is staged of items that were deleted meanwhile, so that it takes no room from others.
+/// Removes staged items whose items were deleted meanwhile, to free their room.
 struct RemoveStrays: AccountWrite {
-    /// How many items that were.
+    /// The number of removed items.
     typealias Row = Int64
 
     let id: RotationID

@@ -1,9 +1,9 @@
 /// Recognises files by their first bytes.
 ///
-/// Every signature demands at least 43 bits that random bytes have to hit (most of them 48 to 64, so that thirty
-/// together stay below 3·10^-13): the well-known two to four magic bytes are too few, so further fields are checked.
+/// Every signature requires at least 43 bits, most of them 48 to 64, so that thirty together stay below 3·10^-13 for
+/// random bytes. The usual two to four magic bytes are not sufficient, so further fields are checked.
 enum FileSignature {
-    /// Whether the bytes begin like a known file.
+    /// Returns true if the bytes begin like a known file.
     static func isFound(in bytes: UnsafeRawBufferPointer) -> Bool {
         guard bytes.count >= 16 else { return false }
         let reader = SignatureReader(bytes: bytes)
@@ -37,7 +37,7 @@ enum FileSignature {
     }
 }
 
-/// The signatures that are more than a run of bytes; at least 16 bytes are there.
+/// Reads signatures that are not a single run of bytes. At least 16 bytes must be present.
 private struct SignatureReader {
     let bytes: UnsafeRawBufferPointer
 
@@ -58,8 +58,8 @@ private struct SignatureReader {
         Int(UInt16(bigEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt16.self)))
     }
 
-    /// RFC 1952: 24 bits of magic and method, 7 of flags (none or a name), 6 of extra flags, 4 of the system, and
-    /// the length at the end, which deflate cannot make more than 1032 times that of the file: for 64 KiB 6 bits.
+    /// RFC 1952: 24 bits of magic and method, 7 of flags (none or a name), 6 of extra flags, 4 of the system. The
+    /// length at the end is at most 1032 times the file's, a limit of deflate: for 64 KiB another 6 bits.
     var isGzip: Bool {
         guard has([0x1F, 0x8B, 0x08]), bytes[3] & ~0x08 == 0, [0, 2, 4].contains(bytes[8]),
             bytes[9] <= 13 || bytes[9] == 255, bytes.count >= 18
@@ -123,15 +123,15 @@ private struct SignatureReader {
             && bytes[6..<10].allSatisfy { $0 < 0x80 }
     }
 
-    /// `MZ`, and `PE` where the old header points to.
+    /// `MZ`, and `PE` at the offset in the old header.
     var isPortableExecutable: Bool {
         guard has("MZ"), bytes.count >= 64 else { return false }
         let offset = littleEndian32(at: 0x3C)
         return offset <= bytes.count && has([0x50, 0x45, 0x00, 0x00], at: offset)
     }
 
-    /// X.690: a SEQUENCE that ends where the bytes end and begins with an INTEGER version (PKCS #1, #8 and #12 keys)
-    /// or with the certificate's two SEQUENCEs.
+    /// X.690: a SEQUENCE over all bytes. It begins with an INTEGER version (PKCS #1, #8 and #12 keys) or with the
+    /// certificate's two SEQUENCEs.
     var isDER: Bool {
         let content: Int
         if bytes[1] == 0x82, bigEndian16(at: 2) == bytes.count - 4 {
@@ -149,10 +149,10 @@ private struct SignatureReader {
         return has([0x30, 0x82], at: content) && has([0xA0, 0x03, 0x02, 0x01], at: content + 4)
     }
 
-    /// Blocks that are followed: more than a file of 16 MiB has whose blocks are as large as encoders make them.
+    /// The maximum number of blocks that are followed: more than a file of 16 MiB has with encoders' usual block size.
     private static let zstandardBlockLimit = 16_384
 
-    /// RFC 8878: the blocks of a first frame, followed from one to the next, end exactly at the end of the bytes.
+    /// RFC 8878: the blocks of the first frame end exactly at the end of the bytes.
     var isZstandard: Bool {
         guard has([0x28, 0xB5, 0x2F, 0xFD]), bytes[4] & 0x18 == 0 else { return false }
         let descriptor = bytes[4]

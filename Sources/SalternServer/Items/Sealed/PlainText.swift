@@ -1,12 +1,18 @@
-/// Valid UTF-8 without control characters other than tab, line feed, form feed and carriage return.
+/// Recognises valid UTF-8 without control characters other than tab, line feed, form feed and carriage return.
 ///
-/// How often n random bytes are that: let t(n) be the probability. The first character takes one byte (99 of 256
-/// values), two (30·64 - 32 of 256²: no C1 controls), three (16·64² - 2048 - 2048 of 256³: no overlong forms, no
-/// surrogates) or four (2^20 of 256⁴), so t(n) <= 0.3868·t(n-1) + 0.0289·t(n-2) + 0.0037·t(n-3) + 0.0003·t(n-4),
-/// with t(0) = 1 and equality but for the end. The largest root of that recurrence is 0.459, and 0.47^n bounds t(n).
+/// Let t(n) be the probability that n random bytes are such text. The first character takes:
+///
+/// - one byte: 99 of 256 values
+/// - two bytes: 30·64 - 32 of 256² values (no C1 controls)
+/// - three bytes: 16·64² - 2048 - 2048 of 256³ values (no overlong forms, no surrogates)
+/// - four bytes: 2^20 of 256⁴ values
+///
+/// So t(n) <= 0.3868·t(n-1) + 0.0289·t(n-2) + 0.0037·t(n-3) + 0.0003·t(n-4), with t(0) = 1 and equality but for the
+/// end. The largest root of that recurrence is 0.459, and 0.47^n bounds t(n).
 enum PlainText {
-    /// Whether all bytes are text. Stops at the first that is not: for ciphertext after two bytes on average.
-    /// - Parameter isCut: Whether the bytes may end in the middle of a character.
+    /// Returns true if all bytes are text. It stops at the first other byte: for ciphertext after two bytes on average.
+    ///
+    /// - Parameter isCut: True if the bytes may end within a character.
     static func isText(_ bytes: UnsafeRawBufferPointer, isCut: Bool = false) -> Bool {
         var index = 0
         while index < bytes.count {
@@ -20,7 +26,7 @@ enum PlainText {
 
     private static let longestCharacter = 4
 
-    /// The length of the character that starts here (Unicode 16, table 3-7), or nil when none of text does.
+    /// Returns the length of the character that starts here (Unicode 16, table 3-7). Nil if no character of text does.
     private static func characterLength(at index: Int, in bytes: UnsafeRawBufferPointer) -> Int? {
         let first = bytes[index]
         switch first {
@@ -47,7 +53,7 @@ enum PlainText {
         }
     }
 
-    /// Whether `count` bytes follow, the first of them in `range` and the others continuation bytes.
+    /// Returns true if `count` bytes follow, the first of them in `range` and the others continuation bytes.
     private static func hasTail(
         _ range: ClosedRange<UInt8>, count: Int, at index: Int, in bytes: UnsafeRawBufferPointer
     ) -> Bool {

@@ -1,31 +1,33 @@
-/// Tells evident plaintext from ciphertext.
+/// Distinguishes evident plaintext from ciphertext.
 ///
-/// Ciphertext looks like uniformly random bytes, so each test states how often random bytes fail it. The bytes that a
-/// format prescribes are left out. What is examined is everything after them, and once more the ciphertext alone, so
-/// that a real nonce in front of plain text hides nothing.
+/// Ciphertext resembles uniformly random bytes, so each test has a probability of rejecting random bytes. Bytes that a
+/// format prescribes are left out. The tests cover all bytes after them, and once more the ciphertext alone, so that a
+/// real nonce in front of plain text hides nothing.
 ///
 /// | Test | Random bytes fail it with probability |
 /// | --- | --- |
 /// | text of n bytes (``PlainText``) | at most 0.47^n |
-/// | text with anything else among it (``TextLikelihood``) | at most 10^-14 |
+/// | text with other bytes in it (``TextLikelihood``) | at most 10^-14 |
 /// | known file formats (``FileSignature``) | below 3·10^-13 in all |
 /// | one byte value too often, relative entropy (``ByteHistogram``) | below 2·10^-13 |
 /// | a repeated block of 16 bytes | below 3·10^-32 |
 ///
-/// So from 38 bytes on, which is less than RNCryptor's shortest message and 10 bytes of plaintext under GCM, less than one
-/// payload in 10^12 is refused wrongly: 0.47^38 + 10^-14 + 5·10^-13 < 9·10^-13; and where the ciphertext of at least 40
-/// bytes is examined once more, 0.47^40 + 2·(10^-14 + 3·10^-13) + 2·10^-13 < 10^-12. Shorter ones are refused when they are text, because a person's whole password
-/// can be 16 bytes long: 28 bytes of GCM (an empty plaintext) with a probability of 6·10^-10, 16 bytes of `opaque`
-/// with 6·10^-6. Sealing again draws a new nonce and passes.
+/// From 38 bytes on, fewer than one payload in 10^12 is rejected wrongly: 0.47^38 + 10^-14 + 5·10^-13 < 9·10^-13.
+/// RNCryptor's shortest message is longer, and under GCM 38 bytes are 10 bytes of plaintext. A ciphertext of at least
+/// 40 bytes is tested twice: 0.47^40 + 2·(10^-14 + 3·10^-13) + 2·10^-13 < 10^-12.
+///
+/// Shorter payloads are rejected if they are text, because a whole password can have 16 bytes. For 28 bytes of GCM (an
+/// empty plaintext) the probability is 6·10^-10, for 16 bytes of `opaque` 6·10^-6. Sealing again draws a new nonce and
+/// passes.
 enum PlaintextEvidence {
-    /// The shortest text that is evidence.
+    /// The minimum length of text that is evidence.
     static let textThreshold = 16
-    /// The shortest ciphertext that is also examined without nonce and tag: 0.47^40 < 10^-13.
+    /// The minimum length of ciphertext that is also tested without nonce and tag: 0.47^40 < 10^-13.
     static let ciphertextThreshold = 40
-    /// How much is counted and compared. More would not make the tests sharper, only slower.
+    /// The maximum number of bytes that are counted and compared. More would take longer without sharper tests.
     static let sampleLimit = 65_536
 
-    /// Whether sealed bytes are evidently plaintext.
+    /// Returns true if sealed bytes are evidently plaintext.
     static func isFound(in sealed: [UInt8], layout: SealedFormat.Layout) -> Bool {
         sealed.withUnsafeBytes { sealed in
             let body = UnsafeRawBufferPointer(rebasing: sealed[layout.header...])

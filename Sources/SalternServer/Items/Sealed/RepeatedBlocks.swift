@@ -1,11 +1,10 @@
-/// Finds two equal blocks of 16 bytes, as plain data and ECB mode have them.
+/// Finds two equal blocks of 16 bytes, which plain data and ECB mode have.
 ///
-/// Among the m blocks of random bytes there are two equal ones with probability below m²/2^129: for 64 KiB
-/// (m = 4096) below 3·10^-32.
+/// Among m blocks of random bytes two are equal with probability below m²/2^129: for 64 KiB (m = 4096) below 3·10^-32.
 enum RepeatedBlocks {
     private static let blockSize = 16
 
-    /// Compares all whole blocks, counted from the start, with a small open-addressed table of their positions.
+    /// Compares all whole blocks from the start, with a small open-addressed table of their positions.
     static func areFound(in bytes: UnsafeRawBufferPointer) -> Bool {
         let count = bytes.count / blockSize
         guard count > 1 else { return false }
@@ -14,8 +13,8 @@ enum RepeatedBlocks {
             table.initialize(repeating: -1)
             for block in 0..<count {
                 let (first, second) = words(of: block, in: bytes)
-                // An attacker who sends colliding blocks slows down only the check of their own 64 KiB, and only
-                // until the probes reach the limit.
+                // Colliding blocks of an attacker slow down only the check of their own 64 KiB, and only up to the
+                // limit of probes.
                 var slot = Int(truncatingIfNeeded: (first ^ second << 1) &* 0x9E37_79B9_7F4A_7C15 >> 48) & (slots - 1)
                 var probes = 0
                 while table[slot] >= 0, probes < probeLimit {

@@ -4,7 +4,7 @@ internal import HTTPCore
 struct SealedBytes: Sendable, Equatable {
     let bytes: [UInt8]
 
-    /// Checks bytes.
+    /// Checks the bytes.
     init(_ bytes: [UInt8], format: SealedFormat) throws(SealedRefusal) {
         guard let layout = format.layout(of: bytes) else { throw .malformed(format) }
         guard !PlaintextEvidence.isFound(in: bytes, layout: layout) else { throw .notEncrypted }
@@ -17,7 +17,7 @@ struct SealedBytes: Sendable, Equatable {
         try self.init(decoded, format: format)
     }
 
-    /// The same for text that can be long: others have their turn while it is decoded.
+    /// Decodes and checks base64 that can be long, and yields to other work meanwhile.
     init(base64 text: JSONString, format: SealedFormat, pace: Pace) async throws(SealedRefusal) {
         guard let decoded = await Base64Text.decode(text, pace: pace) else { throw .notBase64 }
         try self.init(decoded, format: format)

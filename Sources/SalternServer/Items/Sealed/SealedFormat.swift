@@ -1,31 +1,33 @@
 internal import HTTPCore
 
-/// A registered way to seal bytes. The server checks the structure that it can see from outside.
+/// A registered format of sealed bytes. The server checks the structure that is visible without the key.
 enum SealedFormat: String, Sendable, CaseIterable {
-    /// RNCryptor's data format, version 3: version, options, then in key mode IV, ciphertext and HMAC; in password
-    /// mode two salts before the IV.
+    /// RNCryptor's data format, version 3: version and options, then IV, ciphertext and HMAC. In password mode two
+    /// salts precede the IV.
     case rncryptorV3 = "rncryptor-v3"
     /// A 12-byte nonce, the ciphertext and a 16-byte tag.
     case aes256GCM = "aes-256-gcm"
     /// A 16-byte IV, the ciphertext and a 16-byte tag.
     case aes256GCMIV16 = "aes-256-gcm-iv16"
-    /// What this project's client kit seals: version, key id, a 12-byte nonce, the padded ciphertext and a 16-byte tag.
+    /// The format of this project's client kit: version, key id, a 12-byte nonce, the padded ciphertext and a 16-byte
+    /// tag.
     case saltern1 = "saltern-1"
-    /// Anything that is not evidently plaintext.
+    /// Any bytes that are not evidently plaintext.
     case opaque
 
-    /// Where things are in sealed bytes of a format.
+    /// The positions of the parts of sealed bytes.
     struct Layout: Equatable {
-        /// Bytes whose value the format prescribes.
+        /// The number of bytes with a prescribed value.
         var header: Int
-        /// What comes before the ciphertext, header included.
+        /// The number of bytes before the ciphertext, including the header.
         var beforeCiphertext: Int
-        /// What comes after it.
+        /// The number of bytes after it.
         var afterCiphertext: Int
     }
 
     /// Checks the structure.
-    /// - Returns: The layout, or nil when the bytes do not have the format's structure.
+    ///
+    /// - Returns: The layout. Nil if the bytes do not have the format's structure.
     func layout(of sealed: [UInt8]) -> Layout? {
         switch self {
         case .rncryptorV3: Self.rncryptorLayout(of: sealed)
@@ -42,8 +44,8 @@ enum SealedFormat: String, Sendable, CaseIterable {
         return Layout(header: 0, beforeCiphertext: nonce, afterCiphertext: tag)
     }
 
-    /// docs/protocol.md, "The format saltern-1": the length of the ciphertext hides that of the plaintext. It is a multiple of 64 up
-    /// to 1 KiB, and a PADMÉ length above (Nikitin et al., 2019, section 4).
+    /// docs/protocol.md, "The format saltern-1": the length of the ciphertext hides that of the plaintext. It is a
+    /// multiple of 64 up to 1 KiB, and a PADMÉ length above (Nikitin et al., 2019, section 4).
     private static func saltern1Layout(of sealed: [UInt8]) -> Layout? {
         let layout = Layout(header: 1, beforeCiphertext: 1 + 4 + 12, afterCiphertext: 16)
         let count = sealed.count - layout.beforeCiphertext - layout.afterCiphertext
@@ -72,17 +74,17 @@ enum SealedFormat: String, Sendable, CaseIterable {
     }
 }
 
-/// Why bytes are not accepted as sealed.
+/// Reasons to reject bytes as sealed.
 enum SealedRefusal: ProblemConvertible, Equatable {
-    /// The name is no registered format, or one that is switched off here.
+    /// The name is no registered format, or a disabled one.
     case unknownFormat
     /// The text is not base64.
     case notBase64
-    /// The bytes do not have the structure of the format that they name.
+    /// The bytes do not have the structure of their format.
     case malformed(SealedFormat)
     /// The bytes are evidently plaintext.
     case notEncrypted
-    /// More bytes than fit.
+    /// There are more bytes than the limit.
     case tooLong(limit: Int)
 
     var problem: Problem {

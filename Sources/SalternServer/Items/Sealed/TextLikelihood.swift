@@ -1,13 +1,14 @@
 internal import Glibc
 
-/// Whether bytes are text with something else among it: control characters, or anything behind a beginning of text.
+/// Detects text with other bytes in it: control characters, or arbitrary bytes behind a beginning of text.
 ///
 /// Each of the models below is a probability Q of the next byte, given the ones before it. For uniformly random bytes
-/// the likelihood ratio L(n) = Π 256·Q(byte) is a martingale that begins at 1, since the sum of Q over all bytes is 1. So
-/// by Ville's inequality (J. Ville, "Étude critique de la notion de collectif", 1939) it ever reaches 1/ε, at whatever
-/// length, with probability at most ε. With four models and ε = 2.5·10^-15 for each, random bytes of any length are
-/// refused with probability at most 10^-14. The bound holds however well or badly a model describes text; that decides
-/// only how soon text is found:
+/// the likelihood ratio L(n) = Π 256·Q(byte) is a martingale that begins at 1, since the sum of Q over all bytes is 1.
+/// By Ville's inequality (J. Ville, "Étude critique de la notion de collectif", 1939) it ever reaches 1/ε, at any
+/// length, with probability at most ε.
+///
+/// With four models and ε = 2.5·10^-15 for each, random bytes of any length are rejected with probability at most
+/// 10^-14. The bound holds for any quality of the models, which decides only how soon text is found:
 ///
 /// | Model | What it expects | Bits for each of its characters |
 /// | --- | --- | --- |
@@ -16,14 +17,15 @@ internal import Glibc
 /// | printable | any ASCII that is printed | 1.3 |
 /// | UTF-8 | characters of several bytes | 3.5 for two bytes, 5.5 for three |
 ///
-/// 48.6 bits are needed: 19 bytes of prose, 27 of a token, 37 of anything printable. A control character costs 2 bits.
+/// 48.6 bits are needed: 19 bytes of prose, 27 of a token, 37 of printable characters. A control character costs 2
+/// bits.
 enum TextLikelihood {
     /// log2 of 1/ε.
     static let evidence: Float = 48.6
-    /// log2 of a ratio from which no text comes back: what was random so far is not examined to its end.
+    /// log2 of a ratio from which text does not recover. The scan of random bytes ends there.
     private static let hopeless: Float = -64
 
-    /// Whether the bytes begin with what is text rather than ciphertext.
+    /// Returns true if the bytes begin with text rather than ciphertext.
     static func isFound(in bytes: UnsafeRawBufferPointer) -> Bool {
         withUnsafeTemporaryAllocation(of: Float.self, capacity: models.count) { ratios in
             ratios.initialize(repeating: 0)
@@ -42,7 +44,7 @@ enum TextLikelihood {
         }
     }
 
-    /// How many bytes a character has that begins with this one, without it.
+    /// Returns the number of continuation bytes after a first byte.
     private static func continuationBytes(after first: UInt8) -> Int {
         switch first {
         case 0xC2...0xDF: 1
@@ -55,12 +57,12 @@ enum TextLikelihood {
     /// log2 of 256·Q for each byte.
     struct Model: Sendable {
         let plain: [Float]
-        /// The same in the middle of a character of several bytes.
+        /// The same within a character of several bytes.
         let continued: [Float]
 
         /// - Parameters:
-        ///   - plain: Which bytes are expected how often: classes, each with its share, that together have every byte once.
-        ///   - continued: The same in the middle of a character of several bytes.
+        ///   - plain: The expected share of classes of bytes, which together contain every byte once.
+        ///   - continued: The same within a character of several bytes.
         init(_ plain: [(share: Double, bytes: [UInt8])], continued: [(share: Double, bytes: [UInt8])]? = nil) {
             self.plain = Self.table(plain)
             self.continued = continued.map(Self.table) ?? self.plain
@@ -100,7 +102,7 @@ enum TextLikelihood {
             (0.85, lowerCase + upperCase + digits), (0.09, punctuation + space), (0.02, lineEnds), (0.03, control),
             (0.01, high),
         ]),
-        // Whatever is printed.
+        // Printable characters.
         Model([(0.93, printable), (0.02, lineEnds), (0.03, control), (0.02, high)]),
         // Characters of several bytes.
         Model(

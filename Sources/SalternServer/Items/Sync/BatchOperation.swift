@@ -4,12 +4,12 @@ internal import Postgres
 /// One operation of a batch.
 struct BatchOperation: Sendable {
     let id: ItemID
-    /// The item's revision that the client has seen; 0: there is no such item; nil: whatever is there.
+    /// The item's last revision in the client. 0 requires that the item does not exist; nil accepts any state.
     let ifRevision: Int64?
-    /// What the item shall be; nil to delete it.
+    /// The item's new content. Nil to delete it.
     let content: ItemContent?
 
-    /// Sealed bytes.
+    /// The number of sealed bytes.
     var byteCount: Int { content.map { $0.body.bytes.count + ($0.title?.bytes.count ?? 0) } ?? 0 }
 }
 
@@ -35,25 +35,25 @@ extension BatchOperation {
             guard let id = ItemID(pathParameter: try json.string()) else { throw BatchProblem.invalidIdentifier }
             return id
         }
-        // Nothing can be deleted that must not exist.
+        // A deletion cannot require that the item does not exist.
         let lowest = kind == .put ? 0 : 1
         ifRevision = try members.optional("ifRevision") { Int64(try $0.integer(in: lowest...Int.max)) }
         guard kind == .delete else {
             content = try await ItemContent(&members, formats: formats, pace: pace)
             return
         }
-        // Generated clients have one type for both operations, and some send what is not set as null.
+        // Generated clients have one type for both operations, and some send unset members as null.
         for name in ItemContent.members { members.skipNull(name) }
         content = nil
     }
 }
 
-/// What became of one operation.
+/// The outcome of one operation.
 enum BatchOutcome: String, Sendable, PostgresValue {
     case created
     case updated
     case deleted
-    /// What the client wants is already so.
+    /// The item already has the requested state.
     case unchanged
     case preconditionFailed = "precondition_failed"
     case notFound = "not_found"
@@ -61,25 +61,25 @@ enum BatchOutcome: String, Sendable, PostgresValue {
     var isFailure: Bool { self == .preconditionFailed || self == .notFound }
 }
 
-/// Why a batch was not carried out; nothing of it was.
+/// Reasons to reject a batch. Nothing of it was applied.
 enum BatchProblem: ProblemConvertible {
     /// `op` is neither `put` nor `delete`.
     case unknownOperation
-    /// An `id` is no UUID.
+    /// An `id` is not a UUID.
     case invalidIdentifier
-    /// An item is named twice; the index of the second operation.
+    /// An item is named twice. Contains the index of the second operation.
     case duplicateIdentifier(index: Int)
-    /// The items that would be deleted are longer than a batch may delete.
+    /// The items to delete are longer than a batch may delete.
     case tooMuchDeleted
     /// Operations that failed.
     case conflict([Failure])
 
-    /// An operation that could not be carried out.
+    /// An operation that failed.
     struct Failure: Sendable {
         let index: Int
         let id: ItemID
         let outcome: BatchOutcome
-        /// The item's revision, or its tombstone's; nil when there never was such an item.
+        /// The revision of the item or its tombstone. Nil if neither exists.
         let revision: Int64?
     }
 

@@ -1,14 +1,16 @@
 internal import Postgres
 
-// The short path of a batch: operations that are all puts, change something, and are within the plan. What was decided by
-// one statement of thirty parts is decided by the program, between two flushes of a transaction that holds the account.
+// The short path of a batch handles operations that are all puts, all change an item, and stay within the plan. The
+// program decides it between two flushes of a transaction that holds the account, instead of one statement of thirty
+// parts.
 //
-// For 100 items of 192 bytes PostgreSQL takes 1.7 times the CPU of a plain INSERT … ON CONFLICT of as many rows
-// (`scripts/bench --only sync`), and with ``ApplyBatch`` 1.6 times as much again. What remains is the rows: the index of
-// revisions makes each change one of three index entries, where the plain one is made in place. Weighing takes a sixth.
+// For 100 items of 192 bytes PostgreSQL takes 1.7 times the CPU of a plain INSERT … ON CONFLICT of as many rows. With
+// ``ApplyBatch`` it takes 1.6 times as much again (`scripts/bench --only sync`). The remaining cost is that of the
+// rows: the index of revisions makes each change one of three index entries, where the plain one is made in place.
+// Weighing takes a sixth.
 
-/// What a batch of puts would change, and what the account has room for; no row when the caller may change nothing. Sent
-/// after ``AuthenticateForWrite``.
+/// Finds the effect of a batch of puts and the account's room. Returns no row if the caller may change nothing. It
+/// follows ``AuthenticateForWrite``.
 struct MeasurePuts: AccountWrite {
     let puts: Puts
 
@@ -18,15 +20,15 @@ struct MeasurePuts: AccountWrite {
         let maxBytes: Int64
         let itemCount: Int64
         let itemBytes: Int64
-        /// Of the identifiers, those that there is an item or a tombstone of.
+        /// The number of ids with an item or a tombstone.
         let found: Int64
         let tombstones: Int64
         let storedBytes: Int64
-        /// Items whose revision is the one that the client has seen.
+        /// The number of items whose revision is the client's last one.
         let seen: Int64
-        /// Items that are there though they must not be, or that are so already.
+        /// The number of items that exist against their precondition, or already have the content.
         let others: Int64
-        /// Items with a version that is due to be kept.
+        /// The number of items with a version due.
         let versions: Int64
     }
 
@@ -55,7 +57,7 @@ struct MeasurePuts: AccountWrite {
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 
-    /// How the counters move, when the batch is one for this path.
+    /// Returns the changes of the counters. Nil if the batch does not fit this path.
     func effect(on row: Row) -> CountPuts.Effect? {
         let moreItems = puts.count - (row.found - row.tombstones)
         let moreBytes = puts.byteCount - row.storedBytes
@@ -69,7 +71,7 @@ struct MeasurePuts: AccountWrite {
     }
 }
 
-/// Takes the revisions of a batch of puts that was weighed, and keeps the counters. Returns the last revision.
+/// Takes the revisions of a weighed batch of puts and updates the counters. Returns the last revision.
 struct CountPuts: Statement {
     typealias Row = Int64
 
@@ -81,7 +83,7 @@ struct CountPuts: Statement {
         let moreItems: Int64
         let moreBytes: Int64
         let fewerTombstones: Int64
-        /// How many items have a version that is due to be kept.
+        /// The number of items with a version due.
         var versions: Int64 = 0
     }
 
@@ -96,7 +98,8 @@ struct CountPuts: Statement {
 }
 
 extension Transaction {
-    /// Carries out puts that were weighed.
+    /// Applies weighed puts.
+    ///
     /// - Returns: The last of their revisions.
     func store(
         _ puts: Puts, _ effect: CountPuts.Effect, of account: AccountID, now: Timestamp
@@ -111,8 +114,8 @@ extension Transaction {
     }
 }
 
-/// Writes the puts of a batch: under the revisions that ``ApplyBatch`` has given them, or when it has not, under the last
-/// ones of the account, which ``CountPuts`` has taken.
+/// Writes the puts of a batch, with the revisions from ``ApplyBatch`` or, without those, the account's last ones, which
+/// ``CountPuts`` has taken.
 struct WritePuts: Statement {
     let accountID: AccountID
     let puts: Puts
@@ -143,12 +146,12 @@ struct WritePuts: Statement {
         """
 }
 
-/// The operations of a batch that has nothing but puts, in columns as statements take them.
+/// The operations of a batch of puts, as columns for statements.
 struct Puts: Sendable {
     private(set) var ids: [ItemID] = []
     private(set) var ifRevisions: [Int64?] = []
     private(set) var collections: [String?] = []
-    /// Those that name no collection: an item that exists keeps its own.
+    /// Ids without a collection: existing items keep their own.
     private(set) var keepers: [ItemID] = []
     private(set) var formats: [String] = []
     private(set) var iterations: [Int32?] = []
@@ -158,14 +161,14 @@ struct Puts: Sendable {
     private(set) var byteCount: Int64 = 0
     /// The sealed bytes of the longest item.
     private(set) var largest: Int64 = 0
-    /// How many items have to have the revision that the client has seen.
+    /// The number of items that must have the client's last revision.
     private(set) var preconditions: Int64 = 0
 
     var count: Int64 { Int64(ids.count) }
 
     init() {}
 
-    /// - Returns: nil when something is deleted, or when the sealed bytes are more than may be sent twice.
+    /// - Returns: Nil if an operation deletes, or if the sealed bytes exceed the limit for sending them twice.
     init?(_ operations: [BatchOperation]) {
         for operation in operations {
             guard let content = operation.content else { return nil }
@@ -174,8 +177,9 @@ struct Puts: Sendable {
         if byteCount > Authorization.sharedByteLimit { return nil }
     }
 
-    /// Adds what an operation puts.
-    /// - Parameter revision: The one that it was given; nil of all when they are the account's last ones, in order.
+    /// Adds the content of an operation.
+    ///
+    /// - Parameter revision: The assigned revision. Nil for all if they are the account's last ones, in order.
     mutating func append(_ operation: BatchOperation, _ content: ItemContent, revision: Int64? = nil) {
         ids.append(operation.id)
         ifRevisions.append(operation.ifRevision)

@@ -1,48 +1,48 @@
 internal import Cryptography
 internal import Postgres
 
-/// A batch, first part: decides each operation, and when none fails and the plan allows the whole, takes as many revisions
-/// as items change, in the order of the operations, and keeps the counters. ``Transaction/store(_:_:of:now:)`` does the rest
-/// in the same transaction.
+/// Decides a batch as its first statement. If no operation fails and the plan allows the whole, it takes a revision for
+/// each changed item, in the order of operations, and updates the counters. `Transaction.store(_:_:of:now:)` completes
+/// the batch in the same transaction.
 ///
-/// A put whose content is what is stored and a delete of what is deleted are `unchanged` whatever the precondition
-/// says: then this is the retry of a batch whose reply was lost. What is kept beyond the budget of ``DeletedContent`` goes,
-/// the oldest first, and so do tombstones beyond ``TombstoneLimit``.
+/// A put of the stored content and a delete of a deleted item are `unchanged` for any precondition, because the request
+/// then repeats one whose reply was lost. Content beyond the budget of ``DeletedContent`` is dropped, oldest first, and
+/// so are tombstones beyond ``TombstoneLimit``.
 struct ApplyBatch: AccountWrite {
-    /// Each names another item.
+    /// The operations, each on a different item.
     let operations: [BatchOperation]
 
-    /// What became of the whole.
+    /// The result of the whole batch.
     enum Verdict: String, Sendable, PostgresValue {
         case accepted
         case conflict
         case itemQuota = "items"
         case itemByteQuota = "itemBytes"
         case byteQuota = "bytes"
-        /// The items that it deletes are too long to be moved away at once.
+        /// The items to delete are too long to be moved at once.
         case tooMuchDeleted = "deletedBytes"
-        /// What is to be kept of deleted items has too little room; ``Row/allowed`` and ``Row/used`` are how many more
-        /// rows and bytes there would be.
+        /// Kept contents of deleted items need room. ``Row/allowed`` and ``Row/used`` are the additional rows and
+        /// bytes.
         case roomNeeded = "room"
     }
 
-    /// What became of one operation, in the order of the operations.
+    /// The result of one operation, in the order of operations.
     struct Row: Sendable {
         let verdict: Verdict
-        /// The limit that was hit, and how much of it is used.
+        /// The exceeded limit and its usage.
         let allowed: Int64
         let used: Int64
         let outcome: BatchOutcome
-        /// The item's revision after the batch, or as it is when the batch was not carried out.
+        /// The item's revision after the batch, or the present one if the batch was not applied.
         let revision: Int64?
-        /// For how many days the content of a deleted item is kept; nil when it is not.
+        /// The number of days for which deleted content is kept. Nil if it is not.
         let keptDays: Int32?
-        /// What the item held.
+        /// The sealed bytes of the item before the batch.
         let storedBytes: Int64
     }
 
-    /// How many sealed bytes a batch may delete: what is kept of them is copied in the batch's own statement. As much as
-    /// the standard plan allows an account.
+    /// The limit of deleted sealed bytes, which the batch's own statement copies: the standard plan's limit of an
+    /// account.
     static let deletedByteLimit: Int64 = 268_435_456
 
     private var ids: [ItemID] { operations.map(\.id) }
@@ -66,8 +66,8 @@ struct ApplyBatch: AccountWrite {
     }
 
     static let needsLease = true
-    /// Sealed bytes are sent where they are stored. Here their digests stand for them, which are made of a stored item that
-    /// is as long.
+    /// Other statements send the sealed bytes. Here digests represent them, and only stored items of equal length are
+    /// hashed.
     static let sql: CallerSQL<Self> = """
         WITH account AS (
             \(CallersAccount.sql)
@@ -169,7 +169,7 @@ struct ApplyBatch: AccountWrite {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
-/// Puts what items hold where it can be restored, in the place of what is kept of earlier ones, when a batch deletes them.
+/// Stores the contents of items that a batch deletes, in place of earlier kept contents.
 ///
 /// `MERGE`, because an INSERT that selects from another table is planned for every shard of a cluster.
 struct ArchiveContents: Statement {
@@ -192,7 +192,7 @@ struct ArchiveContents: Statement {
         """
 }
 
-/// Makes tombstones of the items that a batch deletes. Sent after ``ArchiveContents``.
+/// Turns the items that a batch deletes into tombstones. It follows ``ArchiveContents``.
 struct WriteTombstones: Statement {
     let accountID: AccountID
     let ids: [ItemID]
@@ -209,7 +209,7 @@ struct WriteTombstones: Statement {
 }
 
 extension Transaction {
-    /// Carries out what ``ApplyBatch`` has decided; nothing when that was not accepted.
+    /// Applies an accepted batch of ``ApplyBatch``, and nothing otherwise.
     func store(
         _ batch: ApplyBatch, _ rows: [ApplyBatch.Row], of account: AccountID, now: Timestamp
     ) async throws(PostgresError) {
@@ -241,7 +241,7 @@ extension Transaction {
         if !replaced.isEmpty { movedBytes += try await keepVersions(of: replaced, in: account, now: now) }
         if puts.count > 0 { enqueue(WritePuts(accountID: account, puts: puts, now: now)) }
         if !created.isEmpty { enqueue(ReleaseContents(accountID: account, ids: created, now: now)) }
-        // A commit that takes long is taken for one that does not end.
+        // A long commit would be treated as one that does not end.
         if puts.byteCount + movedBytes > Authorization.sharedByteLimit { try await executeWaiting() }
     }
 }

@@ -1,24 +1,24 @@
 internal import Postgres
 
-/// Which changes a page may show.
+/// The changes that a page may contain.
 ///
-/// A client that begins with nothing needs no tombstone of what was deleted before: there is none up to the floor of its
-/// listing, unless it asks. What is deleted while it lists has a tombstone above.
+/// A client without a cursor needs no tombstones of earlier deletions, so those up to its floor are omitted unless
+/// requested. Deletions during its listing have tombstones above the floor.
 struct ChangeRange: Sendable {
-    /// Nil for a client that begins with nothing.
+    /// Nil for a client without a cursor.
     let since: SyncCursor?
-    /// Nil for changes of every collection.
+    /// Nil for changes of all collections.
     var collection: CollectionName?
     let limit: Int64
-    /// Whether also those tombstones are listed that a client with nothing does not need.
+    /// True to include tombstones that a client without items does not need.
     let listsAllTombstones: Bool
 
     private var position: Int64 { since?.revision ?? 0 }
 
-    /// What the account says of itself.
+    /// The account's head and base, and the expiry of the cursor.
     ///
-    /// A cursor is expired when tombstones above its floor were purged; when it is from before the base was moved; and
-    /// when the account has not come so far yet. No changes are looked for then.
+    /// A cursor is expired if tombstones above its floor were purged, if it precedes a move of the base, or if it is
+    /// above the account's head. No changes are read then.
     static let head: AccountSQL<Self> = """
         SELECT n.*, coalesce(\(\.since?.floor), n.head) NOT BETWEEN n.earliest AND n.head AS is_expired
             FROM (
@@ -29,12 +29,11 @@ struct ChangeRange: Sendable {
             ) n
         """
 
-    /// How many items and tombstones a statement looks through for the page that it shows, however few of them are in the
-    /// collection, or live.
+    /// The number of items and tombstones that a statement scans for a page, including those of other collections.
     static let walkSize: Int64 = 5_000
 
-    /// The changes, one more than the limit, with ``head`` as `h`. A collection has no index: what is walked is what has
-    /// changed in all of them.
+    /// Selects the changes, one more than the limit, with ``head`` as `h`. Collections have no index, so the scan
+    /// covers all.
     static let changes: AccountSQL<Self> = """
         SELECT walked.* FROM (
                     SELECT stored.* FROM saltern.items stored
@@ -48,8 +47,8 @@ struct ChangeRange: Sendable {
                 ORDER BY walked.revision LIMIT \(\.limit) + 1
         """
 
-    /// The last revision that was walked, with ``head`` as `h` and what was found as `i`: null when more was found than
-    /// the limit, so that nobody asks, and when nothing is left behind what was walked.
+    /// The last scanned revision, with ``head`` as `h` and the page as `i`. Null if more changes than the limit were
+    /// found, or if nothing follows the scanned rows.
     static let walkEnd: AccountSQL<Self> = """
         CASE WHEN coalesce(i.found, 0) <= \(\.limit) AND NOT h.is_expired THEN (
                 SELECT stored.revision FROM saltern.items stored
@@ -59,16 +58,16 @@ struct ChangeRange: Sendable {
         """
 }
 
-/// What the account says of itself, and one change; a single row without a change when there is none.
+/// The account's head and one change. A single row without a change if there is none.
 struct ChangeRow<Change: Sendable>: Sendable {
-    /// ``AccountCounter/head(_:)``: no change of this snapshot is above it, and every later one will be.
+    /// ``AccountCounter/head(_:)``: all changes of this snapshot are at or below it, and all later ones above.
     let head: Int64
     let revisionBase: Int64
     let isExpired: Bool
-    /// How far the statement has looked when it ended before the account's head; nil otherwise.
+    /// The last scanned revision if the scan ended before the account's head. Otherwise nil.
     let walkEnd: Int64?
     let change: Change?
-    /// Whether another change follows the page's last.
+    /// True if another change follows the page's last one.
     let isFollowed: Bool
 
     init(
@@ -84,18 +83,18 @@ struct ChangeRow<Change: Sendable>: Sendable {
     }
 }
 
-/// Changes as many as the range and `byteLimit` allow, but at least one.
+/// Finds as many changes as the range and `byteLimit` allow, but at least one.
 ///
-/// Costs 359 thousand instructions for a page of one change. It is one statement, because head, base and changes have to be
-/// of one moment.
+/// Costs 359 thousand instructions for a page of one change. It is one statement, because head, base and changes must
+/// be of one snapshot.
 struct FindChanges: AccountRead {
     let range: ChangeRange
-    /// Sealed bytes in all.
+    /// Maximum of sealed bytes in total.
     let byteLimit: Int64
 
     typealias Row = ChangeRow<ItemInParts>
 
-    /// The lengths of columns that are stored apart are known without reading them.
+    /// PostgreSQL computes the lengths of externally stored columns without reading them.
     static let sql: AccountSQL<Self> = """
         SELECT h.head, h.revision_base, h.is_expired, \(ChangeRange.walkEnd, of: \.range), i.position < i.found,
             \(ItemInParts.columns)
@@ -116,7 +115,7 @@ struct FindChanges: AccountRead {
     }
 }
 
-/// Changes without their sealed bytes, which are not read.
+/// Finds changes without reading their sealed bytes.
 struct FindChangeHeaders: AccountRead {
     let range: ChangeRange
 

@@ -1,10 +1,10 @@
 internal import HTTPCore
 internal import Postgres
 
-/// `GET /v1/changes`: items and tombstones in the order in which they changed, from a cursor on.
+/// `GET /v1/changes`: lists items and tombstones in the order of their changes, from a cursor on.
 ///
-/// A page that is longer than one window of it is fetched while the client takes it. It may be empty though another one
-/// follows: so many items have been looked through (``ChangeRange/walkSize``).
+/// A page longer than one window is fetched while it is sent. A page may be empty and still have a next page, because
+/// each page scans a limited number of items (``ChangeRange/walkSize``).
 struct ListChanges: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         let limit = try PageSize.limit(of: request)
@@ -39,15 +39,16 @@ struct ListChanges: AccountEndpoint {
         }
     }
 
-    /// The account's head, from the first row of a page.
-    /// - Throws: ``Unauthenticated`` when the account is gone, ``SyncProblem/cursorExpired``.
+    /// Returns the account's head from the first row of a page.
+    ///
+    /// - Throws: ``Unauthenticated`` if the account is gone, ``SyncProblem/cursorExpired``.
     private static func checkedHead<Change>(_ first: ChangeRow<Change>?) throws -> Int64 {
         guard let first else { throw Unauthenticated() }
         if first.isExpired { throw SyncProblem.cursorExpired }
         return first.head
     }
 
-    /// `tombstones=all`: for a client that begins again without a cursor, but with items.
+    /// Reads `tombstones=all`, for a client that restarts without a cursor but with items.
     private static func listsAllTombstones(_ request: Request) throws(Problem) -> Bool {
         switch request.query["tombstones"] {
         case nil: false
@@ -60,17 +61,17 @@ struct ListChanges: AccountEndpoint {
     }
 }
 
-/// Where the client is after some changes: at the last of them when others follow; at the last that was looked at when
-/// that was not everything; or else at the account's own head, because the tombstones above the last change may be gone.
+/// The client's position after a page: the last change if others follow, the last scanned revision if the scan was cut
+/// off, or the account's head. The head is used because tombstones above the last change may be purged.
 struct ChangePosition: Sendable {
     let cursor: SyncCursor
     let more: Bool
-    /// Whether the next change is known to be there, and not only something to look through.
+    /// True if a next change exists, not only rows to scan.
     let isFollowed: Bool
 
     /// - Parameters:
-    ///   - last: The last row of what was found.
-    ///   - head: The account's head when the page began.
+    ///   - last: The last row found.
+    ///   - head: The account's head at the start of the page.
     init<Change>(
         after last: ChangeRow<Change>?, _ revision: (Change) -> Int64, of range: ChangeRange, head: Int64
     ) {
@@ -85,14 +86,14 @@ struct ChangePosition: Sendable {
         }
     }
 
-    /// Where a page begins of which nothing has been taken yet.
+    /// Creates the position at the start of a page.
     init(beginning range: ChangeRange, head: Int64) {
         cursor = SyncCursor(revision: 0, floor: range.since?.floor ?? head, collection: range.collection)
         more = true
         isFollowed = true
     }
 
-    /// Writes what stands behind the changes of a page.
+    /// Writes the members behind the changes of a page.
     func write(revisionBase: Int64, to writer: inout JSONWriter) {
         writer.member("cursor", cursor.text)
         writer.member("more", more)
@@ -100,16 +101,16 @@ struct ChangePosition: Sendable {
     }
 }
 
-/// One page of changes, of which the first window has been read.
+/// One page of changes whose first window has been read.
 struct ChangePage: Sendable {
     let reader: AccountReader
     let range: ChangeRange
     let first: [FindChanges.Row]
-    /// The account's head, and the base of revisions, when the page began.
+    /// The account's head and the revision base at the start of the page.
     let head: Int64
     let revisionBase: Int64
 
-    /// The page at once when the window is all of it, or else while it is sent.
+    /// Returns the page, streamed if it has more than one window.
     func response() -> Response {
         let changes = first.compactMap(\.change)
         let position = position(after: first.last)
@@ -151,7 +152,7 @@ struct ChangePage: Sendable {
             }
             guard position.isFollowed, size.hasRoom, let next = await next(after: position.cursor, size) else { break }
             window = next
-            // Nothing follows any more: what did was a tombstone that has been purged.
+            // Nothing follows: the next change was a tombstone that is purged now.
             if let last = next.last, last.change == nil { position = self.position(after: last) }
         }
         output.writer.endArray()
@@ -160,8 +161,8 @@ struct ChangePage: Sendable {
         try await output.flush()
     }
 
-    /// The next window; nil when it cannot be had now: a page may end anywhere, and what is wrong is said to whoever asks
-    /// for the next one.
+    /// Returns the next window. Nil if it cannot be read now: a page may end anywhere, and the next request reports the
+    /// error.
     private func next(after cursor: SyncCursor, _ size: PageWindows) async -> [FindChanges.Row]? {
         let rest = ChangeRange(
             since: cursor, collection: range.collection, limit: size.remaining,

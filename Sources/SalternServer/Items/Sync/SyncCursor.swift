@@ -1,20 +1,20 @@
 internal import Cryptography
 internal import HTTPCore
 
-/// How far a client has followed the changes of an account: opaque to clients.
+/// A client's position in the changes of an account. Clients treat its text as opaque.
 struct SyncCursor: Sendable, Hashable {
-    /// The client has seen every change up to this one.
+    /// The client has received all changes up to this one.
     let revision: Int64
-    /// The account's head (``AccountCounter/head(_:)``) when the client began with nothing, or ``revision`` once that is
-    /// higher. A cursor whose floor is below the base was given out before time went back.
+    /// The account's head (``AccountCounter/head(_:)``) when the client began without a cursor, or ``revision`` once
+    /// that is higher. A cursor with a floor below the base was issued before a database rollback.
     ///
-    /// A tombstone that is not newer concerns an item that the client has never seen, so the client misses nothing
-    /// when it is purged: a first listing never expires half-way.
+    /// Tombstones up to the floor concern items that the client never received, so their purge loses nothing. A first
+    /// listing therefore never expires.
     let floor: Int64
-    /// The collection that the client follows; nil for all of them. Of another one the cursor would pass by changes.
+    /// The collection of the listing. Nil for all. Changes of another collection would be missed.
     let collection: CollectionName?
 
-    /// Tells this kind of token, and its version, from any other.
+    /// Identifies this kind of token and its version.
     private static let tag: UInt8 = 0x02
     private static let byteCount = 17
 
@@ -25,7 +25,8 @@ struct SyncCursor: Sendable, Hashable {
     }
 
     /// Reads ``text``.
-    /// - Throws: ``SyncProblem/malformedCursor`` for anything that this server would not have written.
+    ///
+    /// - Throws: ``SyncProblem/malformedCursor`` for text that this server cannot have written.
     init(_ text: String) throws(SyncProblem) {
         guard let bytes = try? Base64URL.decode(text.utf8), bytes.count >= Self.byteCount, bytes[0] == Self.tag else {
             throw .malformedCursor
@@ -43,7 +44,7 @@ struct SyncCursor: Sendable, Hashable {
         self.init(revision: revision, floor: floor, collection: collection)
     }
 
-    /// The cursor as clients get it.
+    /// The cursor's text for clients.
     var text: String {
         var bytes = [Self.tag]
         bytes.reserveCapacity(Self.byteCount)
@@ -53,11 +54,12 @@ struct SyncCursor: Sendable, Hashable {
     }
 }
 
-/// Why changes cannot be listed.
+/// Reasons to reject a listing of changes.
 enum SyncProblem: ProblemConvertible {
-    /// The text is no cursor of this server, or of another listing.
+    /// The text is no cursor of this server, or belongs to another listing.
     case malformedCursor
-    /// Tombstones that the client has not seen were purged, or the database has been restored since the cursor.
+    /// Tombstones that the client has not received were purged, or the database was restored after the cursor was
+    /// issued.
     case cursorExpired
 
     var problem: Problem {

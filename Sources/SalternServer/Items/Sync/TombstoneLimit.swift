@@ -1,24 +1,25 @@
 internal import Postgres
 
-/// How many tombstones an account may have: as many as its plan allows items, and some more, so that a plan of a few
-/// items can be worked with for a while. Beyond it the oldest go, and with them the cursors that have not seen them.
+/// Limits the tombstones of an account: the plan's items and an allowance, so that small plans remain usable. Beyond it
+/// the oldest are purged, and cursors below them expire.
 enum TombstoneLimit {
-    /// More than the plan's items.
+    /// The allowance above the plan's items.
     static let allowance = 1_000
-    /// How many more than necessary go at once, so that the next deletions remove none: they stay on the short path.
+    /// The number of tombstones purged beyond the necessary. The next deletions then purge none and stay on the short
+    /// path.
     static let reserve = 63
-    /// How many go in one statement: more than it can make, so that a lowered plan is reached too.
+    /// Maximum number purged by one statement: more than it can create, so that a lowered plan is reached as well.
     private static let slice = 1_000
 
-    /// Parts of a `WITH` that remove the oldest tombstones when there are too many; `purge` tells how many they were and
-    /// the highest of their revisions.
+    /// Parts of a `WITH` that purge the oldest tombstones beyond the limit. `purge` has their number and highest
+    /// revision.
     ///
     /// The part `account` has ``CallersAccount/columns``.
     ///
     /// - Parameters:
-    ///   - added: How many more tombstones there are afterwards, as a scalar expression.
-    ///   - gate: A condition that is true when the change is made.
-    ///   - items: An array of items that are not to be touched.
+    ///   - added: The number of new tombstones, as a scalar expression.
+    ///   - gate: A condition that is true if the change is made.
+    ///   - items: An array of items to leave unchanged.
     static func purging<Root>(
         adding added: SQLFragment, when gate: SQLFragment, beside items: CallerSQL<Root>
     ) -> CallerSQL<Root> {

@@ -1,13 +1,13 @@
 internal import HTTPCore
 internal import Postgres
 
-/// `POST /v1/items/batch`: many puts and deletes, all or nothing.
+/// `POST /v1/items/batch`: applies several puts and deletes, all or none.
 struct WriteBatch: AccountEndpoint {
-    /// How many operations a batch may have.
+    /// Maximum number of operations.
     static let operationLimit = 500
-    /// The longest body in bytes of JSON: 500 notes of 12 KiB, or a few large items.
+    /// Maximum body in bytes of JSON: 500 notes of 12 KiB, or a few large items.
     static let requestLimit = 8 * 1_048_576
-    /// How many values a body may have: those of as many operations with all their members, and room for a few.
+    /// Maximum number of JSON values: all members of as many operations, and a few others.
     static let valueLimit = operationLimit * 9 + 64
     private let formats: [SealedFormat]
 
@@ -42,9 +42,10 @@ struct WriteBatch: AccountEndpoint {
         }
     }
 
-    /// Carries puts out on the short path.
-    /// - Returns: The last of their revisions, which are in the order of the operations; nil when nothing was changed,
-    ///   whatever the reason.
+    /// Applies puts on the short path.
+    ///
+    /// - Returns: The last of their revisions, which follow the order of operations. Nil if nothing was changed, for
+    ///   any reason.
     private static func write(_ puts: Puts, _ authorization: Authorization) async throws -> Int64? {
         let weighing = MeasurePuts(puts: puts)
         return try await authorization.transaction(after: weighing) { transaction, rows in
@@ -53,7 +54,8 @@ struct WriteBatch: AccountEndpoint {
         }
     }
 
-    /// Carries any batch out.
+    /// Applies any batch.
+    ///
     /// - Returns: The revision of each item after it.
     private static func write(
         _ operations: [BatchOperation], _ authorization: Authorization

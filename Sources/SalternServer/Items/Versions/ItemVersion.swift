@@ -2,43 +2,45 @@ internal import Cryptography
 internal import HTTPCore
 internal import Postgres
 
-/// An older version of an item: a content that another content has replaced.
+/// Older versions of items: contents that another content has replaced.
 ///
-/// Older versions share the budget of ``DeletedContent``: together they are as many rows and bytes as the plan allows. A
-/// new version makes room by removing the versions that expire first, never what a deleted item held. A deletion makes
-/// room by removing versions first. A version expires as many days after its replacement as the plan keeps deleted items.
+/// They share the budget of ``DeletedContent``: together they have at most the plan's rows and bytes. A new version
+/// removes the versions that expire first, and never deleted content. A deletion removes versions first. A version
+/// expires after the plan's days for deleted items.
 enum ItemVersion {
-    /// How long after a kept version the next version of the same item is due to be kept. Every replacement in between
-    /// takes the same single statement as an item without versions.
+    /// The interval between two kept versions of an item. Replacements in between take the same single statement as
+    /// items without versions.
     static let interval = Duration.seconds(600)
-    /// Sealed bytes that one replacement keeps, and that one statement removes; the last row may have more.
+    /// Maximum of sealed bytes that one replacement keeps or one statement removes. The last row may exceed it.
     static let byteLimit: Int64 = 67_108_864
-    /// How many versions one statement removes.
+    /// Maximum number of versions that one statement removes.
     static let dropLimit: Int64 = 1_000
 
-    /// The condition that a version of the item `i` is due to be kept.
+    /// The condition that a version of the item `i` is due.
     static func isDue<Root, Context>(since moment: SQLTemplate<Root, Context>) -> SQLTemplate<Root, Context> {
         "(\(wasKept(since: moment))) IS NOT TRUE"
     }
 
-    /// The condition that a version of the item `i` was kept in the ``interval`` that began at `moment`. A time more than an
-    /// interval after its end is of a clock that was ahead, and does not count: versions would not be kept until it comes.
+    /// The condition that a version of the item `i` was kept in the ``interval`` that began at `moment`. A time more
+    /// than an interval after its end comes from a fast clock and is ignored; it would otherwise block versions until
+    /// then.
     private static func wasKept<Root, Context>(since moment: SQLTemplate<Root, Context>) -> SQLTemplate<Root, Context> {
         "i.kept_at > \(moment) AND i.kept_at < \(moment)::timestamptz + interval '20 minutes'"
     }
 
-    /// What `kept_at` of the item `i` is after its content was replaced. An item that is created again begins without.
+    /// The value of `kept_at` of the item `i` after a replacement of its content. Null for an item that is created
+    /// again.
     static func keptAt<Root, Context>(
         since moment: SQLTemplate<Root, Context>, now: SQLTemplate<Root, Context>
     ) -> SQLTemplate<Root, Context> {
         "CASE WHEN i.deleted THEN NULL WHEN \(wasKept(since: moment)) THEN i.kept_at ELSE \(now)::timestamptz END"
     }
 
-    /// Returns when a version expires.
+    /// Returns the expiry of a version.
     static func expiry(now: Timestamp, days: Int32) -> Timestamp { now + .seconds(86_400 * Int64(days)) }
 }
 
-/// Names an older version of an account's item.
+/// Identifies an older version of an account's item.
 struct VersionKey: Sendable, Equatable {
     let item: ItemID
     let revision: Int64
@@ -56,7 +58,7 @@ struct VersionHeader: DecodableRow {
         \(ItemHeader.columns), \(SealedSize.bytes(of: "i"))::bigint, i.replaced_at, i.expires_at
         """
 
-    /// Reads ``columns``.
+    /// Reads the columns of ``columns``.
     init(row: inout RowReader) throws(PostgresError) {
         header = try ItemHeader(row: &row)
         byteCount = try row.next()
@@ -64,7 +66,6 @@ struct VersionHeader: DecodableRow {
         expiresAt = try row.next()
     }
 
-    /// Writes the members.
     func write(to writer: inout JSONWriter) {
         writer.member("revision", header.revision)
         writer.member("collection", header.collection)
@@ -75,17 +76,17 @@ struct VersionHeader: DecodableRow {
     }
 }
 
-/// Where a page of versions begins, and of which item: opaque to clients.
+/// The start of a page of an item's versions. Clients treat its text as opaque.
 struct VersionPage: PathParameterConvertible, Equatable {
     let item: ItemID
-    /// Every version of the page has a lower revision.
+    /// All versions of the page have a lower revision.
     let before: Int64
 
     /// Identifies this kind of token and its version.
     private static let tag: UInt8 = 0x07
     private static let byteCount = 25
 
-    /// The first page: every revision is lower.
+    /// The first page, without an upper bound.
     static func first(of item: ItemID) -> VersionPage { VersionPage(item: item, before: .max) }
 
     init(item: ItemID, before: Int64) {

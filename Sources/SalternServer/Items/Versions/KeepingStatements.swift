@@ -1,7 +1,7 @@
 internal import Postgres
 
-/// Which of the items that are about to be replaced have a version due, and how much room the account has. Has one row
-/// at least. The account's row was locked before.
+/// Finds the items with a version due among those about to be replaced, and the account's room. Returns at least one
+/// row. The account's row must be locked.
 struct MeasureVersions: Statement {
     let accountID: AccountID
     let ids: [ItemID]
@@ -9,7 +9,7 @@ struct MeasureVersions: Statement {
 
     struct Row: Sendable {
         let budget: VersionBudget.Account
-        /// Nil when no version is due.
+        /// Nil if no version is due.
         let due: VersionBudget.Version?
     }
 
@@ -40,7 +40,7 @@ struct MeasureVersions: Statement {
     }
 }
 
-/// Keeps what items hold as versions. Sent before the items are replaced.
+/// Keeps the contents of items as versions. It precedes their replacement.
 ///
 /// `MERGE`, because an INSERT that selects from another table is planned for every shard of a cluster.
 struct KeepVersions: Statement {
@@ -63,7 +63,7 @@ struct KeepVersions: Statement {
         """
 }
 
-/// Counts versions that were kept.
+/// Adds kept versions to the counters.
 struct CountVersions: Statement {
     let accountID: AccountID
     let count: Int64
@@ -76,9 +76,9 @@ struct CountVersions: Statement {
         """
 }
 
-/// Removes the versions of an account that expire first: so many rows and at least so many bytes, within
-/// ``ItemVersion/dropLimit`` and ``ItemVersion/byteLimit``. Returns what it removed. When it removes all that there are, the
-/// counters become zero whatever they were, so that a loop of it ends.
+/// Removes the versions of an account that expire first: the given number of rows and at least the given bytes, within
+/// ``ItemVersion/dropLimit`` and ``ItemVersion/byteLimit``. Returns the removed amount. If it removes all versions, it
+/// sets the counters to zero, so that a loop always ends.
 struct DropVersions: Statement {
     let accountID: AccountID
     let wanted: NeededRoom

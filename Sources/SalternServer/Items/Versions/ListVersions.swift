@@ -1,7 +1,7 @@
 internal import HTTPCore
 
-/// `GET /v1/items/{id}/versions`: the older versions of an item that are kept, the latest first, without their sealed bytes.
-/// An item that was deleted keeps its versions until they expire.
+/// `GET /v1/items/{id}/versions`: lists the kept older versions of an item, latest first, without their sealed bytes. A
+/// deleted item keeps its versions until they expire.
 struct ListVersions: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         let id: ItemID = try request.parameters.require("id")

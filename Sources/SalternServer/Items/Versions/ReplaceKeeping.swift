@@ -1,12 +1,12 @@
 internal import HTTPCore
 internal import Postgres
 
-/// Counts the replacement of an item whose content is due to be kept as a version, where the version has room and neither
-/// content is long. ``KeepReplaced`` and ``StoreReplacement`` follow in the same transaction. ``WriteItem`` and
+/// Counts the replacement of an item with a version due, if the version has room and neither content is long.
+/// ``KeepReplaced`` and ``StoreReplacement`` follow in the same transaction. ``WriteItem`` and
 /// ``Authorization/replaceKeeping(_:)`` take the other cases.
 ///
-/// Three statements, because a cluster plans an INSERT from a part of a WITH for every shard, and the content must be read
-/// before it is replaced.
+/// Three statements, because a cluster plans an INSERT from a part of a WITH for every shard, and the content must be
+/// read before its replacement.
 struct ReplaceKeeping: ShortPath {
     let write: WriteItem
     let writer = DecideDeletion.Writer()
@@ -17,7 +17,7 @@ struct ReplaceKeeping: ShortPath {
         init(row: inout RowReader) throws(PostgresError) { isTouchDue = try row.next() }
     }
 
-    /// The revision that the item must have; any when null.
+    /// The required revision. Nil for any.
     private var revision: Int64? { write.precondition == .present ? nil : write.precondition.parameter }
 
     static let sql: CallerSQL<Self> = """
@@ -47,7 +47,7 @@ struct ReplaceKeeping: ShortPath {
     private static let bytes = SealedSize.bytes(of: "i")
 }
 
-/// Keeps what an item holds as a version when ``ReplaceKeeping`` has counted it.
+/// Keeps an item's content as a version if ``ReplaceKeeping`` has counted it.
 struct KeepReplaced: Statement {
     let replacement: ReplaceKeeping
     let accountID: AccountID
@@ -77,7 +77,7 @@ struct KeepReplaced: Statement {
         """
 }
 
-/// Writes the content that ``ReplaceKeeping`` has counted. Sent after ``KeepReplaced``.
+/// Writes the content if ``ReplaceKeeping`` has counted it. It follows ``KeepReplaced``.
 struct StoreReplacement: Statement {
     typealias Row = ItemHeader
 
@@ -102,9 +102,9 @@ struct StoreReplacement: Statement {
 }
 
 extension Authorization {
-    /// Replaces an item whose content is due to be kept as a version, in a transaction of its own: the version needs room,
-    /// or something is long.
-    /// - Returns: Nil when the item is no longer the one that was to be replaced; then nothing was changed.
+    /// Replaces an item with a version due in a dedicated transaction: the version needs room, or a content is long.
+    ///
+    /// - Returns: Nil if the item has changed meanwhile; nothing was changed then.
     func replaceKeeping(_ write: WriteItem) async throws -> [ItemChange]? {
         /// Rolls the transaction back.
         struct NotReplaced: Error {}

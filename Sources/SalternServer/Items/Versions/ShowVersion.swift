@@ -1,7 +1,7 @@
 internal import HTTPCore
 
-/// `GET /v1/items/{id}/versions/{revision}`: an older version of an item in the form of an item, or 304 when the client has
-/// it. A version never changes. The present content is no older version, so its revision is 404 here.
+/// `GET /v1/items/{id}/versions/{revision}`: returns an older version in the form of an item, or 304 if the client has
+/// it. Versions never change. The present content is no older version, so its revision returns 404.
 struct ShowVersion: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         let id: ItemID = try request.parameters.require("id")

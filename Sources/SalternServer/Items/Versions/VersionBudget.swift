@@ -2,7 +2,7 @@ internal import Postgres
 
 /// Decides which versions a replacement keeps, and how many older versions it removes for them.
 struct VersionBudget {
-    /// What the plan allows an account to keep, and what it keeps already.
+    /// The plan's limits of kept contents and their present usage.
     struct Account: Sendable {
         let days: Int32
         let maxItems: Int64
@@ -12,14 +12,14 @@ struct VersionBudget {
         var versions: Int64
         var versionBytes: Int64
 
-        /// By how much there is too much, with `more` beside what is kept. Nothing when there is room.
+        /// Returns the excess if `more` is added. Zero if there is room.
         func excess(with more: NeededRoom) -> NeededRoom {
             NeededRoom(
                 items: max(deletedItems + versions + more.items - maxItems, 0),
                 bytes: max(deletedBytes + versionBytes + more.bytes - maxBytes, 0))
         }
 
-        /// How much goes when something has to: more than necessary, so that the next replacements find room.
+        /// Returns the amount to remove: more than the excess, so that the next replacements have room.
         func wanted(for excess: NeededRoom) -> NeededRoom {
             NeededRoom(
                 items: excess.items > 0 ? excess.items + min(maxItems / Self.part, Self.reserve) : 0,
@@ -30,7 +30,7 @@ struct VersionBudget {
         private static let part: Int64 = 16
     }
 
-    /// What an item holds that is about to be replaced.
+    /// The content of an item that is about to be replaced.
     struct Version: Sendable {
         let id: ItemID
         let bytes: Int64
@@ -39,7 +39,7 @@ struct VersionBudget {
     let kept: [ItemID]
     let size: NeededRoom
 
-    /// Keeps the last ones of `due` that have room beside what deleted items held.
+    /// Keeps the last ones of `due` that have room besides deleted content.
     init(_ due: [Version], in account: Account) {
         var kept: [ItemID] = []
         var (items, bytes) = (account.maxItems - account.deletedItems, account.maxBytes - account.deletedBytes)
@@ -57,16 +57,16 @@ struct VersionBudget {
 }
 
 extension NeededRoom {
-    /// Nothing is needed.
     static let nothing = NeededRoom(items: 0, bytes: 0)
 
     var isNothing: Bool { items == 0 && bytes == 0 }
 }
 
 extension Transaction {
-    /// Keeps versions of those items that are about to be replaced and have one due. The transaction holds the account's row,
-    /// and writes the items afterwards in any case.
-    /// - Returns: The sealed bytes that are moved.
+    /// Keeps versions of the items about to be replaced that have one due. The transaction must hold the account's row,
+    /// and must write the items afterwards.
+    ///
+    /// - Returns: The number of moved sealed bytes.
     @discardableResult
     func keepVersions(
         of ids: [ItemID], in accountID: AccountID, now: Timestamp
@@ -85,7 +85,8 @@ extension Transaction {
     }
 
     /// Removes older versions until `more` has room.
-    /// - Returns: False when one slice was not enough: then nothing more is to be kept.
+    ///
+    /// - Returns: False if one slice was not sufficient; nothing is kept then.
     private func makeRoom(
         for more: NeededRoom, _ account: VersionBudget.Account, _ accountID: AccountID
     ) async throws(PostgresError) -> Bool {
@@ -98,7 +99,7 @@ extension Transaction {
 }
 
 extension Authorization {
-    /// Makes room for what a deletion keeps: removes older versions, and when there are none, what earlier deletions kept.
+    /// Makes room for a deletion: removes older versions or, without any, kept contents of earlier deletions.
     func makeRoom(_ room: NeededRoom) async throws {
         let hasVersions = try await transaction { transaction in
             let weighing = MeasureVersions(accountID: accountID, ids: [], keptSince: keptSince)

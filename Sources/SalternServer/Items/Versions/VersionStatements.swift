@@ -1,6 +1,6 @@
 internal import Postgres
 
-/// The kept versions of an item, the latest first.
+/// Finds the kept versions of an item, latest first.
 struct FindVersions: AccountRead {
     typealias Row = VersionHeader
 
@@ -16,7 +16,7 @@ struct FindVersions: AccountRead {
         """
 }
 
-/// One kept version of an item, of a long one the first part.
+/// Finds one kept version of an item, with only the first part of long values.
 struct FindVersion: AccountRead {
     let id: ItemID
     let revision: Int64
@@ -33,7 +33,7 @@ struct FindVersion: AccountRead {
     }
 }
 
-/// A part of a version's title or body; no row when the version is no longer kept.
+/// Finds a part of a version's title or body. Returns no row if the version is no longer kept.
 struct FindVersionPart: AccountRead {
     typealias Row = [UInt8]
 
@@ -42,7 +42,7 @@ struct FindVersionPart: AccountRead {
     static let sql: AccountSQL<Self> = "\(FindItemPart.part(of: "saltern.replaced_contents i"), of: \.part)"
 }
 
-/// Whether there is a live item of this identifier.
+/// Finds out if a live item with this id exists.
 struct HasItem: AccountRead {
     typealias Row = Bool
 

@@ -1,12 +1,12 @@
-/// How well a node's clock agrees with the database's; told to the operator when it changes.
+/// The agreement of a node's clock with the database's. Changes are logged for the operator.
 enum ClockAgreement: Sendable, Equatable {
     case agrees
-    /// Worth mending, and of no consequence: the node goes by the database's clock.
+    /// Worth correcting, without consequences: the node uses the database's time.
     case differs
-    /// Nothing is purged.
+    /// The purge is suspended.
     case isFarOff
 
-    /// A second: more than NTP ever leaves, and less than anybody would notice.
+    /// One second: more than NTP leaves, and below a noticeable difference.
     private static let negligible = Duration.seconds(1)
 
     init(difference: Duration) {

@@ -1,14 +1,14 @@
 public import Postgres
 
 extension DatabaseClock {
-    /// Asks the database what time it is.
+    /// Sets the clock by the database's time.
     public func compare(with database: PostgresClient) async throws(PostgresError) {
         let asked = reading
         guard let found = try await database.execute(ReadDatabase()).first else { return }
         set(to: found.time, askedAt: asked)
     }
 
-    /// The database's time, for a program that needs it once.
+    /// Returns the database's time, for programs that need it once.
     public static func now(of database: PostgresClient) async throws(PostgresError) -> Timestamp {
         let clock = DatabaseClock()
         try await clock.compare(with: database)

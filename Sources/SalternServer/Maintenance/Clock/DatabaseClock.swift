@@ -2,13 +2,13 @@ public import Postgres
 internal import Glibc
 internal import Synchronization
 
-/// The database's time, as a node has it between two comparisons. Everything that is stored and compared is stamped with
-/// it, so a node whose own clock is wrong does the same as all others.
+/// The database's time on a node between two comparisons. All stored and compared times come from it, so a node with a
+/// wrong clock behaves like all others.
 ///
-/// The node's steady clock counts on from the last comparison, so not even a jump of its wall clock is noticed in what
-/// the node does. One for all loops.
+/// The node's steady clock continues from the last comparison, so jumps of its wall clock have no effect. All loops
+/// share one.
 public final class DatabaseClock: WallClock {
-    /// Beyond this difference one of the two clocks is badly wrong, nobody knows which, and nothing is removed.
+    /// The largest tolerated difference. Beyond it either clock may be wrong, and nothing is removed.
     public static let tolerance = Duration.seconds(30)
 
     private let node: any WallClock
@@ -20,10 +20,11 @@ public final class DatabaseClock: WallClock {
     /// Microseconds of a clock that never jumps.
     public typealias Reading = Int64
 
-    /// Until it is set, it shows the node's own time.
+    /// Starts with the node's own time until it is set.
+    ///
     /// - Parameters:
     ///   - node: The node's own wall clock.
-    ///   - steady: Counts on between comparisons; goes on while the machine sleeps.
+    ///   - steady: Counts between comparisons, and continues while the machine sleeps.
     public init(
         node: any WallClock = SystemWallClock(), steady: @escaping @Sendable () -> Reading = { bootTime() }
     ) {
@@ -34,11 +35,11 @@ public final class DatabaseClock: WallClock {
 
     public var now: Timestamp { Timestamp(unixMicroseconds: steady() + offset.load(ordering: .relaxed)) }
 
-    /// What ``set(to:askedAt:)`` needs to be told.
+    /// The present reading, as an argument of ``set(to:askedAt:)``.
     public var reading: Reading { steady() }
 
-    /// Sets it by what the database said when it was asked at `askedAt`, until now. What the way there and back may explain
-    /// changes nothing.
+    /// Sets the clock by a time that the database returned between `askedAt` and now. A difference within the round
+    /// trip's uncertainty changes nothing.
     public func set(to time: Timestamp, askedAt: Reading) {
         let answeredAt = steady()
         let uncertainty = (answeredAt - askedAt) / 2
@@ -49,10 +50,11 @@ public final class DatabaseClock: WallClock {
         }
     }
 
-    /// How far the node's own clock is ahead of the database's, negative when it is behind; nil before they were compared.
+    /// The difference by which the node's own clock is ahead of the database's, negative if it is behind. Nil before
+    /// the first comparison.
     public var difference: Duration? { isSet.load(ordering: .relaxed) ? node.now - now : nil }
 
-    /// Whether the two clocks were compared and agree well enough to remove what is old.
+    /// True if the clocks were compared and agree sufficiently for the purge.
     public var isTrusted: Bool { difference.map { abs($0) <= Self.tolerance } ?? false }
 }
 

@@ -1,9 +1,9 @@
 internal import Postgres
 
-/// Which history of which database this is: what a copy of it, a restored backup or a promoted standby, does not share.
+/// Identifies a database and its history. Copies such as restored backups and promoted standbys differ in it.
 struct DatabaseFingerprint: Sendable, Hashable {
-    /// As `saltern.database_fingerprint()` writes it: the cluster's identifier, the timeline, the object identifiers of the
-    /// database and of the installation's table. A hyphen stands for what the server's role may not know.
+    /// The text from `saltern.database_fingerprint()`: the cluster's identifier, the timeline, the object identifiers
+    /// of the database and of the installation's table. A hyphen replaces parts that the server's role may not read.
     let text: String
 
     init(_ text: String) {
@@ -12,17 +12,17 @@ struct DatabaseFingerprint: Sendable, Hashable {
 
     private var parts: [Substring] { text.split(separator: "/", omittingEmptySubsequences: false) }
 
-    /// Whether everything is known that tells a failover from no failover.
+    /// True if all parts that show a failover are readable.
     var detectsFailovers: Bool { !parts.contains("-") }
 
-    /// The cluster and its timeline, as far as they may be known.
+    /// The cluster and its timeline, if they are readable.
     var place: (cluster: Substring, timeline: UInt32)? {
         guard parts.count == 4, parts[0] != "-", let timeline = UInt32(parts[1], radix: 16) else { return nil }
         return (parts[0], timeline)
     }
 
-    /// Whether this is the same database on a later timeline than `other`: what is left after a standby was promoted, or
-    /// after a recovery to a point in time.
+    /// Returns true if this is the same database on a later timeline than `other`, after the promotion of a standby or
+    /// a point-in-time recovery.
     func isLaterTimeline(of other: DatabaseFingerprint) -> Bool {
         let (mine, others) = (parts, other.parts)
         guard mine.count == 4, others.count == 4, mine[0] == others[0], mine[2...] == others[2...],
@@ -42,10 +42,10 @@ extension DatabaseFingerprint: PostgresValue {
     }
 }
 
-/// What a new timeline of the write-ahead log means (`SALTERN_FAILOVER`).
+/// The consequence of a new timeline of the write-ahead log (`SALTERN_FAILOVER`).
 public enum FailoverKind: Sendable {
-    /// Commits that clients heard of may be missing on it: numbers begin anew above the base.
+    /// Acknowledged commits may be missing on it: numbers continue above a new base.
     case asynchronous
-    /// Standbys are synchronous, so nothing is missing. Recoveries to a point in time have to be told by hand then.
+    /// Standbys are synchronous, so no commit is missing. The operator must then report point-in-time recoveries.
     case synchronous
 }

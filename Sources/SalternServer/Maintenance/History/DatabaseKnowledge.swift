@@ -1,21 +1,21 @@
 internal import Postgres
 
-/// What a process knows of its database, of all that its connections have shown.
+/// The facts about its database that a process has gathered from all its connections.
 struct DatabaseKnowledge: Sendable {
-    /// What follows from what a connection has shown.
+    /// The consequence of a connection's facts.
     enum Verdict: Sendable {
-        /// It may be used.
+        /// The connection may be used.
         case isGood
-        /// It may be used, and those from before may lead elsewhere.
+        /// The connection may be used, and earlier ones may lead to another server.
         case isNew
-        /// It is not to be used, and neither are others that lead there.
+        /// The connection must not be used, nor others to the same server.
         case isBad(any Error)
-        /// It is not to be used, and says nothing of others.
+        /// The connection must not be used. Others are not affected.
         case isOfNoUse(any Error)
     }
 
     private var timelines = TimelineMemory()
-    /// Whether it had an installation: one that has none any more is being restored just now.
+    /// True if the database had an installation. Without one it is being restored at the moment.
     private var hasInstallation = false
 
     mutating func judge(_ found: ReadDatabase.Row) -> Verdict {
@@ -29,10 +29,10 @@ struct DatabaseKnowledge: Sendable {
         return .isGood
     }
 
-    /// What follows from an error of the question itself.
+    /// Returns the consequence of an error of the query itself.
     static func judge(_ error: PostgresError) -> Verdict {
         switch error.sqlState?.errorClass {
-        // What is asked for is not there, or not for this role: the schema is being exchanged.
+        // Missing objects or rights: the schema is being replaced.
         case "42", "3F": .isBad(error)
         default: .isOfNoUse(error)
         }

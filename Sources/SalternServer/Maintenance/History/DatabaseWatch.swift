@@ -1,14 +1,15 @@
 public import Postgres
 internal import Synchronization
 
-/// What a node does on each new connection to its database, before anybody uses it, and every few seconds: it sets its clock
-/// by the database's, and finds out whether time went back in the database. Then it moves the revision base first.
+/// Checks each new connection before its first use, and the database every few seconds. It sets the node's clock by the
+/// database's and detects database rollbacks. After a rollback it first moves the revision base.
 ///
-/// A promoted standby cannot be reached by a connection from before, and a restored database not without a new one, unless
-/// its tables are replaced under the server's hands; that is what the looks are for. A new connection that leads to another
-/// primary, and one in use that leads to a restore that is not finished, begin an epoch: those from before are given up, on
-/// all loops. A new one that is not welcome says nothing of the others: behind one name there may be several servers. One for
-/// all loops.
+/// A promoted standby needs a new connection. A restored database does as well, unless its tables are replaced while
+/// the server runs; the periodic checks serve that case.
+///
+/// A new generation of connections begins in two cases: a new connection leads to another primary, or one in use leads
+/// to an unfinished restore. All loops then close the earlier connections. A rejected new connection does not affect
+/// others, because one host name can have several servers. All loops share one watch.
 public final class DatabaseWatch: Sendable {
     private let clock: DatabaseClock?
     private let failover: FailoverKind
@@ -16,21 +17,21 @@ public final class DatabaseWatch: Sendable {
     private let log: Log
     private let told = Mutex(Reported())
 
-    /// What is known, and what the log was told.
+    /// The gathered facts and the states that were logged.
     private struct Reported {
         var agreement: ClockAgreement?
         var detectsFailovers = true
         var knowledge = DatabaseKnowledge()
     }
 
-    /// How often somebody may be faster in noting a change before it is given up.
+    /// The number of attempts while other nodes record a change first.
     private static let attemptLimit = 5
 
     /// - Parameters:
-    ///   - clock: The clock to set; nil to set none.
-    ///   - failover: What a new timeline means.
-    ///   - epoch: That of the clients whose connections it looks at.
-    ///   - log: Where it says what it has found.
+    ///   - clock: The clock to set. Nil for none.
+    ///   - failover: The consequence of a new timeline.
+    ///   - epoch: The generation of the clients whose connections are checked.
+    ///   - log: Receives the findings.
     public init(
         clock: DatabaseClock?, failover: FailoverKind, epoch: ConnectionGeneration = ConnectionGeneration(), log: Log
     ) {
@@ -40,17 +41,19 @@ public final class DatabaseWatch: Sendable {
         self.log = log
     }
 
-    /// Looks, on a connection that nobody else uses yet; for ``PostgresConfiguration/onConnected``.
-    /// - Throws: ``DatabaseIsStandby``, ``DatabaseIsSuperseded``, ``UnfinishedRestore``, ``InstallationError/missing`` while
-    ///   tables are exchanged by other means, or a `PostgresError`, also when the schema is not this program's: the
-    ///   connection is not to be used.
+    /// Checks a connection before its first use, for `PostgresConfiguration.onConnected`.
+    ///
+    /// - Throws: ``DatabaseIsStandby``, ``DatabaseIsSuperseded``, ``UnfinishedRestore``, ``InstallationError/missing``
+    ///   while tables are replaced by other means, or a `PostgresError`, also for a foreign schema. The connection must
+    ///   then not be used.
     public func welcome(_ connection: PostgresLease) async throws {
         for _ in 0..<Self.attemptLimit where try await isSettled(on: connection) { return }
         throw PostgresError.unavailable(retryAfter: .seconds(1))
     }
 
-    /// Looks at a database that is in use. When a new connection would not be welcome, all are given up.
-    /// - Throws: As ``welcome(_:)`` does.
+    /// Checks a database in use. If a new connection would be rejected, all connections are closed.
+    ///
+    /// - Throws: The errors of ``welcome(_:)``.
     public func look(_ database: PostgresClient) async throws {
         let asked = clock?.reading
         let present = epoch.current
@@ -72,19 +75,21 @@ public final class DatabaseWatch: Sendable {
         }
     }
 
-    /// What came of asking.
+    /// The result of a query.
     private enum Observation {
-        /// What was found, and the epoch that the connection is of.
+        /// The facts, and the generation of the connection.
         case settled(ReadDatabase.Row, in: Int)
-        /// Another epoch has begun since: it has to be asked once more.
+        /// A new generation has begun meanwhile, so the query must be repeated.
         case overtaken
         case refused(any Error, isOfOthers: Bool)
     }
 
+    /// Sends the query and evaluates its result.
+    ///
     /// - Parameters:
-    ///   - present: The epoch in which it is asked.
-    ///   - connection: A new one, which is asked.
-    ///   - isMarked: Asks for the mark of a restore, where what is asked for is not there.
+    ///   - present: The generation in which it is sent.
+    ///   - connection: The new connection to check, if any.
+    ///   - isMarked: Checks for the mark of a restore if the tables are missing.
     private func ask(
         in present: Int, at connection: PostgresLease? = nil,
         _ body: () async throws(PostgresError) -> ReadDatabase.Row?,
@@ -109,7 +114,7 @@ public final class DatabaseWatch: Sendable {
         }
     }
 
-    /// - Returns: Whether the connection may be used; false when somebody else has just noted something.
+    /// - Returns: True if the connection may be used. False if another node has just recorded a change.
     private func isSettled(on connection: PostgresLease) async throws -> Bool {
         let asked = clock?.reading
         let finding = try await ask(in: epoch.current, at: connection) { () async throws(PostgresError) in
@@ -123,7 +128,7 @@ public final class DatabaseWatch: Sendable {
         }
         connection.epoch = present
         note(found, askedAt: asked)
-        // A scout is to be quick: what is to be written can wait for those that follow.
+        // A probe must be quick: later connections write the changes.
         guard !connection.isProbe, let fingerprint = found.fingerprint, let known = found.known, known != fingerprint
         else { return true }
         if failover == .synchronous, fingerprint.isLaterTimeline(of: known) {
@@ -163,7 +168,7 @@ public final class DatabaseWatch: Sendable {
     }
 }
 
-/// The server is a standby: what it has may be old, and when it is promoted, time may have gone back.
+/// The error of a standby. Its data may be old, and its promotion may be a database rollback.
 public struct DatabaseIsStandby: Error, CustomStringConvertible {
     public var description: String { "the PostgreSQL server is a standby" }
 }

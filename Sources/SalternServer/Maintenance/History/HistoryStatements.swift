@@ -1,18 +1,16 @@
 internal import Postgres
 
-/// What the database says of itself: which history it is, which one it was when somebody last looked, and what time it
-/// is.
+/// Reads the database's fingerprint, the last recorded one, and the time.
 ///
-/// All of it is asked where the schema's history is, so on a cluster it is the coordinator that answers, whichever node is
-/// connected to.
+/// It reads from the table of migrations, so on a cluster the coordinator answers, for connections to any node.
 struct ReadDatabase: Statement {
     struct Row: Sendable {
         /// Nil on a standby.
         let fingerprint: DatabaseFingerprint?
-        /// Nil before the installation was made.
+        /// Nil before the installation's row exists.
         let known: DatabaseFingerprint?
         let time: Timestamp
-        /// Whether a restore has not come to its end (``UnfinishedRestore``).
+        /// True during an unfinished restore (``UnfinishedRestore``).
         let isRestoring: Bool
     }
 
@@ -27,7 +25,7 @@ struct ReadDatabase: Statement {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
-/// Whether a restore is about to bring back what is not there yet (``UnfinishedRestore``).
+/// Checks for an unfinished restore while the tables are missing (``UnfinishedRestore``).
 struct FindRestoreMark: Statement {
     typealias Row = Bool
 
@@ -35,28 +33,29 @@ struct FindRestoreMark: Statement {
     static let sql: SQL<Self> = "SELECT \(UnfinishedRestore.isMarked)"
 }
 
-/// Keeps changes of accounts out until the transaction ends, after those under way: so none counts on from a base that is
-/// being moved, and becomes visible below numbers that clients have seen.
+/// Excludes changes of accounts until the transaction ends, after the running ones. Otherwise a change could count from
+/// a base that is being moved, and become visible below numbers that clients have received.
 struct BlockChanges: Statement {
     typealias Row = Void
 
     static let sql: SQL<Self> = "LOCK TABLE saltern.accounts IN SHARE MODE"
 }
 
-/// Moves the base, and notes the history that it belongs to; no row when somebody else was faster.
+/// Moves the base and records its fingerprint. Returns no row if another node was faster.
 ///
-/// The time is finer than a second: two failovers within one still differ.
+/// The time has fractions of seconds, so that two failovers within one second differ.
 struct MoveRevisionBase: Statement {
     /// The new base.
     typealias Row = Int64
 
-    /// What was noted when it was decided to move.
+    /// The recorded fingerprint at the time of the decision.
     let known: DatabaseFingerprint
     let fingerprint: DatabaseFingerprint
-    /// The database's.
+    /// The database's time.
     let time: Timestamp
 
-    /// Seconds times 2^20: each restore of one backup gets another number, and JSON carries it exactly until the year 2242.
+    /// Seconds times 2^20. Each restore of a backup gets another number, and JSON represents it exactly until the year
+    /// 2242.
     private var number: Int64 { Int64(Double(time.unixMicroseconds) * 1.048576) }
 
     static let sql: SQL<Self> = """
@@ -68,7 +67,7 @@ struct MoveRevisionBase: Statement {
         """
 }
 
-/// Notes the history of a failover that has lost nothing; no row when somebody else was faster.
+/// Records the fingerprint of a failover without loss. Returns no row if another node was faster.
 struct NoteFingerprint: Statement {
     typealias Row = Bool
 

@@ -1,9 +1,9 @@
 public import Postgres
 
-/// What an operator does after a restore that the server cannot notice by itself, such as that of a snapshot of the disk.
+/// The operator's steps after a restore that the server cannot detect, such as that of a disk snapshot.
 public struct RestoredDatabase: Sendable {
-    /// SQL that moves the base in the transaction that brings the rows back, before anybody can see them. For PostgreSQL's own
-    /// programs. A backup from before there was a base has none.
+    /// SQL that moves the base within the transaction that restores the rows, for PostgreSQL's own programs. Backups
+    /// from before migration 6 have no base.
     public static let script = """
         DO $$ BEGIN
             IF EXISTS (SELECT FROM pg_catalog.pg_attribute a
@@ -22,13 +22,14 @@ public struct RestoredDatabase: Sendable {
 
     /// - Parameters:
     ///   - database: Connects as the schema's owner.
-    ///   - sliceSize: After how many accounts ``endSessions(by:going:)`` asks whether to go on.
+    ///   - sliceSize: The number of accounts after which ``endSessions(by:going:)`` calls `going`.
     public init(database: PostgresClient, sliceSize: Int64 = 500) {
         self.database = database
         self.sliceSize = sliceSize
     }
 
-    /// Moves the base, so that no number is given out again and every device lists everything once.
+    /// Moves the base. No number is then issued twice, and each device lists everything once.
+    ///
     /// - Returns: The new base.
     /// - Throws: ``InstallationError/missing``, ``DatabaseIsStandby``, or a `PostgresError`.
     public func moveBase(by signature: AuditSignature) async throws -> Int64 {
@@ -46,16 +47,18 @@ public struct RestoredDatabase: Sendable {
                     AppendAudit(signature, .databaseRestored, detail: "revision base \(base)"))
                 return base
             }
-            // A server that has just noticed it too has changed what was known.
+            // A server has detected the restore at the same time and recorded the fingerprint.
             if let base { return base }
         }
     }
 
-    /// Ends all sessions of all accounts, an account at a time.
+    /// Ends all sessions of all accounts, one account at a time.
+    ///
     /// - Parameters:
-    ///   - signature: Whose doing it is; one row in the audit log for all.
-    ///   - going: Told how many sessions have ended so far, after each slice but the last; says whether to go on.
-    /// - Returns: How many sessions have ended.
+    ///   - signature: The actor, for one row in the audit log.
+    ///   - going: Receives the number of ended sessions after each slice but the last, and ends the loop by returning
+    ///     false.
+    /// - Returns: The number of ended sessions.
     public func endSessions(by signature: AuditSignature, going: (Int) -> Bool) async throws -> Int {
         var ended = 0
         var last: AccountID?
@@ -76,7 +79,7 @@ public struct RestoredDatabase: Sendable {
 
     private func endSessions(of account: AccountID, now: Timestamp) async throws -> Int {
         try await database.withTransaction { transaction in
-            // In a statement of its own: what follows the lock sees what was there when it was granted.
+            // A separate statement: those behind the lock see the state at the time when it was granted.
             guard try await transaction.execute(LockAccountWholly(accountID: account)).first != nil else { return 0 }
             let removal = RemoveAllSessions(accountID: account, exception: nil, now: now)
             let ended = try await transaction.execute(RecordSessionEnds(removal: removal), removal).1.count
@@ -87,7 +90,7 @@ public struct RestoredDatabase: Sendable {
     }
 }
 
-/// Accounts that have sessions, live or not, in the order of their ids, behind `after`.
+/// Finds accounts with sessions, live or not, in the order of ids behind `after`.
 struct FindAccountsWithSessions: Statement {
     typealias Row = AccountID
 

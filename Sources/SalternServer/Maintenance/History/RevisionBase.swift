@@ -1,12 +1,13 @@
 internal import Postgres
 
-/// The number that all further ones of all accounts are above.
+/// Moves the lower bound of all further revisions of all accounts.
 enum RevisionBase {
-    /// How long changes under way may take before it is given up for now.
+    /// The maximum wait for running changes, after which the move is tried later.
     private static let patience = LimitLockWait(milliseconds: 5_000)
 
-    /// Moves the base to a time of the database's, in a transaction that no change of an account overlaps.
-    /// - Returns: The new base; nil when somebody else was faster.
+    /// Moves the base to a time of the database, in a transaction without concurrent changes of accounts.
+    ///
+    /// - Returns: The new base. Nil if another node was faster.
     static func move(
         from known: DatabaseFingerprint, to fingerprint: DatabaseFingerprint, at time: Timestamp,
         on connection: PostgresLease
@@ -16,7 +17,7 @@ enum RevisionBase {
         }
     }
 
-    /// The same, as a part of a transaction.
+    /// Moves the base within a transaction.
     static func move(
         from known: DatabaseFingerprint, to fingerprint: DatabaseFingerprint, at time: Timestamp,
         in transaction: Transaction

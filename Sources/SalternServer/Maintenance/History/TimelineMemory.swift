@@ -1,19 +1,19 @@
-/// The latest timeline of each cluster that was used. One that comes back on an earlier one, a primary that was frozen or cut
-/// off while a standby was promoted, takes writes and says that it is the primary, but what is written there is lost.
+/// The latest timeline of each cluster in use. A frozen or disconnected primary can return on an earlier timeline after
+/// a standby was promoted. It accepts writes as a primary, but they are lost.
 struct TimelineMemory: Sendable {
-    /// What a connection leads to, compared with what others have led to.
+    /// The server of a connection, compared with earlier connections.
     enum Place: Sendable {
-        /// Where all others do; what may not be known is taken for that.
+        /// The same as before. Also used if the timeline is not readable.
         case same
-        /// Where none did yet: another server was promoted, or is there instead.
+        /// A new one: another server was promoted, or has replaced it.
         case later
-        /// To a server in whose place another was promoted.
+        /// A server in whose place another one was promoted.
         case earlier
     }
 
     private var latest: [Substring: UInt32] = [:]
 
-    /// Notes what a connection leads to.
+    /// Records the server of a connection.
     mutating func note(_ fingerprint: DatabaseFingerprint) -> Place {
         guard let (cluster, timeline) = fingerprint.place else { return .same }
         let isFirst = latest.isEmpty
@@ -24,7 +24,7 @@ struct TimelineMemory: Sendable {
     }
 }
 
-/// The server is one from before a failover.
+/// The error of a server from before a failover.
 public struct DatabaseIsSuperseded: Error, CustomStringConvertible {
     public var description: String {
         "it is on an earlier timeline than the primary that was used before: another server was promoted in its place"

@@ -1,10 +1,9 @@
 public import Postgres
 
-/// The database is being restored, or somebody ended that before everything was done that belongs to it: sessions may be live
-/// that are to end. Told by a mark in the database, the schema `saltern_restoring`, which `saltern restore` makes first and
-/// removes last.
+/// The error of a database during an unfinished restore, in which sessions may still be live. Its mark is the schema
+/// `saltern_restoring`, which `saltern restore` creates first and removes last.
 public struct UnfinishedRestore: Error, CustomStringConvertible {
-    /// Whether there is a restore's mark, which begins each and is removed by what ends it.
+    /// The condition that the mark of a restore exists.
     public static let isMarked: SQLFragment = "pg_catalog.to_regnamespace('saltern_restoring') IS NOT NULL"
 
     public init() {}

@@ -1,23 +1,25 @@
 internal import Cryptography
 internal import Postgres
 
-/// Where a sealed secret belongs: it opens nowhere else, so that nobody who writes to the database can move it.
+/// The context of a sealed secret. It opens in no other, so that writers to the database cannot move it.
 struct SealedPlace: Sendable {
     let authenticatedData: [UInt8]
 
-    /// The secret of an account's one-time passwords.
+    /// The context of an account's secret of one-time passwords.
     static func oneTimePasswords(of account: AccountID) -> SealedPlace {
         SealedPlace(authenticatedData: Array("saltern/one-time-passwords/".utf8) + account.uuid.bytes)
     }
 }
 
 extension MasterKey {
-    /// The first byte of everything that is sealed: which form the rest has.
+    /// The first byte of sealed values: the format of the rest.
     private static let form: UInt8 = 1
     private static let headerByteCount = 1 + MasterKeyID.byteCount
 
-    /// Seals a secret for one place with the active key.
-    /// - Returns: the form, the key's name, and `nonce || ciphertext || tag` of AES-256-GCM; 33 bytes more than `secret`.
+    /// Seals a secret for one context with the active key.
+    ///
+    /// - Returns: The format, the key's id, and `nonce || ciphertext || tag` of AES-256-GCM; 33 bytes more than
+    ///   `secret`.
     func seal(_ secret: some ByteSource, for place: SealedPlace) throws(AESGCM.Failure) -> [UInt8] {
         let header = [Self.form] + active.id.bytes
         return header
@@ -25,7 +27,7 @@ extension MasterKey {
                 secret, using: Self.sealingKey(of: active), authenticating: place.authenticatedData + header))
     }
 
-    /// Opens what ``seal(_:for:)`` returned for the same place, with whichever of the keys.
+    /// Opens the result of ``seal(_:for:)`` for the same context with any of the keys.
     func open(_ sealed: [UInt8], for place: SealedPlace) throws(MasterKeyError) -> SecureBytes {
         let id = try Self.id(ofKeyThatSealed: sealed)
         guard let key = keys.first(where: { $0.id == id }) else { throw .unknownKey(id) }
@@ -39,7 +41,7 @@ extension MasterKey {
         }
     }
 
-    /// The name of the key that something was sealed with.
+    /// Returns the id of the key that sealed a value.
     static func id(ofKeyThatSealed sealed: [UInt8]) throws(MasterKeyError) -> MasterKeyID {
         guard sealed.first == form, let id = MasterKeyID(sealed.dropFirst().prefix(MasterKeyID.byteCount)) else {
             throw .notAuthentic
@@ -47,6 +49,6 @@ extension MasterKey {
         return id
     }
 
-    /// How everything begins that the active key has sealed.
+    /// The first bytes of values sealed with the active key.
     var activeHeader: [UInt8] { [Self.form] + active.id.bytes }
 }

@@ -1,7 +1,7 @@
 public import Cryptography
 
-/// The text of a master key's file: one key a line, in base64, the active one first. Empty lines and lines that begin
-/// with `#` say nothing.
+/// The text of a master key's file: one key a line in base64, the active one first. Empty lines and lines that begin
+/// with `#` are ignored.
 extension MasterKey {
     private static let lineEnd = UInt8(ascii: "\n")
     private static let comment = UInt8(ascii: "#")
@@ -26,7 +26,7 @@ extension MasterKey {
         self.init(active: active, older: Array(keys.dropFirst()))
     }
 
-    /// The text that ``init(text:)`` reads, with a heading that says what it is.
+    /// The text that ``init(text:)`` reads, with a heading.
     public var text: SecureBytes {
         let heading = Array("# Saltern's master key, the active one first. Keep it apart from the database.\n".utf8)
         let lineByteCount = Base64.encodedCount(Self.keyByteCount) + 1
@@ -40,7 +40,7 @@ extension MasterKey {
         }
     }
 
-    /// The key of a line; nil when it says nothing.
+    /// Returns the key of a line. Nil for an ignored line.
     private static func key(_ line: UnsafeRawBufferPointer, _ number: Int) throws(MasterKeyError) -> Key? {
         guard let first = line.first, first != comment else { return nil }
         guard let secret = try? Base64.decodeSecure(line), secret.count == keyByteCount else {

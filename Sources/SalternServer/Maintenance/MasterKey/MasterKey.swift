@@ -1,17 +1,17 @@
 public import Cryptography
 public import HTTPCore
 
-/// The secret of an installation that is not in its database: it seals what the database must keep secret, and further
-/// keys are derived from it.
+/// The secret of an installation outside its database. It seals secrets in the database, and further keys are derived
+/// from it.
 ///
-/// It is one key or several. The first is active: it seals. The others open what was sealed before a rotation.
+/// It consists of one or more keys. The first one is active and seals. The others open values from before a rotation.
 public struct MasterKey: Sendable {
-    /// The size of a key, in bytes.
+    /// The size of a key in bytes.
     public static let keyByteCount = 32
-    /// More than anybody rotates through; keeps a wrong file from being taken for keys.
+    /// The maximum number of keys, to reject wrong files.
     public static let maximumKeys = 16
 
-    /// One of the keys.
+    /// One key with its id.
     struct Key: Sendable {
         let id: MasterKeyID
         let secret: SecureBytes
@@ -26,10 +26,10 @@ public struct MasterKey: Sendable {
     let active: Key
     let older: [Key]
 
-    /// Every key, the active one first.
+    /// All keys, the active one first.
     var keys: [Key] { [active] + older }
 
-    /// What the keys are called, the active one first.
+    /// The ids of all keys, the active one first.
     public var ids: [MasterKeyID] { keys.map(\.id) }
 
     init(active: Key, older: [Key]) {
@@ -37,20 +37,20 @@ public struct MasterKey: Sendable {
         self.older = older
     }
 
-    /// A new key, and no older one.
+    /// Draws a new key, without older ones.
     public static func random() -> MasterKey {
         MasterKey(active: Key(SecureRandom.secureBytes(keyByteCount)), older: [])
     }
 
-    /// A key for one purpose, which `label` names, derived from each of the keys by HMAC-SHA256, that of the active key
-    /// first: authenticate with the first, verify with any, so that a rotation takes nothing away from anybody.
+    /// Derives a key for the purpose `label` from each key by HMAC-SHA256, that of the active key first. Authenticate
+    /// with the first and verify with any, so that values from before a rotation stay valid.
     ///
-    /// Labels are constants of this program, and each is used for one thing.
+    /// Labels are constants of this program, each for one purpose.
     public func subkeys(_ label: String) -> [HMACSHA256.Key] {
         keys.map { HMACSHA256.Key(Self.derived("saltern/key/" + label, from: $0)) }
     }
 
-    /// The key with which AES-GCM seals: the master key itself is an HMAC key and nothing else.
+    /// Derives the key for AES-GCM. The master key itself serves only as an HMAC key.
     static func sealingKey(of key: Key) -> SecureBytes { derived("saltern/seal", from: key) }
 
     private static func derived(_ label: String, from key: Key) -> SecureBytes {
@@ -59,22 +59,23 @@ public struct MasterKey: Sendable {
 }
 
 extension MasterKey {
-    /// This one with a new active key in front; all of the others stay.
-    /// - Throws: ``MasterKeyError/tooManyKeys`` when there is no room.
+    /// Returns the keys with a new active one in front.
+    ///
+    /// - Throws: ``MasterKeyError/tooManyKeys`` if there are too many.
     public func rotated() throws(MasterKeyError) -> MasterKey {
         guard keys.count < Self.maximumKeys else { throw .tooManyKeys }
         return MasterKey(active: Self.random().active, older: keys)
     }
 
-    /// This one without the older keys of these names. The active one stays.
+    /// Returns the keys without older ones of these ids. The active one stays.
     public func removing(_ ids: Set<MasterKeyID>) -> MasterKey {
         MasterKey(active: active, older: older.filter { !ids.contains($0.id) })
     }
 }
 
-/// The short name of a key: the first four bytes of its SHA-256, from which nobody learns anything of 32 random bytes.
+/// The short name of a key: the first four bytes of its SHA-256, which reveal nothing about 32 random bytes.
 public struct MasterKeyID: Hashable, Sendable, CustomStringConvertible {
-    /// The size, in bytes.
+    /// The size in bytes.
     static let byteCount = 4
 
     let bytes: [UInt8]
@@ -83,7 +84,7 @@ public struct MasterKeyID: Hashable, Sendable, CustomStringConvertible {
         bytes = Array(SHA256.hash(secret).bytes.prefix(Self.byteCount))
     }
 
-    /// Takes four bytes.
+    /// Accepts four bytes.
     init?(_ bytes: some Collection<UInt8>) {
         guard bytes.count == Self.byteCount else { return nil }
         self.bytes = Array(bytes)
@@ -97,19 +98,19 @@ extension MasterKeyID: LogValue {
     public func writeLogValue(to writer: inout JSONWriter) { writer.string(description) }
 }
 
-/// Why a master key cannot be read or used.
+/// Reasons to reject a master key or a sealed value.
 public enum MasterKeyError: Error, Hashable, Sendable {
     /// The text has no key.
     case noKey
     /// A line, counted from 1, is not base64 of 32 bytes.
     case invalidLine(Int)
-    /// The key of a line, counted from 1, stands above already.
+    /// The key of a line, counted from 1, repeats an earlier one.
     case repeatedKey(line: Int)
-    /// More keys than ``MasterKey/maximumKeys``.
+    /// There are more keys than ``MasterKey/maximumKeys``.
     case tooManyKeys
-    /// Something was sealed with a key that is not among the keys.
+    /// A value was sealed with a key that is missing.
     case unknownKey(MasterKeyID)
-    /// What should be sealed is not, was changed, or belongs elsewhere.
+    /// A value is not sealed, was changed, or belongs to another context.
     case notAuthentic
 }
 

@@ -1,9 +1,9 @@
 internal import Postgres
 
-/// How many sealed secrets begin with the name of which key.
+/// Counts the sealed secrets of each key.
 struct CountSealedSecrets: Statement {
     struct Row: Sendable {
-        /// The form and the key's name.
+        /// The format and the key's id.
         let header: [UInt8]
         let count: Int64
     }
@@ -16,10 +16,10 @@ struct CountSealedSecrets: Statement {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
-/// Sealed secrets of accounts behind one, in the order of the accounts, that another key than the active one has sealed.
+/// Finds sealed secrets of other keys than the active one, in the order of accounts behind `after`.
 struct FindOutdatedSecrets: Statement {
     let after: AccountID
-    /// How everything begins that the active key has sealed.
+    /// The first bytes of values sealed with the active key.
     let activeHeader: [UInt8]
     let limit: Int64
 
@@ -38,7 +38,7 @@ struct FindOutdatedSecrets: Statement {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
-/// Puts the same secret, sealed anew, in the place of the one that was read; no row when that is another one by now.
+/// Replaces a secret by its resealed form. Returns no row if it has changed meanwhile.
 struct ReplaceSealedSecret: Statement {
     typealias Row = AccountID
 

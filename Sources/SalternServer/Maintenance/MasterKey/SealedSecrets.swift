@@ -1,20 +1,20 @@
 internal import Cryptography
 public import Postgres
 
-/// Everything in the database that a master key has sealed, for those who look after the master key.
+/// Counts and reseals the secrets in the database that a master key has sealed.
 public struct SealedSecrets {
     private let database: PostgresClient
     private let sliceSize: Int64
 
     /// - Parameters:
-    ///   - database: With the rights of the owner or of the server's role.
-    ///   - sliceSize: How many rows are held in memory at a time.
+    ///   - database: Has the rights of the owner or of the server's role.
+    ///   - sliceSize: The number of rows in memory at a time.
     public init(database: PostgresClient, sliceSize: Int64 = 500) {
         self.database = database
         self.sliceSize = sliceSize
     }
 
-    /// How many secrets each key has sealed. Those whose form nobody knows count for no key.
+    /// Returns the number of secrets of each key. Secrets of an unknown format are omitted.
     public func counts() async throws(PostgresError) -> [MasterKeyID: Int64] {
         var counts: [MasterKeyID: Int64] = [:]
         for row in try await database.execute(CountSealedSecrets()) {
@@ -24,18 +24,19 @@ public struct SealedSecrets {
         return counts
     }
 
-    /// What ``reseal(with:)`` has done.
+    /// The result of ``reseal(with:noting:)``.
     public struct Report: Sendable {
         public var resealed = 0
-        /// Those that none of the keys opens; they are as they were.
+        /// Secrets that none of the keys opens. They stay unchanged.
         public var unreadable: [(accountID: AccountID, reason: MasterKeyError)] = []
     }
 
-    /// Seals with the active key whatever another one has sealed.
+    /// Reseals all secrets of other keys with the active key.
     ///
-    /// Each secret is replaced by itself and only if it is still the one that was read, so people can log in, and set up
-    /// and remove second factors, meanwhile. It may be stopped at any time and run again.
-    /// - Parameter noting: Told how many were sealed so far, after each slice.
+    /// Each secret is replaced separately and only if it is unchanged. Log-ins, and changes of second factors, are
+    /// possible meanwhile. It may be stopped at any time and run again.
+    ///
+    /// - Parameter noting: Receives the number of resealed secrets after each slice.
     public func reseal(with masterKey: MasterKey, noting: (Int) -> Void = { _ in }) async throws -> Report {
         var report = Report()
         var last = AccountID(UUID.zero)

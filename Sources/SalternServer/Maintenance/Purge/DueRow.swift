@@ -1,10 +1,10 @@
 internal import Postgres
 
-/// Names a row that is due, and whose it is.
+/// Identifies a row that is due and its owner.
 struct DueRow<ID: Sendable>: Sendable {
     let owner: AccountID
     let id: ID
-    /// Its sealed bytes; 0 of what is short.
+    /// The row's sealed bytes, 0 for short rows.
     var bytes: Int64 = 0
 }
 
@@ -16,7 +16,7 @@ extension DueRow: DecodableRow where ID: PostgresValue {
 }
 
 extension DueRow {
-    /// Returns the identifiers of rows, divided so that no part has more sealed bytes than `limit`, but for a single row.
+    /// Divides rows into slices of at most `limit` sealed bytes, except for a single longer row. Returns their ids.
     static func slices(of rows: [Self], _ limit: Int64) -> [[ID]] {
         var slices: [[ID]] = []
         var left: Int64 = 0

@@ -1,17 +1,17 @@
 public import Postgres
 
-/// Removes what nobody needs any more: ended sessions, old tombstones, contents of deleted items, older versions and kept
-/// keyrings that expired, abandoned rotations, shares that have ended, old security events and forgotten failures.
+/// Removes expired rows: ended sessions, old tombstones, kept contents of deleted items, older versions, kept keyrings,
+/// abandoned rotations, ended shares, old security events and old failures.
 ///
-/// Small bites, each a transaction of its own on one account, so that no request waits for long. An account that somebody
-/// holds is left to the next purge.
+/// It works in small slices, each a transaction on one account, so that requests never wait for long. An account that
+/// is locked at the moment is left to the next purge.
 public struct Purge {
     let database: PostgresClient
     let sessions: SessionPolicy
     let policy: PurgePolicy
     let now: Timestamp
 
-    /// How many rows were removed.
+    /// The numbers of removed rows.
     public struct Report: Sendable, Equatable {
         public var sessions = 0
         public var tombstones = 0
@@ -23,18 +23,18 @@ public struct Purge {
         public var events = 0
         public var attempts = 0
         public var shares = 0
-        /// Accounts that somebody held: what is due there is left to the next purge.
+        /// Accounts that were locked. Their rows are left to the next purge.
         public var skippedAccounts = 0
 
-        /// Of a purge that found nothing to do.
+        /// The report of a purge without due rows.
         public static let empty = Report()
     }
 
     /// - Parameters:
-    ///   - database: With the rights of the server's role.
-    ///   - sessions: When sessions end.
-    ///   - policy: How long other things are kept.
-    ///   - now: The time that ages are taken from.
+    ///   - database: Has the rights of the server's role.
+    ///   - sessions: Decides the end of sessions.
+    ///   - policy: The retention of other rows.
+    ///   - now: The time from which ages are counted.
     public init(database: PostgresClient, sessions: SessionPolicy, policy: PurgePolicy, now: Timestamp) {
         self.database = database
         self.sessions = sessions
@@ -42,24 +42,25 @@ public struct Purge {
         self.now = now
     }
 
-    /// Purges everything that is due, unless another node is at it.
-    /// - Parameter noting: Told how many rows were removed so far, after each bite.
-    /// - Returns: What was removed; nil when another node has the lock.
-    /// - Throws: A `PostgresError`. What was removed before stays removed.
+    /// Purges all due rows, unless another node is purging.
+    ///
+    /// - Parameter noting: Receives the number of removed rows after each slice.
+    /// - Returns: The removed rows. Nil if another node has the lock.
+    /// - Throws: A `PostgresError`. Rows removed before it stay removed.
     public func run(noting: @escaping (Int) -> Void = { _ in }) async throws -> Report? {
         guard database.keepsSessions else { return try await runHoldingTransaction(noting) }
         return try await database.withConnection { connection -> Report? in
             guard try await connection.execute(TakePurgeLock()).first == true else { return nil }
             var run = PurgeRun(self, finding: connection, noting: noting)
             let report = try await run.report()
-            // The end of the connection would do it too, a moment later.
+            // The end of the connection would also release it, a moment later.
             _ = try? await connection.execute(ReleasePurgeLock())
             return report
         }
     }
 
-    /// A session's lock would stay with whichever session has taken it, so a transaction of its own has it, which does
-    /// nothing else: it keeps no vacuum and no migration waiting.
+    /// Purges while an otherwise idle transaction holds the lock: behind a pooler a session's lock could stay with
+    /// another session. The transaction delays no vacuum and no migration.
     private func runHoldingTransaction(_ noting: @escaping (Int) -> Void) async throws -> Report? {
         try await database.withTransaction { holder -> Report? in
             guard try await holder.execute(HoldPurgeLock()).first == true else { return nil }

@@ -1,29 +1,30 @@
 public import Postgres
 
-/// What a purge would remove at this moment: how much, and for how long it has been due.
+/// The rows that are due at the moment: their number, and the age of the oldest.
 ///
-/// Ended sessions are not in it: no index finds them, and every purge walks over all of them.
+/// Ended sessions are not included: no index finds them, and each purge scans all sessions.
 public struct PurgeBacklog: Sendable, Equatable {
-    /// More rows of a kind than these are not counted.
+    /// The maximum count of rows of a kind.
     public static let countLimit = 1_000
 
-    /// What is due of one kind.
+    /// The due rows of one kind.
     public struct Part: Sendable, Equatable {
-        /// The name that ``Purge/Report`` has for it.
+        /// The kind's name in ``Purge/Report``.
         public let kind: String
-        /// How many rows are due; ``PurgeBacklog/countLimit`` when there are so many or more.
+        /// The number of due rows, at most ``PurgeBacklog/countLimit``.
         public let rows: Int
-        /// For how long the oldest of them has been due; zero when nothing is.
+        /// The time since which the oldest one is due. Zero if none is.
         public let overdue: Duration
     }
 
     public let parts: [Part]
 
-    /// Asks for a few rows by each index that purges go by, however many there are.
+    /// Reads a limited number of rows by each index of the purge.
+    ///
     /// - Parameters:
-    ///   - database: With the rights of the server's role.
-    ///   - policy: How long things are kept.
-    ///   - now: The time that ages are taken from.
+    ///   - database: Has the rights of the server's role.
+    ///   - policy: The retention of rows.
+    ///   - now: The time from which ages are counted.
     /// - Throws: A `PostgresError`.
     public static func read(
         _ database: PostgresClient, policy: PurgePolicy, now: Timestamp
@@ -31,7 +32,7 @@ public struct PurgeBacklog: Sendable, Equatable {
         let tombstonesBefore = now - policy.tombstoneRetention
         let eventsBefore = now - policy.eventRetention
         let attemptsBefore = now - AttemptPolicy.retention
-        // On a lease: it holds up no request when the database is slow to say.
+        // On a dedicated connection, so that a slow database delays no requests.
         return try await database.withConnection { connection in
             PurgeBacklog(parts: [
                 try await part(FindDueTombstones.self, tombstonesBefore, connection),
@@ -50,7 +51,7 @@ public struct PurgeBacklog: Sendable, Equatable {
         _ rows: Rows.Type, _ moment: Timestamp, _ connection: PostgresLease
     ) async throws -> Part {
         let due = try await connection.execute(Rows(moment: moment, limit: Int64(countLimit)))
-        // What a committed rotation has released is due since no moment that anybody knows: it has the epoch.
+        // Contents that a rotation's commit has expired have the epoch as expiry, not a time.
         let oldest = due.lazy.filter { $0.unixMicroseconds > 0 }.min()
         return Part(kind: Rows.kind, rows: due.count, overdue: oldest.map { moment - $0 } ?? .zero)
     }

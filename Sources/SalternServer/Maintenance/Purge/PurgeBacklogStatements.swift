@@ -1,12 +1,12 @@
 internal import Postgres
 
-/// Since when rows of one kind have been what a purge removes.
+/// Finds the times since which rows of one kind are due.
 protocol DueRows: Statement where Row == Timestamp {
-    /// The name that ``Purge/Report`` has for it.
+    /// The kind's name in ``Purge/Report``.
     static var kind: String { get }
-    /// What is due has this time or an earlier one.
+    /// Rows with this or an earlier time are due.
     var moment: Timestamp { get }
-    /// No more than so many.
+    /// Maximum number of rows.
     var limit: Int64 { get }
 
     init(moment: Timestamp, limit: Int64)
@@ -16,12 +16,12 @@ extension DueRows {
     static var isReadOnly: Bool { true }
 }
 
-/// The oldest rows of a table, by an index that the purge goes by.
+/// Finds the oldest rows of a table by an index of the purge.
 protocol OldestRows: DueRows {
     static var time: SQLFragment { get }
     /// The table, with its alias.
     static var table: SQLFragment { get }
-    /// Which rows may be due.
+    /// The condition of the partial index.
     static var condition: SQLFragment { get }
 }
 
@@ -34,7 +34,7 @@ extension OldestRows {
     }
 }
 
-/// When tombstones were left, by the index `tombstones_by_age`.
+/// Finds the times of tombstones, by the index `tombstones_by_age`.
 struct FindDueTombstones: OldestRows {
     static let kind = "tombstones"
     static let time: SQLFragment = "i.updated_at"
@@ -45,7 +45,7 @@ struct FindDueTombstones: OldestRows {
     let limit: Int64
 }
 
-/// When kept contents expire, by the index `deleted_contents_by_expiry`.
+/// Finds the expiry times of kept contents, by the index `deleted_contents_by_expiry`.
 struct FindDueContents: OldestRows {
     static let kind = "contents"
     static let time: SQLFragment = "k.expires_at"
@@ -56,7 +56,7 @@ struct FindDueContents: OldestRows {
     let limit: Int64
 }
 
-/// When older versions of items expire, by the index `replaced_contents_by_expiry`.
+/// Finds the expiry times of older versions of items, by the index `replaced_contents_by_expiry`.
 struct FindDueVersions: OldestRows {
     static let kind = "versions"
     static let time: SQLFragment = "v.expires_at"
@@ -67,7 +67,7 @@ struct FindDueVersions: OldestRows {
     let limit: Int64
 }
 
-/// When rotations expire, by the index `rotations_by_expiry`.
+/// Finds the expiry times of rotations, by the index `rotations_by_expiry`.
 struct FindDueRotations: OldestRows {
     static let kind = "rotations"
     static let time: SQLFragment = "r.expires_at"
@@ -77,7 +77,7 @@ struct FindDueRotations: OldestRows {
     let limit: Int64
 }
 
-/// When events happened, by the index `security_events_by_age`.
+/// Finds the times of events, by the index `security_events_by_age`.
 struct FindDueEvents: OldestRows {
     static let kind = "events"
     static let time: SQLFragment = "e.occurred_at"
@@ -88,8 +88,8 @@ struct FindDueEvents: OldestRows {
     let limit: Int64
 }
 
-/// When counters of failures were added to last, by the index `failed_attempts_by_age`: among the oldest ones, so that those
-/// that somebody goes on adding to make the walk no longer than that.
+/// Finds the times of the last failure of counters, by the index `failed_attempts_by_age`. Only the oldest counters are
+/// scanned, so that active ones do not prolong the scan.
 struct FindDueAttempts: DueRows {
     static let kind = "attempts"
     static let sql: SQL<Self> = """
@@ -103,7 +103,7 @@ struct FindDueAttempts: DueRows {
     let limit: Int64
 }
 
-/// When shares end, by the index `shares_by_expiry`.
+/// Finds the ends of shares, by the index `shares_by_expiry`.
 struct FindDueShares: OldestRows {
     static let kind = "shares"
     static let time: SQLFragment = "s.expires_at"

@@ -1,12 +1,12 @@
-/// How long what nobody needs any more is kept.
+/// The retention of expired rows and the size of a purge's slices.
 public struct PurgePolicy: Sendable, Equatable {
-    /// A tombstone is kept so long after the item was deleted. A device that was away for longer has to list everything.
+    /// Retention of tombstones after the deletion. A device that is offline for longer must list everything again.
     public var tombstoneRetention: Duration
-    /// Entries of the security log are kept so long.
+    /// Retention of entries of the security log.
     public var eventRetention: Duration
-    /// How many rows one statement removes at most.
+    /// Maximum number of rows that one statement removes.
     public var biteSize: Int
-    /// How many sealed bytes one statement removes at most; a single row may have more. So that none comes near its time-out.
+    /// Maximum of sealed bytes that one statement removes, to stay within its time limit. A single row may have more.
     public var biteBytes: Int64
 
     public init(
@@ -19,7 +19,7 @@ public struct PurgePolicy: Sendable, Equatable {
         self.biteBytes = biteBytes
     }
 
-    /// What is wrong with the policy, a sentence each.
+    /// The errors in the policy, one sentence each.
     var findings: [String] {
         var findings: [String] = []
         if tombstoneRetention < .seconds(86_400) { findings.append("Tombstones must be kept for a day at least.") }

@@ -1,21 +1,22 @@
 internal import Postgres
 
-/// One purge: finds what is due on one connection, which holds the purge's lock, and removes it bite by bite.
+/// One purge: finds due rows on the connection that holds the purge's lock, and removes them in slices.
 struct PurgeRun {
     private let purge: Purge
     private let connection: PostgresLease
     private let noting: (Int) -> Void
-    /// Rows of all kinds.
+    /// The number of removed rows of all kinds.
     private var removedCount = 0
-    /// Accounts that somebody held when their turn came.
+    /// Accounts that were locked.
     private var skipped: Set<AccountID> = []
 
-    /// How long a bite waits for an account, and one of several accounts for each: it holds the others meanwhile.
+    /// The maximum wait of a slice for an account's lock. With several accounts it is short, because the others are
+    /// locked meanwhile.
     private static let patience = BeginPurgeSlice(milliseconds: 500)
     private static let patienceTogether = BeginPurgeSlice(milliseconds: 5)
-    /// How many accounts have a bite together.
+    /// The number of accounts in one slice.
     private static let accountsTogether = 16
-    /// Where so many accounts are held something is wrong that waiting does not mend.
+    /// The number of locked accounts at which the purge stops, because a longer wait would not help.
     private static let skippedLimit = 200
 
     init(_ purge: Purge, finding connection: PostgresLease, noting: @escaping (Int) -> Void) {
@@ -24,7 +25,7 @@ struct PurgeRun {
         self.noting = noting
     }
 
-    /// - Throws: `CancellationError`, between bites.
+    /// - Throws: `CancellationError` between slices.
     private mutating func note(_ bite: Int) throws -> Int {
         try Task.checkCancellation()
         removedCount += bite
@@ -36,7 +37,7 @@ struct PurgeRun {
     private var now: Timestamp { purge.now }
     private var biteSize: Int64 { Int64(policy.biteSize) }
 
-    /// Purges everything that is due.
+    /// Purges all due rows.
     mutating func report() async throws -> Purge.Report {
         var report = Purge.Report()
         report.sessions = try await purgeSessions()
@@ -136,7 +137,7 @@ struct PurgeRun {
         }
     }
 
-    /// What is staged goes first, so that a purge that is interrupted finds the rest again.
+    /// Removes staged items before their rotation, so that an interrupted purge finds the rest again.
     private mutating func purgeRotations() async throws -> Int {
         var removed = 0
         while true {
@@ -161,13 +162,13 @@ struct PurgeRun {
         }
     }
 
-    /// Failures that nobody added to. Those that somebody is adding to at this moment are skipped.
+    /// Removes counters without recent failures. Those that are being changed at the moment are skipped.
     private mutating func purgeAttempts() async throws -> Int {
         let before = now - AttemptPolicy.retention
         var removed = 0
         while true {
             let due = try await connection.execute(FindOldAttempts(before: before, limit: biteSize))
-            // A cluster skips what is locked on one node at a time only.
+            // A cluster can skip locked rows only on one node at a time.
             let slices = connection.isDistributed ? due.map { [$0] } : [due]
             var bite = 0
             for subjects in slices {
@@ -179,12 +180,13 @@ struct PurgeRun {
         }
     }
 
-    // MARK: Bites
+    // MARK: Slices
 
-    /// Finds what is due and removes it, until nothing is left or nothing can be removed.
+    /// Finds and removes due rows until none are left or removable.
+    ///
     /// - Parameters:
-    ///   - find: Makes the statement that finds some of what is due, but for these accounts.
-    ///   - remove: Makes the statement that removes what was found of one account, and returns how many rows that were.
+    ///   - find: Makes the statement that finds due rows, except those of the given accounts.
+    ///   - remove: Makes the statement that removes the rows of one account and returns their number.
     private mutating func inBites<Find: Statement, Removal: Statement, ID>(
         _ find: (_ except: [AccountID], _ limit: Int64) -> Find, remove: (AccountID, [ID]) -> Removal
     ) async throws -> Int where Find.Row == DueRow<ID>, Removal.Row == Int64 {
@@ -199,7 +201,9 @@ struct PurgeRun {
         }
     }
 
-    /// - Parameter removeDue: Removes what was found of each account, and returns how many rows that were.
+    /// Finds and removes due rows until none are left or removable.
+    ///
+    /// - Parameter removeDue: Removes the rows of each account and returns their number.
     private mutating func inBites<Find: Statement, ID>(
         _ find: (_ except: [AccountID], _ limit: Int64) -> Find,
         removeDue: (inout PurgeRun, [AccountID: [DueRow<ID>]]) async throws -> Int
@@ -210,17 +214,18 @@ struct PurgeRun {
             let skippedBefore = skipped.count
             let bite = try await removeDue(&self, Dictionary(grouping: due, by: \.owner))
             removed += try note(bite)
-            // Nothing was removed when somebody was faster with all of it; the next run sees to the rest.
+            // No row is removed if another node was faster. The next purge removes the rest.
             guard due.count == policy.biteSize, bite > 0 || skipped.count > skippedBefore, !isGivenUp else {
                 return removed
             }
         }
     }
 
-    /// Carries out what names one account each, for several accounts in one transaction, and for each alone where
-    /// somebody holds one of them. A cluster would have a commit in two phases for several.
+    /// Runs one statement for each account, for several accounts in one transaction, and for each alone if one is
+    /// locked. On a cluster each runs alone, because several would need a two-phase commit.
     ///
-    /// The locks are sent with what they are for: a round trip with each would be a wait each, and hold them for longer.
+    /// Locks are sent together with their statements. A round trip for each lock would add a wait, and hold the locks
+    /// for longer.
     private mutating func remove<Removal: Statement>(
         _ removals: [(account: AccountID, statement: Removal)],
         by carryingOut: (Transaction, [Removal]) async throws -> Int
@@ -241,7 +246,7 @@ struct PurgeRun {
         return removed
     }
 
-    /// - Returns: Nil when somebody held one of the accounts; then nothing was removed.
+    /// - Returns: Nil if an account was locked; nothing was removed then.
     private func removeTogether<Removal: Statement>(
         _ group: [(account: AccountID, statement: Removal)],
         by carryingOut: (Transaction, [Removal]) async throws -> Int
@@ -259,7 +264,8 @@ struct PurgeRun {
 
     private var isGivenUp: Bool { skipped.count >= Self.skippedLimit }
 
-    /// Runs a bite with the account's row locked; 0 when somebody holds it, and from then on in this run.
+    /// Runs a slice with the account's row locked. Returns 0 if it is locked by another transaction, and skips the
+    /// account in the rest of the run.
     private mutating func alone(
         with account: AccountID, _ body: (Transaction) async throws -> Int
     ) async throws -> Int {
@@ -271,14 +277,14 @@ struct PurgeRun {
                 return try await body(transaction)
             }
         } catch let error as PostgresError where Self.isHeld(error) {
-            // The pool of a server that stops says the same of everything.
+            // The pool of a stopping server throws the same error.
             try Task.checkCancellation()
             skipped.insert(account)
             return 0
         }
     }
 
-    /// Whether an error says that somebody else holds what a bite needs.
+    /// Returns true if an error means that another transaction holds a row of the slice.
     private static func isHeld(_ error: PostgresError) -> Bool {
         if case .unavailable = error { return true }
         return error.sqlState == .lockNotAvailable || error.sqlState == .deadlockDetected

@@ -1,15 +1,15 @@
 internal import HTTPCore
 internal import Postgres
 
-/// Takes the lock of the one node that purges, until the connection is closed; false when another one has it.
+/// Takes the lock of the purging node until the connection ends. Returns false if another node has it.
 struct TakePurgeLock: Statement {
     typealias Row = Bool
 
-    /// `saltpurg` in ASCII: advisory locks are numbers.
+    /// `saltpurg` in ASCII, because advisory locks are numbers.
     static let sql: SQL<Self> = "SELECT pg_try_advisory_lock(x'73616c7470757267'::bigint)"
 }
 
-/// The same lock, until the transaction ends, which may do nothing meanwhile for as long as it likes.
+/// Takes the same lock until the transaction ends, and removes the transaction's idle limit.
 struct HoldPurgeLock: Statement {
     static let sql: SQL<Self> = """
         SELECT pg_try_advisory_xact_lock(x'73616c7470757267'::bigint),
@@ -19,14 +19,14 @@ struct HoldPurgeLock: Statement {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Bool { try row.next() }
 }
 
-/// Lets another node purge.
+/// Releases the lock of the purging node.
 struct ReleasePurgeLock: Statement {
     typealias Row = Bool
 
     static let sql: SQL<Self> = "SELECT pg_advisory_unlock(x'73616c7470757267'::bigint)"
 }
 
-/// Bounds how long the statements of a transaction wait for a lock.
+/// Limits the wait of a transaction's statements for locks.
 struct LimitLockWait: Statement {
     typealias Row = String
 
@@ -35,8 +35,8 @@ struct LimitLockWait: Statement {
     static let sql: SQL<Self> = "SELECT set_config('lock_timeout', \(\.milliseconds)::bigint::text, true)"
 }
 
-/// The first statement of a bite: how long it waits for a lock. Its commit does not wait for the disk, for what a crash
-/// brings back the next purge removes.
+/// Begins a slice: limits its wait for locks, and disables its wait for the disk. The next purge removes rows that a
+/// crash brings back.
 struct BeginPurgeSlice: Statement {
     let milliseconds: Int64
 
@@ -48,12 +48,12 @@ struct BeginPurgeSlice: Statement {
     static func decode(_ row: inout RowReader) throws(PostgresError) {}
 }
 
-/// The oldest tombstones of all accounts that are older than `before`, by the index `tombstones_by_age`.
+/// Finds the oldest tombstones older than `before` in all accounts, by the index `tombstones_by_age`.
 struct FindOldTombstones: Statement {
     typealias Row = DueRow<ItemID>
 
     let before: Timestamp
-    /// Accounts that are left out.
+    /// Accounts to leave out.
     var except: [AccountID] = []
     let limit: Int64
 
@@ -66,13 +66,13 @@ struct FindOldTombstones: Statement {
         """
 }
 
-/// The kept contents of all accounts that expired first, by the index `deleted_contents_by_expiry`.
+/// Finds expired kept contents of all accounts, earliest expiry first, by the index `deleted_contents_by_expiry`.
 struct FindExpiredContents: Statement {
-    /// With its sealed bytes.
+    /// The row with its sealed bytes.
     typealias Row = DueRow<ItemID>
 
     let now: Timestamp
-    /// Accounts that are left out.
+    /// Accounts to leave out.
     let except: [AccountID]
     let limit: Int64
 
@@ -88,13 +88,13 @@ struct FindExpiredContents: Statement {
     }
 }
 
-/// The older versions of all accounts that expired first, by the index `replaced_contents_by_expiry`.
+/// Finds expired older versions of all accounts, earliest expiry first, by the index `replaced_contents_by_expiry`.
 struct FindExpiredVersions: Statement {
-    /// With its sealed bytes.
+    /// The row with its sealed bytes.
     typealias Row = DueRow<VersionKey>
 
     let now: Timestamp
-    /// Accounts that are left out.
+    /// Accounts to leave out.
     let except: [AccountID]
     let limit: Int64
 
@@ -112,9 +112,9 @@ struct FindExpiredVersions: Statement {
     }
 }
 
-/// A slice of all sessions in the order of their keys, behind `after`, with whether each has ended.
+/// Finds a slice of all sessions in key order behind `after`, each with a flag for ended ones.
 ///
-/// An index on the last use would find those without a walk, and cost every request that records one.
+/// An index on the last use would avoid the scan, but cost each request that records a use.
 struct FindEndedSessions: Statement {
     let after: Row?
     let now: Timestamp
@@ -141,12 +141,12 @@ struct FindEndedSessions: Statement {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
-/// The rotations of all accounts that expired first, by the index `rotations_by_expiry`.
+/// Finds expired rotations of all accounts, earliest expiry first, by the index `rotations_by_expiry`.
 struct FindExpiredRotations: Statement {
     typealias Row = DueRow<RotationID>
 
     let now: Timestamp
-    /// Accounts that are left out.
+    /// Accounts to leave out.
     let except: [AccountID]
     let limit: Int64
 
@@ -158,8 +158,8 @@ struct FindExpiredRotations: Statement {
         """
 }
 
-/// Removes an account's tombstones, and notes the highest revision among them, so that a cursor from before expires.
-/// Returns how many there were.
+/// Removes an account's tombstones and records their highest revision, so that cursors below it expire. Returns their
+/// number.
 struct RemoveTombstones: Statement {
     typealias Row = Int64
 
@@ -185,7 +185,7 @@ struct RemoveTombstones: Statement {
         """
 }
 
-/// Removes what an account's deleted items held. Returns how many there were.
+/// Removes kept contents of an account's deleted items. Returns their number.
 struct RemoveContents: Statement {
     typealias Row = Int64
 
@@ -209,7 +209,7 @@ struct RemoveContents: Statement {
         """
 }
 
-/// Removes older versions of an account's items that expired. Returns how many there were.
+/// Removes expired older versions of an account's items. Returns their number.
 ///
 /// It names each version, because an item may have very many.
 struct RemoveVersions: Statement {
@@ -241,8 +241,8 @@ struct RemoveVersions: Statement {
         """
 }
 
-/// Removes an account's sessions that have ended. The account's row was locked before; those whose use is being recorded
-/// are left to the next purge.
+/// Removes an account's ended sessions. The account's row must be locked. Sessions whose use is being recorded are left
+/// to the next purge.
 struct RemoveSessions: SessionRemoval {
     typealias Row = ChangedRows
 

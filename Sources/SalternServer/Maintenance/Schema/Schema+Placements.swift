@@ -1,17 +1,17 @@
 public import Postgres
 
 extension Schema {
-    /// Where the rows of each table are on a cluster: what a request asks for together is on one node.
+    /// The placement of each table on a cluster. Rows that one request reads together are on one node.
     ///
-    /// A table that is not named here stays on the coordinator where no other node finds it, so each has a place.
+    /// Each table has an entry, because other tables would stay on the coordinator, invisible to other nodes.
     public static var placements: [TablePlacement] {
         [
             TablePlacement("installation", .everywhere),
             TablePlacement("plans", .everywhere),
-            // Few, and found by code, by name and by the account that used one.
+            // Few rows, found by code, by id and by the account that used one.
             TablePlacement("invites", .everywhere),
             TablePlacement("schema_migrations", .onCoordinator),
-            // One chain has one end.
+            // One chain with one end.
             TablePlacement("audit_log", .onCoordinator),
             TablePlacement("audit_head", .onCoordinator),
             TablePlacement("logins", .spread(by: "userid", with: "logins")),

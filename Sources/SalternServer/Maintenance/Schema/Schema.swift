@@ -1,8 +1,8 @@
 public import Postgres
 
-/// The schema that this program works with.
+/// The schema of this program.
 public enum Schema {
-    /// The migrations in order, as the files of `Migrations/` are at the time of building.
+    /// The migrations in order, from the files of `Migrations/` at build time.
     public static let migrations: [Migration] = {
         let files: [(name: String, sql: [UInt8])] = [
             ("accounts_sessions_items", PackageResources._001_accounts_sessions_items_sql),
@@ -26,28 +26,29 @@ public enum Schema {
         }
     }()
 
-    /// What all of them together make.
+    /// The parts of the schema after all migrations.
     public static var parts: SchemaParts { SchemaParts(String(decoding: PackageResources.parts_txt, as: UTF8.self)) }
 
-    /// Who has the rights of a server; every server's role is a member.
+    /// The role with a server's rights. Each server's role is a member of it.
     public static let serverRole = "saltern_server"
 
-    /// What the schema of a database is to this program.
+    /// The compatibility of a database's schema with this program.
     enum Fit: Sendable {
-        /// It works with it.
+        /// The program works with it.
         case fits
         case older
         case newer
     }
 
-    /// What a schema is whose newest migration is `version`.
-    /// - Parameter oldestProgram: What a program has to know at least, of all migrations that this one does not know.
+    /// Returns the compatibility of a schema whose newest migration is `version`.
+    ///
+    /// - Parameter oldestProgram: The oldest program, by its number of migrations, that all newer migrations tolerate.
     static func fit(version: Int, oldestProgram: Int) -> Fit {
         if version < needed { return .older }
         return version <= known || oldestProgram <= known ? .fits : .newer
     }
 
-    /// How many migrations this program knows, and how many it cannot do without.
+    /// The number of migrations in this program, and the number that it requires.
     static let known = migrations.count
     private static let needed = migrations.last { !$0.isFinishing }?.version ?? 0
 }

@@ -1,16 +1,17 @@
 public import Postgres
 
-/// Why a database's schema is of no use to this program, and what to do about it.
+/// Reasons for which this program cannot use a database's schema, with the remedy.
 public enum SchemaProblem: Error, Sendable, Equatable {
     case missing
-    /// The role may not read it.
+    /// The role lacks the right to read it.
     case forbidden
     case older
     case newer
 
-    /// Looks for it.
-    /// - Returns: Nil when the program works with the schema.
-    /// - Throws: When the database cannot be asked.
+    /// Checks the schema.
+    ///
+    /// - Returns: Nil if the program works with the schema.
+    /// - Throws: A `PostgresError` if the query fails.
     public static func find(in database: PostgresClient) async throws(PostgresError) -> SchemaProblem? {
         do throws(PostgresError) {
             switch try await database.execute(ReadSchemaVersion()).first {

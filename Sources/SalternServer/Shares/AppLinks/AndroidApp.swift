@@ -1,13 +1,13 @@
 internal import HTTPCore
 
-/// Which Android app, and who signed it.
+/// Identifies an Android app and its signing certificate.
 public struct AndroidApp: Sendable, Hashable {
     /// For example `org.example.notes`.
     public let package: String
     /// SHA-256 of the signing certificate, as `AB:CD:…`.
     public let fingerprint: String
 
-    /// Reads `org.example.notes=AB:CD:…`: a package of at least two parts, and 32 bytes in hexadecimal, capital or not.
+    /// Reads `org.example.notes=AB:CD:…`: a package of at least two parts, and 32 bytes in hexadecimal of either case.
     public init?(_ text: String) {
         let sides = text.split(separator: "=", omittingEmptySubsequences: false)
         guard sides.count == 2, Self.isPackage(sides[0]) else { return nil }

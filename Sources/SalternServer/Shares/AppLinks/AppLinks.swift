@@ -1,10 +1,10 @@
 internal import HTTPCore
 
-/// The operator's apps, in which links to shares open instead of in the browser.
+/// The operator's apps that open links to shares instead of the browser.
 public struct AppLinks: Sendable, Equatable {
     public var apple: [AppleAppID]
     public var android: [AndroidApp]
-    /// The app that Safari offers on the page of a share.
+    /// The app that Safari offers on a share's page.
     public var appStoreID: AppStoreID?
 
     public init(apple: [AppleAppID] = [], android: [AndroidApp] = [], appStoreID: AppStoreID? = nil) {
@@ -14,11 +14,11 @@ public struct AppLinks: Sendable, Equatable {
     }
 }
 
-/// Which app of Apple's platforms: `TEAMID.bundle.id`, for example `A1B2C3D4E5.org.example.notes`.
+/// Identifies an app of Apple's platforms: `TEAMID.bundle.id`, for example `A1B2C3D4E5.org.example.notes`.
 public struct AppleAppID: Sendable, Hashable, CustomStringConvertible {
     public let description: String
 
-    /// Nil unless it is ten capital letters and digits, a period, and a bundle identifier.
+    /// Nil unless the text is ten capital letters and digits, a period, and a bundle identifier.
     public init?(_ text: String) {
         let parts = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2, parts[0].utf8.count == 10, parts[0].utf8.allSatisfy(Self.isTeamCharacter),
@@ -37,11 +37,11 @@ public struct AppleAppID: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// The number that the App Store gave an app.
+/// The App Store's number of an app.
 public struct AppStoreID: Sendable, Hashable, CustomStringConvertible {
     public let description: String
 
-    /// Nil unless it is 1 to 15 digits that do not begin with zero.
+    /// Nil unless the text is 1 to 15 digits without a leading zero.
     public init?(_ text: String) {
         guard (1...15).contains(text.utf8.count), text.utf8.allSatisfy(ASCII.isDigit), text.first != "0" else {
             return nil

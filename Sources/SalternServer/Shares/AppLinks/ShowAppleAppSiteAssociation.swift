@@ -1,9 +1,9 @@
 internal import HTTPCore
 
-/// `GET /.well-known/apple-app-site-association`: which apps of Apple's platforms open links to shares. 404 when the
-/// operator has none.
+/// `GET /.well-known/apple-app-site-association`: lists the apps of Apple's platforms that open links to shares. 404
+/// without apps.
 ///
-/// `*` in a component stands for any characters, slashes too, so the legacy form of links is covered.
+/// `*` in a component matches any characters including slashes, so it covers the legacy form of links.
 struct ShowAppleAppSiteAssociation: OpenEndpoint {
     private let response: Response?
 

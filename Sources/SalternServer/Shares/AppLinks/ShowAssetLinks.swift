@@ -1,8 +1,8 @@
 internal import HTTPCore
 
-/// `GET /.well-known/assetlinks.json`: which Android apps may open links to this host. 404 when the operator has none.
+/// `GET /.well-known/assetlinks.json`: lists the Android apps that may open links to this host. 404 without apps.
 ///
-/// Which paths they open says the app's own intent filter; here it is `/s/`.
+/// The app's intent filter selects the paths; here it is `/s/`.
 struct ShowAssetLinks: OpenEndpoint {
     private let response: Response?
 
@@ -23,7 +23,7 @@ struct ShowAssetLinks: OpenEndpoint {
         return response
     }
 
-    /// Each package once, with all its fingerprints, in the operator's order.
+    /// Returns each package once with all its fingerprints, in the operator's order.
     private static func signatures(_ apps: [AndroidApp]) -> [(package: String, fingerprints: [String])] {
         var found: [(package: String, fingerprints: [String])] = []
         for app in apps {

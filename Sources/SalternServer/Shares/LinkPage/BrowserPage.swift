@@ -1,18 +1,18 @@
 internal import HTTPCore
 
-/// The page that opens shares, and the files that it is made of: all of them constant, so they are written once.
+/// The page that opens shares, and its files. All of them are constant and written once.
 ///
-/// It is the same for every share and knows nothing of any: the browser has the id in its address, fetches the share
-/// from the API and opens it with the key that only the link has.
+/// The page is the same for all shares. The browser takes the id from its address, fetches the share from the API, and
+/// opens it with the key from the link.
 struct BrowserPage: Sendable {
     /// The page in each language.
     let pages: [PageLanguage: Response]
-    /// What the page loads, by file name.
+    /// The files that the page loads, by name.
     let assets: [String: Response]
 
     /// - Parameters:
-    ///   - service: What the service calls itself.
-    ///   - banner: The operator's app in the App Store, if there is one.
+    ///   - service: The service's name.
+    ///   - banner: The operator's app in the App Store, if any.
     init(service: String, banner: AppStoreID?) {
         let template = PageTemplate(PackageResources.share_html)
         let strings = PageStrings(PackageResources.strings_json)
@@ -37,8 +37,8 @@ struct BrowserPage: Sendable {
         ]
     }
 
-    /// What the page may do: run and load what this server gives it, talk to this server, and nothing else. Strings
-    /// never become markup, by whatever mistake.
+    /// Restricts the page to scripts, files and connections of this server. Trusted types keep strings from becoming
+    /// markup.
     static let contentSecurityPolicy = [
         "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'",
         "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'", "require-trusted-types-for 'script'",
@@ -71,7 +71,7 @@ struct BrowserPage: Sendable {
         return Response(status: .ok, fields: fields, body: .bytes(ZeroizingBuffer(bytes)))
     }
 
-    /// Safari's smart banner. Without `app-argument`, so that the page hands no address over, whose fragment is a key.
+    /// Safari's smart banner. Without `app-argument`, so that the page passes no address on, whose fragment is a key.
     private static func meta(_ id: AppStoreID) -> HTML {
         HTML(markup: "<meta name=\"apple-itunes-app\" content=\"app-id=\(id)\">\n")
     }

@@ -1,8 +1,8 @@
 internal import HTTPCore
 
 extension PageLanguage {
-    /// The language that `Accept-Language` wants most (RFC 9110 §12.5.4, by lookup: `de-AT` gets `de`); of those that are
-    /// wanted alike, the first. English when it wants none of them, and for a field that is malformed.
+    /// Selects the preferred language of `Accept-Language` (RFC 9110 §12.5.4, by lookup: `de-AT` selects `de`), and the
+    /// first one of equal preference. English if there is none, and for a malformed field.
     init(preferredIn fields: RequestFields) {
         self = fields["accept-language"].flatMap(Self.preferred) ?? .english
     }
@@ -20,7 +20,7 @@ extension PageLanguage {
         return best?.language
     }
 
-    /// The language of a range, whose first subtag alone counts.
+    /// Returns the language of a range by its first subtag.
     private static func language(of range: String) -> PageLanguage? {
         range.split(separator: "-").first.flatMap { PageLanguage(rawValue: $0.lowercased()) }
     }

@@ -1,28 +1,29 @@
 internal import HTTPCore
 
-/// A language that the page speaks.
+/// A language of the page.
 enum PageLanguage: String, Sendable, CaseIterable {
     case english = "en"
     case german = "de"
 }
 
-/// Every string of the page in every language: `{"page": {name: {language: text}}, "script": {…}}`. Those of `page` stand
-/// in the HTML; those of `script` are put on the page as the script finds something to say.
+/// All strings of the page in all languages: `{"page": {name: {language: text}}, "script": {…}}`. Strings of `page` are
+/// in the HTML; the script shows those of `script`.
 struct PageStrings: Sendable {
     private let document: JSONValue
 
-    /// Reads the strings, which are a file of the program: anything but the form above is a programming error.
+    /// Reads the strings from a file of the program. Any other form is a programming error.
     init(_ bytes: [UInt8]) {
         document = (try? JSONParser().parse(bytes)) ?? .null
         precondition(!texts("page", .english).isEmpty, "the strings of the page are JSON")
     }
 
-    /// The strings that stand in the HTML.
+    /// Returns the strings of the HTML.
     func page(in language: PageLanguage) -> [String: HTML] {
         Dictionary(uniqueKeysWithValues: texts("page", language).map { ($0.name, HTML(escaping: $0.text)) })
     }
 
-    /// The strings of the script as JSON that can stand in a `script` element, which nothing but `<` could end.
+    /// Returns the script's strings as JSON for a `script` element, with `<` escaped, because only that could end the
+    /// element.
     func script(in language: PageLanguage) -> HTML {
         var writer = JSONWriter(capacity: 8_192)
         writer.object { writer in

@@ -1,11 +1,11 @@
-/// Text that is HTML already.
+/// Text in HTML.
 struct HTML: Sendable, Equatable {
     let markup: String
 
-    /// Takes markup of the program's own.
+    /// Accepts markup of the program itself.
     init(markup: String) { self.markup = markup }
 
-    /// Turns any text into markup that shows it, between tags and in quoted attributes.
+    /// Escapes text for use between tags and in quoted attributes.
     init(escaping text: String) {
         var markup = ""
         for character in text.unicodeScalars {
@@ -22,13 +22,13 @@ struct HTML: Sendable, Equatable {
     }
 }
 
-/// A page with places that are named `{{like this}}`.
+/// A page with placeholders of the form `{{name}}`.
 struct PageTemplate: Sendable {
-    /// What stands before each place, and the place's name.
+    /// The text before each placeholder, and its name.
     private let parts: [(text: String, place: String)]
     private let end: String
 
-    /// Reads a template, which is a file of the program.
+    /// Reads a template from a file of the program.
     init(_ bytes: [UInt8]) {
         var parts: [(text: String, place: String)] = []
         var rest = String(decoding: bytes, as: UTF8.self)[...]
@@ -40,7 +40,7 @@ struct PageTemplate: Sendable {
         self.end = String(rest)
     }
 
-    /// The page. A place without a value, and a value without a place, is a programming error.
+    /// Returns the page. A placeholder without a value, or a value without a placeholder, is a programming error.
     func filled(with values: [String: HTML]) -> [UInt8] {
         precondition(Set(parts.map(\.place)) == Set(values.keys), "every place of the page has a value")
         var page = ""

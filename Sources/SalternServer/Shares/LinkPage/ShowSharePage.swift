@@ -1,9 +1,9 @@
 internal import HTTPCore
 
-/// `GET /s/{id}` and `GET /s/{id}/{passphrase}`: the page that opens shares, in the language that the browser wants.
+/// `GET /s/{id}` and `GET /s/{id}/{passphrase}`: returns the page that opens shares, in the browser's language.
 ///
-/// Nobody looks at the id or at the passphrase, so a link preview uses up nothing and learns nothing. The second form is
-/// that of older apps; the page's script turns it into the first. Either may end in a slash, which mail programs add.
+/// Id and passphrase are not read, so link previews use up no view and receive no data. The second form is that of
+/// older apps; the page's script converts it. Either may end in a slash, which mail programs add.
 struct ShowSharePage: OpenEndpoint {
     private let pages: [PageLanguage: Response]
 

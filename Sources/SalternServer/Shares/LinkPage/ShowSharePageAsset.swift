@@ -1,9 +1,9 @@
 internal import HTTPCore
 
-/// `GET /assets/{name}`: a file that the page of shares is made of.
+/// `GET /assets/{name}`: returns a file of the page.
 ///
-/// It is not cached, like everything that this server says: page and script are always of one version, and a few KiB once a
-/// share are no burden.
+/// Like all replies it is not cached, so page and script always have one version. A few KiB for each share are
+/// acceptable.
 struct ShowSharePageAsset: OpenEndpoint {
     private let assets: [String: Response]
 

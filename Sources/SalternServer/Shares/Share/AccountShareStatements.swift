@@ -1,18 +1,18 @@
 internal import Postgres
 
 extension Identifier where Entity == Account {
-    /// Stands for the owner of what has none.
+    /// Represents the missing owner of shares without an account.
     static var nobody: AccountID { AccountID(.zero) }
 }
 
-/// Which shares of an account count.
+/// SQL for the number of an account's shares.
 enum ShareCount {
-    /// The condition that a share counts, of the alias `h`, at a moment.
+    /// The condition that a share of the alias `h` counts at a moment.
     static func condition<Root, Context>(at moment: SQLTemplate<Root, Context>) -> SQLTemplate<Root, Context> {
         "(h.expires_at IS NULL OR h.expires_at > \(moment))"
     }
 
-    /// How many they are, as a subquery.
+    /// The number of shares as a subquery.
     static func sql<Root, Context>(
         of account: SQLTemplate<Root, Context>, at moment: SQLTemplate<Root, Context>
     ) -> SQLTemplate<Root, Context> {
@@ -20,23 +20,21 @@ enum ShareCount {
     }
 }
 
-/// Creation, first of three: decides whether the account's plan allows one more. What has ended counts as long as it is
-/// stored.
+/// Checks the plan's limit as the first of three statements of a creation. Ended shares count while they are stored.
 ///
-/// It counts in the order of the index, for which the limit that the planner does not know makes it decide. Only a scan of the
-/// index marks what it leads to and was removed. A bitmap scan would read all rows again that were removed since the last
-/// vacuum, at each creation.
+/// Rows are counted in the order of the index, forced by a limit that the planner cannot estimate. Only an index scan
+/// marks dead entries. A bitmap scan would read all rows removed since the last vacuum again at each creation.
 struct AdmitShare: AccountWrite {
     let byteCount: Int64
-    /// Noted in the account's row when the plan allows it, so that what follows knows.
+    /// Stored in the account's row if the plan allows the share, as a token for the statements that follow.
     let writer = Int64.random(in: .min ... .max)
 
-    /// Which limit of the plan does not allow it.
+    /// The exceeded limit of the plan, if any.
     struct Row: Sendable {
         let exceededLimit: String?
         let allowed: Int64
         let used: Int64
-        /// Whether shares are in the way that have ended.
+        /// True if ended shares occupy the limit.
         let hasEndedShares: Bool
     }
 
@@ -68,7 +66,7 @@ struct AdmitShare: AccountWrite {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
-/// Creation, second of three: notes the share as the account's, if ``AdmitShare`` has admitted it.
+/// Adds the share to the account's list as the second of three statements, if ``AdmitShare`` has admitted it.
 ///
 /// `MERGE`, because an INSERT that selects from another table is planned for every shard of a cluster.
 struct InsertAccountShare: Statement {
@@ -88,12 +86,12 @@ struct InsertAccountShare: Statement {
         """
 }
 
-/// Creation without an account, first of three: notes the share as nobody's.
+/// Lists a share without an account, as the first of three statements of its creation.
 struct InsertAnonymousShare: Statement {
     let id: ShareID
     let now: Timestamp
     let expiresAt: Timestamp?
-    /// How many there may be.
+    /// The maximum number of such shares.
     let limit: Int64
 
     fileprivate var nobody: AccountID { .nobody }
@@ -104,7 +102,7 @@ struct InsertAnonymousShare: Statement {
         """
 }
 
-/// Creation without an account, second of three: strikes the share off again if there are too many. A row when it did.
+/// Removes the listed share if the limit is exceeded, as the second of three statements. Returns a row if it did.
 struct RefuseAnonymousShare: Statement {
     typealias Row = Bool
 
@@ -118,10 +116,10 @@ struct RefuseAnonymousShare: Statement {
         """
 }
 
-/// Creation, last: writes the share, if it is noted. The two tables are spread by different
-/// keys, so what one says is a part of its own.
+/// Stores a listed share as the last statement of a creation. The two tables are distributed by different keys, so the
+/// list is read in a separate part.
 struct InsertShare: Statement {
-    /// Whose note is looked for.
+    /// The account whose list is read.
     let account: AccountID
     let id: ShareID
     let manageHash: TokenHash
@@ -145,7 +143,7 @@ struct InsertShare: Statement {
         """
 }
 
-/// A page of the account's shares, the newest first.
+/// Finds a page of the account's shares, newest first.
 struct FindAccountShares: AccountRead {
     let position: SharePosition
     let now: Timestamp
@@ -166,7 +164,7 @@ struct FindAccountShares: AccountRead {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
-/// What an account sees of its shares that are open, the newest first.
+/// Finds the headers of open shares of an account, newest first.
 struct FindShareHeaders: Statement {
     typealias Row = ShareHeader
 
@@ -183,7 +181,7 @@ struct FindShareHeaders: Statement {
         """
 }
 
-/// Notes when a share of the account ends.
+/// Updates the end of a share in the account's list.
 struct UpdateAccountShare: Statement {
     let accountID: AccountID
     let id: ShareID
@@ -195,7 +193,7 @@ struct UpdateAccountShare: Statement {
         """
 }
 
-/// Strikes shares off an account's list.
+/// Removes shares from an account's list.
 struct RemoveAccountShares: Statement {
     let accountID: AccountID
     let ids: [ShareID]

@@ -1,9 +1,8 @@
 internal import Postgres
 
-/// What becomes of an account's shares all at once. The caller has locked the account's row, so none is created
-/// meanwhile.
+/// Changes all shares of an account. The caller must lock the account's row, so that none is created meanwhile.
 enum AccountShares {
-    /// Removes what has ended, so that there is room for others.
+    /// Removes ended shares to make room for others.
     static func removeEnded(
         of account: AccountID, at now: Timestamp, in transaction: Transaction
     ) async throws(PostgresError) {
@@ -11,8 +10,9 @@ enum AccountShares {
         _ = try await remove(ended, of: account, at: now, in: transaction)
     }
 
-    /// Removes those of these that have ended.
-    /// - Returns: How many.
+    /// Removes the ended ones of these shares.
+    ///
+    /// - Returns: The number of removed shares.
     static func remove(
         _ ids: [ShareID], of account: AccountID, at now: Timestamp, in transaction: Transaction
     ) async throws(PostgresError) -> Int {
@@ -26,7 +26,7 @@ enum AccountShares {
         return gone.count
     }
 
-    /// Lets the account's links open nothing any more, or opens them again.
+    /// Suspends the account's links, or ends their suspension.
     static func suspend(
         _ isSuspended: Bool, of account: AccountID, in transaction: Transaction
     ) async throws(PostgresError) {
@@ -36,7 +36,7 @@ enum AccountShares {
     }
 }
 
-/// Every share of an account.
+/// Finds all shares of an account.
 struct FindShareIDs: Statement {
     typealias Row = ShareID
 
@@ -46,7 +46,7 @@ struct FindShareIDs: Statement {
     static let sql: SQL<Self> = "SELECT h.share_id FROM saltern.account_shares h WHERE h.account_id = \(\.accountID)"
 }
 
-/// Suspends shares of an account, or ends that.
+/// Suspends shares of an account, or ends their suspension.
 struct SuspendShares: Statement {
     let ids: [ShareID]
     let owner: AccountID

@@ -1,10 +1,10 @@
 internal import HTTPCore
 internal import Postgres
 
-/// `POST /v1/shares`: puts a sealed payload behind a new link.
+/// `POST /v1/shares`: stores a sealed payload behind a new link.
 ///
-/// Two rows, because links are unique in one table and accounts count their shares in another; the second is written
-/// only if the first was, in the same transaction.
+/// A share has two rows: links are unique in one table, and accounts count their shares in another. The second row is
+/// written only if the first was, in the same transaction.
 struct CreateShare: AccountEndpoint, OpenEndpoint {
     private let database: PostgresClient
     private let clock: any WallClock
@@ -44,7 +44,7 @@ struct CreateShare: AccountEndpoint, OpenEndpoint {
         return Self.reply(ShareHeader(id: id, content: content, now: now), token)
     }
 
-    /// Without an account; routed only where the policy allows it.
+    /// Creates a share without an account. The route accepts it only if the policy allows it.
     func respond(to request: Request) async throws -> Response {
         let now = clock.now
         let content = try await ShareContent(request, now: now)

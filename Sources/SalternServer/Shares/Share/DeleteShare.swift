@@ -1,8 +1,7 @@
 internal import HTTPCore
 internal import Postgres
 
-/// `DELETE /v1/shares/{id}`: takes a link back, for whoever has the share's manage token or a session of the account
-/// that owns it.
+/// `DELETE /v1/shares/{id}`: deletes a share, with its manage token or a session of the account that owns it.
 struct DeleteShare: AccountEndpoint, OpenEndpoint {
     private let search: ShareSearch
 
@@ -21,7 +20,7 @@ struct DeleteShare: AccountEndpoint, OpenEndpoint {
 
     func respond(to request: Request) async throws -> Response {
         let now = search.clock.now
-        // Looked for first, so that a wrong token takes no connection for itself.
+        // Found first, so that a wrong token occupies no dedicated connection.
         let (id, token, owner) = try await search.managed(request, now: now)
         let remove = RemoveShare(id: id, now: now, manager: .token(token.hash))
         let wasOpen = try await search.database.withTransaction(key: .share(id, of: owner)) { transaction in
@@ -38,8 +37,9 @@ struct DeleteShare: AccountEndpoint, OpenEndpoint {
         return try await self.remove(remove, in: transaction)
     }
 
-    /// Removes both rows. The owner's account was locked before.
-    /// - Returns: Whether the share was still open.
+    /// Removes both rows. The owner's account must be locked.
+    ///
+    /// - Returns: True if the share was still open.
     private static func remove(_ remove: RemoveShare, in transaction: Transaction) async throws -> Bool {
         guard let removed = try await transaction.execute(remove).first else { return false }
         _ = try await transaction.execute(

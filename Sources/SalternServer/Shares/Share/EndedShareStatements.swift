@@ -1,13 +1,13 @@
 internal import Postgres
 
-/// The shares that ended first, by the index `shares_by_expiry`. Those that are used up have ended too. Those without an
-/// account are ``AccountID/nobody``'s.
+/// Finds ended shares, earliest end first, by the index `shares_by_expiry`. Used-up shares have ended as well. Shares
+/// without an account have the owner `AccountID.nobody`.
 struct FindEndedShares: Statement {
-    /// With its sealed bytes.
+    /// The row with its sealed bytes.
     typealias Row = DueRow<ShareID>
 
     let now: Timestamp
-    /// Accounts that are left out.
+    /// Accounts to leave out.
     let except: [AccountID]
     let limit: Int64
 
@@ -25,7 +25,7 @@ struct FindEndedShares: Statement {
     private static let owner: SQLFragment = "coalesce(s.owner_account, '00000000-0000-0000-0000-000000000000')"
 }
 
-/// The shares of an account, or nobody's, that have ended and are still stored: some of them.
+/// Finds up to 1,000 ended shares that are still on an account's list, or on that of shares without one.
 struct FindEndedAccountShares: Statement {
     typealias Row = ShareID
 
@@ -40,7 +40,7 @@ struct FindEndedAccountShares: Statement {
         """
 }
 
-/// Removes shares that have ended, and returns which. One that somebody has locked at this moment stays for the next purge.
+/// Removes ended shares and returns their ids. A share that is locked at the moment is left to the next purge.
 struct RemoveEndedShares: Statement {
     typealias Row = ShareID
 
@@ -58,8 +58,8 @@ struct RemoveEndedShares: Statement {
         """
 }
 
-/// Removes a share whose last view was taken. It waits for who asks for the share at another node at this moment: the share is
-/// struck off its owner's list in the same transaction.
+/// Removes a share after its last view. It waits for concurrent requests of the share on other nodes, because the same
+/// transaction removes the share from its owner's list.
 struct RemoveUsedUpShare: Statement {
     typealias Row = ChangedRows
 

@@ -1,8 +1,8 @@
 internal import HTTPCore
 internal import Postgres
 
-/// `HEAD /v1/shares/{id}`: whether there is something to fetch, without a view: what link previews do, and what a page
-/// asks before it offers a view that counts.
+/// `HEAD /v1/shares/{id}`: returns 200 if the share can be fetched, without counting a view. Link previews send it, and
+/// the page before it offers a view that counts.
 struct InspectShare: OpenEndpoint {
     private let search: ShareSearch
 

@@ -1,7 +1,7 @@
 internal import HTTPCore
 internal import Postgres
 
-/// `GET /v1/shares`: the caller's open shares, the newest first, a page at a time.
+/// `GET /v1/shares`: lists the caller's open shares in pages, newest first.
 struct ListShares: AccountEndpoint {
     private let database: PostgresClient
 

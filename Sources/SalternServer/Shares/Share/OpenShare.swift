@@ -1,9 +1,9 @@
 internal import HTTPCore
 internal import Postgres
 
-/// `GET /v1/shares/{id}`: what a link leads to, for anybody, at the cost of a view.
+/// `GET /v1/shares/{id}`: returns the share without authentication, and counts a view.
 ///
-/// Unknown, malformed, expired, used up, suspended and deleted are the same 404.
+/// Unknown, malformed, expired, used-up, suspended and deleted shares all return 404.
 struct OpenShare: OpenEndpoint {
     private let search: ShareSearch
 
@@ -16,8 +16,7 @@ struct OpenShare: OpenEndpoint {
             try await search.database.execute(TakeView(id: id, now: now), key: .share(id)).first.map { (id, $0) }
         }
         if share.viewsLeft == 0 {
-            // The view has been taken whether this succeeds or not; a purge removes what stays, which is its owner's until
-            // then.
+            // The view is counted even if this fails. A purge removes the rest, which belongs to its owner until then.
             let owner = share.owner ?? .nobody
             _ = try? await search.database.execute(
                 LockAccount(accountID: owner), RemoveUsedUpShare(id: id, now: now),
@@ -36,10 +35,10 @@ struct OpenShare: OpenEndpoint {
     }
 }
 
-/// Requests that nobody has made: a browser's guess at what its user will look at next.
+/// Recognises requests without a user's action, with which browsers prefetch pages.
 enum Prefetch {
-    /// Whether the request says that it is one. The first field is the Fetch standard's; browsers before it and some
-    /// proxies send one of the others.
+    /// Returns true if a field declares a prefetch. The first is the Fetch standard's; older browsers and some proxies
+    /// send the others.
     static func isAsked(by fields: RequestFields) -> Bool {
         ["sec-purpose", "purpose", "x-purpose", "x-moz"].contains { fields.contains($0) }
     }

@@ -1,13 +1,13 @@
 internal import HTTPCore
 internal import Postgres
 
-/// `PUT /v1/shares/{id}`: puts another payload behind a link, for whoever has the share's manage token or a session of
-/// the account that owns it.
+/// `PUT /v1/shares/{id}`: replaces the payload of a share, with its manage token or a session of the account that owns
+/// it.
 ///
-/// Views count from 0 again, because `maxViews` limits the views of one content. A request that changes nothing keeps the
-/// count, so that a retry gives no views away.
+/// Views count from 0 again, because `maxViews` limits the views of one content. A request that changes nothing keeps
+/// the count, so a retry adds no views.
 ///
-/// A wrong token, like somebody else's session, finds nothing: the same 404 as when there is no such share.
+/// A wrong token and another account's session return 404, as for a share that does not exist.
 struct ReplaceShare: AccountEndpoint, LongBodyEndpoint {
     private let search: ShareSearch
     private let policy: SharePolicy
@@ -36,7 +36,7 @@ struct ReplaceShare: AccountEndpoint, LongBodyEndpoint {
     func respond(to request: Request) async throws -> Response {
         let now = search.clock.now
         let (id, token, owner) = try await search.managed(request, now: now)
-        // Whoever has a wrong token is told so before the server takes trouble with the body.
+        // The token is checked before the body is parsed.
         let content = try await ShareContent(request, now: now)
         let update = UpdateShare(id: id, now: now, manager: .token(token.hash), content: content)
         if let owner {

@@ -1,7 +1,7 @@
 internal import HTTPCore
 internal import Postgres
 
-/// What a client wants a share to be.
+/// The content of a share that a client sends.
 struct ShareContent: Sendable {
     let format: SealedFormat
     let salt: [UInt8]
@@ -11,10 +11,11 @@ struct ShareContent: Sendable {
     let maxViews: Int64?
 
     /// Reads the members of a share.
+    ///
     /// - Parameters:
-    ///   - members: Of the request's body.
-    ///   - now: What a share's end must come after.
-    ///   - pace: How others have their turn while sealed bytes are decoded.
+    ///   - members: The members of the request's body.
+    ///   - now: The share's end must be later.
+    ///   - pace: Yields to other work while sealed bytes are decoded.
     init(_ members: inout JSONMembers, now: Timestamp, pace: Pace) async throws {
         let format = try members.required("format") { json in
             guard let format = SealedFormat(rawValue: try json.string()), SharePolicy.formats.contains(format) else {
@@ -52,7 +53,7 @@ struct ShareContent: Sendable {
         return end
     }
 
-    /// Checks what somebody without an account may share.
+    /// Checks the limits of shares without an account.
     func checkAnonymous(now: Timestamp) throws(ShareProblem) {
         guard sealed.bytes.count <= SharePolicy.anonymousByteLimit else { throw .anonymousTooLong }
         guard let expiresAt, expiresAt <= now + SharePolicy.anonymousLifetime else { throw .anonymousNeedsEnd }

@@ -1,7 +1,7 @@
 internal import HTTPCore
 internal import Postgres
 
-/// What those who manage a share see of it: everything but its sealed bytes.
+/// The properties of a share for its managers, without the sealed bytes.
 struct ShareHeader: DecodableRow {
     let id: ShareID
     let createdAt: Timestamp
@@ -10,7 +10,7 @@ struct ShareHeader: DecodableRow {
     let maxViews: Int64?
     let views: Int64
     let format: String
-    /// Sealed bytes.
+    /// The number of sealed bytes.
     let byteCount: Int64
 
     /// The columns that ``init(row:)`` reads, of the table or alias `s`.
@@ -19,7 +19,7 @@ struct ShareHeader: DecodableRow {
         octet_length(s.sealed)::bigint
         """
 
-    /// Reads ``columns``.
+    /// Reads the columns of ``columns``.
     init(row: inout RowReader) throws(PostgresError) {
         id = try row.next()
         createdAt = try row.next()
@@ -31,7 +31,7 @@ struct ShareHeader: DecodableRow {
         byteCount = try row.next()
     }
 
-    /// The header of a share that was just created.
+    /// Creates the header of a new share.
     init(id: ShareID, content: ShareContent, now: Timestamp) {
         self.id = id
         createdAt = now
@@ -43,7 +43,6 @@ struct ShareHeader: DecodableRow {
         byteCount = Int64(content.sealed.bytes.count)
     }
 
-    /// Writes the members.
     func write(to writer: inout JSONWriter) {
         writer.member("id", id.text)
         writer.member("path", "/s/\(id.text)")

@@ -1,9 +1,9 @@
 internal import Cryptography
 internal import Postgres
 
-/// Names a share: 128 random bits, in links and paths as 22 characters of ``Base62``.
+/// Identifies a share: 128 random bits, in links and paths as 22 characters of `Base62`.
 ///
-/// Whoever has it can fetch the sealed bytes, so it is not printed by `description`.
+/// The id is sufficient to fetch the sealed bytes, so `description` does not print it.
 struct ShareID: Sendable, Hashable {
     private let bits: UInt128
 
@@ -11,10 +11,9 @@ struct ShareID: Sendable, Hashable {
         self.bits = bits
     }
 
-    /// The greatest of all.
+    /// The highest id.
     static let highest = ShareID(bits: .max)
 
-    /// Draws an identifier.
     static func random() -> ShareID {
         withUnsafeTemporaryAllocation(byteCount: 16, alignment: 16) { buffer in
             SecureRandom.fill(buffer)
@@ -22,13 +21,12 @@ struct ShareID: Sendable, Hashable {
         }
     }
 
-    /// Reads 22 characters; nil for anything else.
+    /// Reads 22 characters. Nil for other text.
     init?(text: String?) {
         guard let text, let bits = Base62.decode(text.utf8) else { return nil }
         self.bits = bits
     }
 
-    /// The 22 characters.
     var text: String { String(decoding: Base62.encode(bits), as: UTF8.self) }
 
     /// Reads 16 bytes, most significant first.

@@ -1,9 +1,9 @@
-/// What the service accepts as shares, whatever a plan says.
+/// The service's limits on shares, independent of plans.
 public struct SharePolicy: Sendable, Equatable {
-    /// Whether people without an account may create shares.
+    /// True if shares may be created without an account.
     public var acceptsAnonymous: Bool
-    /// How many shares of people without an account there may be at a time. Creations that meet at the limit can exceed
-    /// it by as many as there are database connections.
+    /// Maximum number of shares without an account. Concurrent creations can exceed it by the number of database
+    /// connections.
     public var anonymousLimit: Int
 
     public init(acceptsAnonymous: Bool = false, anonymousLimit: Int = 1_000) {
@@ -13,19 +13,19 @@ public struct SharePolicy: Sendable, Equatable {
 
     /// The formats that the page can open.
     static let formats: [SealedFormat] = [.aes256GCM, .aes256GCMIV16]
-    /// Bytes of a salt.
+    /// Length of a salt in bytes.
     static let saltLengths = 8...32
     static let iterations = 1_000...10_000_000
     static let maxViews = 1...1_000_000
 
-    /// Sealed bytes of a share that somebody without an account creates.
+    /// Maximum of sealed bytes of a share without an account.
     static let anonymousByteLimit = 65_536
-    /// The longest body, in bytes, of a request that carries such a share: base64 with line breaks, and the rest.
+    /// Maximum body of a request with such a share, in bytes: base64 with line breaks, and other members.
     static let anonymousRequestLimit = 98_304
-    /// How long such a share lasts at most.
+    /// Maximum life of such a share.
     static let anonymousLifetime = Duration.seconds(7 * 86_400)
 
-    /// What is wrong with the policy, a sentence each.
+    /// The errors in the policy, one sentence each.
     var findings: [String] {
         (0...100_000).contains(anonymousLimit)
             ? [] : ["The number of shares without an account must be from 0 to 100000."]

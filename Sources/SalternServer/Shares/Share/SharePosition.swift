@@ -1,13 +1,13 @@
 internal import HTTPCore
 internal import Postgres
 
-/// Behind which share a page of a listing begins: opaque to clients.
+/// The position behind which a page of shares begins. Clients treat its text as opaque.
 struct SharePosition: PathParameterConvertible, Equatable {
-    /// Every share of the page was created before, or at the same moment with a lower identifier.
+    /// All shares of the page are older, or equally old with a lower id.
     let createdAt: Timestamp
     let id: ShareID
 
-    /// Where the first page begins.
+    /// The start of the first page.
     static let first = SharePosition(createdAt: .distantFuture, id: .highest)
 
     init(createdAt: Timestamp, id: ShareID) {

@@ -1,19 +1,19 @@
 internal import HTTPCore
 
-/// Why a share was not created, changed or opened. That there is none is ``Problem/notFound``, whatever the reason.
+/// Reasons to reject a share's creation, change or view. A missing share is `Problem.notFound` for any reason.
 enum ShareProblem: ProblemConvertible {
     case wrongSaltLength
     /// The text is not RFC 3339 in UTC.
     case notATime
-    /// The share would have ended before it began.
+    /// The end is in the past.
     case endHasPassed
-    /// Somebody without an account wants to share more than that allows.
+    /// A share without an account is too long.
     case anonymousTooLong
-    /// Somebody without an account wants to share for longer than that allows, or for ever.
+    /// The life of a share without an account is too long or unlimited.
     case anonymousNeedsEnd
-    /// There are too many shares of people without an account, or there shall be none any more.
+    /// The limit of shares without an account is reached, or they are disabled.
     case anonymousClosed
-    /// A browser or a proxy prefetches. 403 and not 503: monitoring must not count it as a fault of the server.
+    /// A browser or a proxy prefetches. 403, because monitoring would count 503 as a failure of the server.
     case prefetch
 
     var problem: Problem {

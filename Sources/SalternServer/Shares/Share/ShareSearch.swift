@@ -1,8 +1,8 @@
 internal import HTTPCore
 internal import Postgres
 
-/// What a link or a manage token leads to, and what keeps client addresses from walking through ids: whoever has missed
-/// too often is told so before anything is looked up, whatever is there.
+/// Finds shares by link or manage token, and limits the enumeration of ids. A client address with too many misses is
+/// rejected before any query, even for an existing share.
 struct ShareSearch: Sendable {
     let database: PostgresClient
     let clock: any WallClock
@@ -14,11 +14,12 @@ struct ShareSearch: Sendable {
         limiter = parts.nodeState.addresses
     }
 
-    /// Looks for the share that a request's path names.
+    /// Finds the share in a request's path.
+    ///
     /// - Parameters:
-    ///   - request: From whose address misses are counted.
-    ///   - find: Returns nil when there is no such share for this client, or not any more.
-    /// - Throws: ``RateLimited``, 404 `not_found`, or what `find` throws.
+    ///   - request: Misses count for its client address.
+    ///   - find: Returns nil if the share does not exist for this client.
+    /// - Throws: ``RateLimited``, 404 `not_found`, or an error of `find`.
     func find<Found>(_ request: Request, _ find: (ShareID) async throws -> Found?) async throws -> Found {
         if let limited = limiter.refusal(request.client, .shareMiss) { throw limited }
         if let id = ShareID(text: request.parameters["id"]), let found = try await find(id) { return found }
@@ -26,8 +27,9 @@ struct ShareSearch: Sendable {
         throw Problem.notFound
     }
 
-    /// The share whose manage token the request shows, and whose it is.
-    /// - Throws: ``Unauthenticated`` when it shows none, and as ``find(_:_:)``.
+    /// Finds the share of the request's manage token, and its owner.
+    ///
+    /// - Throws: ``Unauthenticated`` without a token, and the errors of ``find(_:_:)``.
     func managed(
         _ request: Request, now: Timestamp
     ) async throws -> (id: ShareID, token: PresentedManageToken, owner: AccountID?) {

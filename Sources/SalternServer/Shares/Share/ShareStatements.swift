@@ -1,6 +1,6 @@
 internal import Postgres
 
-/// The condition that a share can be opened, of the alias `s`, at a moment.
+/// The condition that a share of the alias `s` can be opened at a moment.
 private func isOpen<Root>(at moment: SQL<Root>) -> SQL<Root> {
     """
     NOT s.suspended AND (s.expires_at IS NULL OR s.expires_at > \(moment)) \
@@ -8,11 +8,11 @@ private func isOpen<Root>(at moment: SQL<Root>) -> SQL<Root> {
     """
 }
 
-/// Counts a view and returns what is viewed; no row when there is no such share, or not any more.
+/// Counts a view and returns the share. Returns no row if the share does not exist or has ended.
 ///
-/// The last view ends the share. Nobody can bring back one that has ended, so what follows from that may come later.
+/// The last view ends the share. An ended share cannot be reopened, so its removal may follow later.
 ///
-/// Costs 111 thousand instructions for 1 KiB: it counts and reads in one, so that no view is had without being counted.
+/// Costs 111 thousand instructions for 1 KiB. Count and read are one statement, so that each view is counted.
 struct TakeView: Statement {
     let id: ShareID
     let now: Timestamp
@@ -23,7 +23,7 @@ struct TakeView: Statement {
         let iterations: Int32
         let sealed: [UInt8]
         let expiresAt: Timestamp?
-        /// How many views are left after this one; nil when they are not limited.
+        /// Views left after this one. Nil without a limit.
         let viewsLeft: Int64?
         let owner: AccountID?
     }
@@ -38,7 +38,7 @@ struct TakeView: Statement {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
-/// Looks whether a share can be opened, without counting a view: how many are left, if they are limited.
+/// Checks if a share can be opened, without counting a view. Returns the views left, if they are limited.
 struct CountViewsLeft: Statement {
     typealias Row = Int64?
 
@@ -50,7 +50,7 @@ struct CountViewsLeft: Statement {
         "SELECT s.max_views - s.views FROM saltern.shares s WHERE s.share_id = \(\.id) AND \(isOpen(at: "\(\.now)"))"
 }
 
-/// Finds an open share by its manage token: whose it is, or nobody's.
+/// Finds an open share by its manage token, and returns its owner, if any.
 struct FindManagedShare: Statement {
     typealias Row = AccountID?
 
@@ -65,10 +65,10 @@ struct FindManagedShare: Statement {
         """
 }
 
-/// Replaces an open share's content, for whoever may; no row when there is no such share, or not any more.
+/// Replaces an open share's content for its manager. Returns no row if the share does not exist or has ended.
 ///
-/// The count of views begins again, unless everything is as it was: then this is the retry of a request whose reply was
-/// lost, and nothing changes.
+/// Views count from 0 again, unless the content is unchanged. The request then repeats one whose reply was lost, and
+/// nothing changes.
 struct UpdateShare: Statement {
     typealias Row = ShareHeader
 
@@ -97,7 +97,7 @@ struct UpdateShare: Statement {
         """
 }
 
-/// Removes a share, for whoever may: whose it was, and whether it was still open. What has ended is removed too.
+/// Removes a share for its manager, and returns its owner and a flag for open shares. Ended shares are removed too.
 struct RemoveShare: Statement {
     let id: ShareID
     let now: Timestamp
@@ -118,19 +118,19 @@ struct RemoveShare: Statement {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
-/// Who asks to change a share.
+/// The authorisation of a change of a share.
 enum ShareManager: Sendable {
-    /// Whoever has its manage token.
+    /// The holder of its manage token.
     case token(TokenHash)
     /// The account that owns it.
     case owner(AccountID)
 
-    /// NULL, which is equal to nothing, for the account.
+    /// NULL, which equals nothing, for the account.
     var tokenHash: TokenHash? {
         if case .token(let hash) = self { hash } else { nil }
     }
 
-    /// NULL, which is equal to nothing, for whoever has the token.
+    /// NULL, which equals nothing, for the holder of the token.
     var accountID: AccountID? {
         if case .owner(let account) = self { account } else { nil }
     }

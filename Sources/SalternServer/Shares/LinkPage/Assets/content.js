@@ -1,8 +1,8 @@
-// What a plaintext is: a text, the fields of a JSON object, or a file.
+// Recognises a plaintext as a text, the fields of a JSON object, or a file.
 
 import { fromBase64 } from "./envelope.js";
 
-/** {text}, {fields: [{name, value}]} or {file: {name, type, bytes}}. */
+/** Returns {text}, {fields: [{name, value}]} or {file: {name, type, bytes}}. */
 export function contentOf(bytes) {
   let text;
   try {
@@ -19,8 +19,8 @@ export function contentOf(bytes) {
 }
 
 /**
- * Some apps pad to blocks of 16 before they seal (PKCS #7): n bytes of value n at the end. Text ends like that in white
- * space at most; other bytes may end like anything, so they are left as they are.
+ * Removes the padding to blocks of 16 that some apps add before they seal (PKCS #7): n bytes of value n. Text can end
+ * like that only in white space. The caller does not use the result for other bytes.
  */
 function unpadded(bytes) {
   const count = bytes.at(-1);
@@ -29,7 +29,7 @@ function unpadded(bytes) {
   return bytes.subarray(end).every((byte) => byte === count) ? bytes.subarray(0, end) : bytes;
 }
 
-/** JSON with every number as it was written: a long one is a card's or an account's, and must not be rounded. */
+/** Parses JSON and keeps the digits of numbers: long ones are those of cards or accounts. */
 function parsed(text) {
   try {
     return JSON.parse(text, (_, value, context) =>
@@ -48,7 +48,7 @@ function textOf(value) {
   return typeof value === "string" ? value : JSON.stringify(value, null, 2);
 }
 
-/** An object of exactly `filename`, `mediaType` and `data` is a file. */
+/** Returns the file of an object with exactly `filename`, `mediaType` and `data`. */
 function fileOf(value) {
   const { filename, mediaType, data } = value;
   const isFile = Object.keys(value).length === 3 && typeof filename === "string" && typeof mediaType === "string";
@@ -56,7 +56,7 @@ function fileOf(value) {
   return bytes && { name: safeName(filename), type: mediaType, bytes };
 }
 
-/** A name without folders, and without characters that hide what it ends in. */
+/** Returns a name without folders, and without characters that hide its extension. */
 function safeName(name) {
   const safe = name.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "").replace(/[/\\:*?"<>|]/g, "_").replace(/^[.\s]+/, "").trim();
   return safe.slice(-120) || "share.bin";

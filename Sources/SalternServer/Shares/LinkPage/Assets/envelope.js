@@ -1,16 +1,16 @@
-// The sealed envelope of a share, and how it is opened: PBKDF2-HMAC-SHA256, then AES-256-GCM.
+// Opens the sealed envelope of a share: PBKDF2-HMAC-SHA256, then AES-256-GCM.
 
-/** What the server sent is not an envelope, or one that is cut off: no key opens it. */
+/** The reply is not an envelope, or a truncated one: no key opens it. */
 export class DamagedEnvelope extends Error {}
-/** The envelope is sealed in a form that only apps know. */
+/** The envelope's format is one for apps only. */
 export class UnknownFormat extends Error {}
-/** The tag does not match: another key, or other bytes. AES-GCM cannot tell which. */
+/** The tag does not match: the key or the bytes differ. */
 export class WrongKey extends Error {}
 
 const ivLengths = new Map([["aes-256-gcm", 12], ["aes-256-gcm-iv16", 16]]);
 const tagLength = 16;
 
-/** The plaintext. `working` is called when everything is ready for the slow part. */
+/** Returns the plaintext. Calls `working` before the slow derivation of the key. */
 export async function open(envelope, passphrase, working) {
   const { salt, iterations, iv, sealed } = parse(envelope);
   working();
@@ -38,7 +38,7 @@ function parse(envelope) {
   return { salt, iterations, iv: bytes.subarray(0, ivLength), sealed: bytes.subarray(ivLength) };
 }
 
-/** Bytes of base64; nothing when it is none. */
+/** Returns the bytes of base64, or undefined. */
 export function fromBase64(text) {
   if (typeof text !== "string") return undefined;
   let binary;

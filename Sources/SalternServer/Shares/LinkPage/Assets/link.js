@@ -1,9 +1,9 @@
-// Which share the address names, and the passphrase in it.
+// Reads the share's id and the passphrase from the address.
 
 /**
  * Reads the address: /s/ID#PASSPHRASE, or the legacy form /s/ID/PASSPHRASE, either with a slash at the end of its path.
- * Whatever is not the first form becomes it at once, so that the passphrase is in no later request, bookmark or history
- * entry but as a fragment.
+ * Other forms are replaced by the first at once, so that later requests, bookmarks and history entries contain the
+ * passphrase only as a fragment.
  *
  * `passphrase` is empty when the address has none.
  */
@@ -14,7 +14,7 @@ export function readLink() {
   return { id, passphrase: decoded(raw) };
 }
 
-/** Percent-decoded UTF-8; what is no such encoding is taken as it is. */
+/** Decodes percent-encoded UTF-8, and returns other text unchanged. */
 function decoded(raw) {
   try {
     return decodeURIComponent(raw);

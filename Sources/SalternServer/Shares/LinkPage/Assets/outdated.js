@@ -1,3 +1,3 @@
-// For browsers that know no modules, and so cannot open anything: says so.
+// Shows a notice in browsers without modules, which cannot open shares.
 document.getElementById("outdated").hidden = false;
 document.querySelector("main").setAttribute("data-state", "outdated");

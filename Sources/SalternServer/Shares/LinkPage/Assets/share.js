@@ -1,16 +1,16 @@
-// Opens a share: asks how often it may be opened, fetches it, decrypts it, shows it.
+// Opens a share: reads its number of views, fetches, decrypts and shows it.
 
 import { contentOf } from "./content.js";
 import { DamagedEnvelope, open, UnknownFormat, WrongKey } from "./envelope.js";
 import { readLink } from "./link.js";
 import * as view from "./view.js";
 
-/** The envelope, once it was fetched: a corrected passphrase needs no second view. */
+/** The fetched envelope: a corrected passphrase needs no second view. */
 let fetched;
-/** How often something was decrypted; only the last attempt is shown. */
+/** The number of decryptions. Only the last one is shown. */
 let attempts = 0;
 
-/** Looks without opening: HEAD counts nothing. */
+/** Checks the share without a view: HEAD counts none. */
 async function look() {
   const { id, passphrase } = readLink();
   if (!passphrase) return view.showMessage("no-key", "noKey");
@@ -61,7 +61,7 @@ function showFailure(error) {
   return view.showOutdated();
 }
 
-/** The reply, when it is one of success; else the person is told why there is none. */
+/** Returns a successful reply, or shows the reason and returns undefined. */
 async function ask(method, id, retry) {
   let reply;
   try {
@@ -101,9 +101,9 @@ function notes({ viewsLeft, expiresAt }) {
 }
 
 if (globalThis.crypto?.subtle && "replaceChildren" in Element.prototype) {
-  // The person has corrected the passphrase in the address bar.
+  // The passphrase was corrected in the address bar.
   addEventListener("hashchange", look);
-  // A page that the browser has made ready in case somebody wants to see it waits until somebody does.
+  // A prerendered page waits until it is shown.
   if (document.prerendering) document.addEventListener("prerenderingchange", look, { once: true });
   else look();
 } else {

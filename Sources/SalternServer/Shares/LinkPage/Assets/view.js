@@ -1,4 +1,4 @@
-// What the person sees. Text only ever becomes text: nothing that was shared is parsed as HTML.
+// Shows the page's contents. Shared text stays text and is never parsed as HTML.
 
 const main = document.querySelector("main");
 const heading = document.querySelector("h1");
@@ -8,18 +8,18 @@ const outdated = document.getElementById("outdated");
 const strings = JSON.parse(document.getElementById("strings").textContent);
 const title = heading.textContent;
 
-/** The string of that name, with {members} of `values` put in. */
+/** Returns the string of that name with {members} of `values` inserted. */
 export function string(name, values = {}) {
   return strings[name].replace(/\{(\w+)\}/g, (_, key) => values[key]);
 }
 
-/** The form of a string for a count: nameNone (when there is one), nameOne, nameMany. */
+/** Returns the form of a string for a count: nameNone (if it exists), nameOne, nameMany. */
 export function counted(name, count) {
   const form = count === 0 ? "None" : count === 1 ? "One" : "Many";
   return string(name + form, { count: new Intl.NumberFormat(document.documentElement.lang).format(count) });
 }
 
-/** Something is under way. Told to screen readers, and nothing else on the page changes. */
+/** Shows progress, announced to screen readers. The rest of the page stays unchanged. */
 export function showBusy(name) {
   main.dataset.state = "busy";
   main.setAttribute("aria-busy", "true");
@@ -27,26 +27,26 @@ export function showBusy(name) {
   say(string(name));
 }
 
-/** News for screen readers, and for the eye unless it sees them elsewhere. */
+/** Announces text to screen readers, and shows it unless it is visible elsewhere. */
 function say(text, { isSeen = true } = {}) {
   status.className = isSeen ? "" : "spoken";
   status.textContent = text;
 }
 
-/** A message, with a button when there is something to do. */
+/** Shows a message, with a button if there is an action. */
 export function showMessage(state, name, { text = string(name + "Text"), button, action } = {}) {
   const parts = [element("p", { textContent: text })];
   if (button) parts.push(actionButton(string(button), action));
   show(state, string(name + "Title"), ...parts);
 }
 
-/** What to do with a browser that cannot decrypt is on the page from the beginning. */
+/** Shows the notice for browsers that cannot decrypt, which is part of the page. */
 export function showOutdated() {
   outdated.hidden = false;
   show("outdated", title, outdated);
 }
 
-/** What was shared, and what is worth knowing about the link. */
+/** Shows the shared content, and notes on the link. */
 export function showContent({ text, fields, file }, notes) {
   const parts = file ? fileParts(file) : fields ? [fieldTable(fields)] : textParts(text);
   show("open", file ? string("fileTitle") : title, ...parts, ...notes.map(note));
@@ -58,7 +58,7 @@ function show(state, name, ...parts) {
   say("");
   heading.textContent = name;
   content.replaceChildren(...parts);
-  // What came is read out, and the next Tab is in it.
+  // Screen readers announce the content, and the next Tab is in it.
   heading.focus();
 }
 
@@ -70,13 +70,13 @@ function textParts(text) {
   return [box, copyButton(box, text, string("copy"))];
 }
 
-/** The longest address that becomes a link, in UTF-16 units, and how many of a text do. */
+/** The maximum length of a linked address in UTF-16 units, and of links in a text. */
 const addressLimit = 2048;
 const linkLimit = 1000;
 
 /**
- * A text whose web addresses are links, those that lead where they say: without user name, and with a plain host. What this
- * takes grows with the text and not faster: no expression here can be tried again from each of many positions.
+ * Returns the text with links for web addresses that show their target: without user name, and with a plain host.
+ * The time is linear in the text: no expression here backtracks from each of many positions.
  */
 function linked(text) {
   const parts = [];
@@ -93,7 +93,7 @@ function linked(text) {
   return [...parts, text.slice(end)];
 }
 
-/** The text without those of the characters that it ends in. */
+/** Returns the text without these characters at its end. */
 function withoutEnd(text, characters) {
   let end = text.length;
   while (end > 0 && characters.includes(text[end - 1])) end -= 1;
@@ -109,7 +109,7 @@ function leadsWhereItSays(address) {
   }
 }
 
-// The roles say what a table says by itself, because on a narrow screen it is laid out as something else.
+// The roles repeat those of a table, because on a narrow screen the layout differs.
 function fieldTable(fields) {
   const body = element("tbody", {}, ...fields.map(({ name, value }) => {
     const label = element("bdi", { textContent: name });
@@ -126,7 +126,7 @@ function fieldTable(fields) {
   return table;
 }
 
-/** Whether the name of a field says that others should not read it over one's shoulder. */
+/** Returns true if the name of a field indicates a secret. */
 function isSecret(name) {
   return /pass(wor[dt]|phrase|code)|kennwort|secret|geheim|token|\b(pin|puk|cvc|cvv)\b/i.test(name);
 }
@@ -144,7 +144,7 @@ function hideButton(box, value, name) {
   return button;
 }
 
-// Whatever the sender says that it is, the browser is told bytes: it saves them and never shows them as part of this site.
+// The type is always bytes: the browser saves the file and never shows it as part of this site.
 function fileParts({ name, type, bytes }) {
   const link = element("a", { textContent: string("save"), download: name, className: "button" });
   link.href = URL.createObjectURL(new Blob([bytes], { type: "application/octet-stream" }));
