@@ -211,3 +211,92 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
         if stopRequested { isStopping = true }
     }
 }
+
+/// Who has given way, in the order in which they go on.
+struct YieldPolicy {
+    private var waiting: [UnsafeContinuation<Void, Never>] = []
+    private var first = 0
+
+    var isEmpty: Bool { first == waiting.count }
+
+    mutating func append(_ continuation: UnsafeContinuation<Void, Never>) { waiting.append(continuation) }
+
+    mutating func popFirst() -> UnsafeContinuation<Void, Never>? {
+        guard !isEmpty else { return nil }
+        defer {
+            first += 1
+            // Moving the rest costs no more than what was taken since the last time.
+            if first * 2 > waiting.count {
+                waiting.removeFirst(first)
+                first = 0
+            }
+        }
+        return waiting[first]
+    }
+}
+
+/// Owner of one `event_base *`.
+///
+/// The base is made without libevent's locks: only its loop's thread may touch it, and other threads wake
+/// that thread through a descriptor.
+final class EventBase {
+    let pointer: OpaquePointer
+
+    init() throws(EventLoopError) {
+        guard let config = event_config_new() else { throw .outOfMemory }
+        defer { event_config_free(config) }
+        event_config_set_flag(config, CInt(EVENT_BASE_FLAG_NOLOCK.rawValue))
+        event_config_set_flag(config, CInt(EVENT_BASE_FLAG_IGNORE_ENV.rawValue))
+        // One epoll_ctl for several changes of a descriptor in a turn; safe because no descriptor is dup'ed.
+        event_config_set_flag(config, CInt(EVENT_BASE_FLAG_EPOLL_USE_CHANGELIST.rawValue))
+        guard let base = event_base_new_with_config(config) else { throw .system(operation: "event_base_new", errno) }
+        pointer = base
+    }
+
+    deinit { event_base_free(pointer) }
+
+    /// Waits for readiness or a timer when `blocking`, and calls the handlers of what is due.
+    func dispatch(blocking: Bool) {
+        let flags = CInt(EVLOOP_ONCE) | (blocking ? CInt(EVLOOP_NO_EXIT_ON_EMPTY) : CInt(EVLOOP_NONBLOCK))
+        event_base_loop(pointer, flags)
+    }
+}
+
+/// A joinable thread with a name.
+final class LoopThread: Sendable {
+    private let id: pthread_t
+
+    private final class Start: Sendable {
+        let name: String
+        let body: @Sendable () -> Void
+        init(name: String, body: @escaping @Sendable () -> Void) {
+            self.name = name
+            self.body = body
+        }
+    }
+
+    /// Starts a thread that runs `body`. Signals are blocked in it: the main thread handles them.
+    init(name: String, body: @escaping @Sendable () -> Void) throws(EventLoopError) {
+        let start = Unmanaged.passRetained(Start(name: name, body: body))
+        var id = pthread_t()
+        let code = pthread_create(
+            &id, nil,
+            { context in
+                guard let context else { return nil }
+                let start = Unmanaged<Start>.fromOpaque(context).takeRetainedValue()
+                var all = sigset_t()
+                sigfillset(&all)
+                pthread_sigmask(SIG_BLOCK, &all, nil)
+                saltern_name_current_thread(start.name)
+                start.body()
+                return nil
+            }, start.toOpaque())
+        guard code == 0 else {
+            start.release()
+            throw .system(operation: "pthread_create", code)
+        }
+        self.id = id
+    }
+
+    func join() { pthread_join(id, nil) }
+}

@@ -1,3 +1,6 @@
+public import Cryptography
+internal import Glibc
+
 /// A directory with `certificate.pem`, `key.pem` and `backup-key.pem`.
 ///
 /// The backup key is what makes pinning safe to live with: clients that pin both keys go on working when the
@@ -11,7 +14,7 @@ public struct CertificateDirectory: Sendable {
     /// The key of the certificate, in PEM, readable by its owner only.
     public var keyFile: String { "\(path)/\(Name.key)" }
     /// The key that an interrupted installation has left (``install(chain:key:minimumVersion:)``).
-    var nextKeyFile: String { "\(path)/\(Name.nextKey)" }
+    private var nextKeyFile: String { "\(path)/\(Name.nextKey)" }
     /// The key that the next rotation activates.
     public var backupKeyFile: String { "\(path)/\(Name.backupKey)" }
 
@@ -130,5 +133,350 @@ public struct CertificateDirectory: Sendable {
     func backupKey() throws(CertificateError) -> PrivateKey? {
         guard ProtectedFile.exists(backupKeyFile) else { return nil }
         return try PrivateKey(contentsOf: backupKeyFile)
+    }
+}
+
+extension CertificateDirectory {
+    private static let secondsPerDay: Int64 = 86400
+    /// The days before its end at which a certificate becomes a warning. certbot renews one of 90 days 30 days before its end,
+    /// and one of 45 days 15 days before it.
+    public static let warningDays = 14
+
+    /// Looks at everything that has to be right, and reports each point once.
+    /// - Parameters:
+    ///   - hosts: Hosts that clients connect to: one that the certificate is not for is a problem.
+    ///   - warningDays: The days before its end at which a certificate becomes a warning.
+    ///   - minimumVersion: The oldest version of TLS that is served.
+    ///   - now: The time to compare with, in seconds since 1970 (UTC); the system's when it is `nil`.
+    public func check(
+        hosts: [Host] = [], warningDays: Int = warningDays, minimumVersion: TLSVersion = .version13, now: Int64? = nil
+    ) -> [CertificateFinding] {
+        let now = now ?? systemTime()
+        var findings: [CertificateFinding] = []
+        func report(_ subject: CertificateFinding.Subject, _ severity: CertificateFinding.Severity, _ text: String) {
+            findings.append(CertificateFinding(subject: subject, severity: severity, text: text))
+        }
+
+        let chain = load(.certificateFile, certificateFile, report) { () throws(CertificateError) in
+            try Certificate.chain(contentsOf: certificateFile)
+        }
+        checkKeyInCertificate(report)
+        checkOtherFiles(report)
+        let key = load(.keyFile, keyFile, report) { () throws(CertificateError) in try PrivateKey(contentsOf: keyFile) }
+        var backup: PrivateKey?
+        if ProtectedFile.exists(backupKeyFile) {
+            backup = load(.backupKeyFile, backupKeyFile, report) { () throws(CertificateError) in
+                try PrivateKey(contentsOf: backupKeyFile)
+            }
+        } else {
+            report(.backupKeyFile, .warning, "there is no backup key, so that replacing the key breaks every pin")
+        }
+        guard let chain, let certificate = chain.first else { return findings }
+
+        // In a chain of another order, the certificate of the key is the one that everything else is about.
+        let position = key.flatMap { key in chain.firstIndex { $0.matches(key) } } ?? 0
+        let ordered = [chain[position]] + chain[..<position] + chain[(position + 1)...]
+        if let key, position == 0 { checkMatch(certificate, key, backup, report) }
+        if key != nil { checkServing(minimumVersion, position == 0 ? chain : nil, report) }
+        checkExpiry(ordered[0], warningDays, now, report)
+        checkHosts(ordered[0], hosts, report)
+        checkVerification(ordered, now, report)
+        if let backup, let key { checkBackup(key, backup, report) }
+        return findings
+    }
+
+    private typealias Report = (CertificateFinding.Subject, CertificateFinding.Severity, String) -> Void
+
+    private func load<Value>(
+        _ subject: CertificateFinding.Subject, _ path: String, _ report: Report,
+        _ body: () throws(CertificateError) -> Value
+    ) -> Value? {
+        do throws(CertificateError) {
+            let value = try body()
+            report(subject, .fine, "\(path) can be read")
+            return value
+        } catch {
+            report(subject, .problem, "\(error)")
+            return nil
+        }
+    }
+
+    /// The certificate's file is for everybody. Some tools write the key into it, too.
+    private func checkKeyInCertificate(_ report: Report) {
+        guard hasKey(certificateFile) else { return }
+        if (try? ProtectedFile.read(certificateFile, access: .owner)) == nil {
+            report(
+                .certificateFile, .problem,
+                "\(certificateFile) has a private key in it, and others can read it: remove the key from the file")
+        } else {
+            report(
+                .certificateFile, .warning,
+                "\(certificateFile) has a private key in it: only \(keyFile) needs one")
+        }
+    }
+
+    private func checkMatch(
+        _ certificate: Certificate, _ key: PrivateKey, _ backup: PrivateKey?, _ report: Report
+    ) {
+        if certificate.matches(key) {
+            report(.keyMatchesCertificate, .fine, "the key belongs to the certificate")
+        } else if let backup, certificate.matches(backup) {
+            report(
+                .keyMatchesCertificate, .problem, "a rotation was interrupted: run it again, and it will be finished")
+        } else if (try? identity()) != nil {
+            report(
+                .keyMatchesCertificate, .problem,
+                "an installation was interrupted: run it again, and it will be finished")
+        } else {
+            report(.keyMatchesCertificate, .problem, "the key belongs to another certificate")
+        }
+    }
+
+    /// Asks for the server's own judgement, which is what a start and a reload go by.
+    /// - Parameter chain: The chain, when its first certificate is the one of the key.
+    private func checkServing(_ minimumVersion: TLSVersion, _ chain: [Certificate]?, _ report: Report) {
+        do throws(CertificateError) {
+            _ = try TLSServerContext(identity: identity(), minimumVersion: minimumVersion)
+            report(.serving, .fine, "a server can serve certificate and key")
+        } catch .wrongChainOrder(let position) {
+            report(.chainOrder, .problem, "\(CertificateError.wrongChainOrder(position: position))")
+            return
+        } catch .keyDoesNotMatchCertificate {
+            // Reported as such.
+            return
+        } catch {
+            report(.serving, .problem, "a server does not start with certificate and key: \(error)")
+        }
+        guard let chain,
+            let position = chain.indices.dropFirst().first(where: { !chain[$0].isIssuer(of: chain[$0 - 1]) })
+        else { return }
+        report(
+            .chainOrder, .warning,
+            "certificate \(position + 1) of the chain has not issued the one in front of it: clients with TLS 1.2 may refuse "
+                + "the chain")
+    }
+
+    /// Any other file of the directory may have a key in it, too: a copy, or what an interruption has left.
+    private func checkOtherFiles(_ report: Report) {
+        guard let folder = opendir(path) else { return }
+        defer { closedir(folder) }
+        var names: [String] = []
+        while let entry = readdir(folder), names.count < 1_000 {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+                pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if !Name.all.contains(name) { names.append(name) }
+        }
+        for name in names.sorted() where hasExposedKey("\(path)/\(name)") {
+            report(
+                .otherFiles, .problem,
+                "\(path)/\(name) has a private key in it, and others can read it: remove the file")
+        }
+    }
+
+    private func hasExposedKey(_ file: String) -> Bool {
+        (try? ProtectedFile.read(file, access: .owner)) == nil && hasKey(file)
+    }
+
+    private func hasKey(_ file: String) -> Bool {
+        guard let contents = try? ProtectedFile.read(file, access: .everyone) else { return false }
+        return String(decoding: contents.withUnsafeBytes { Array($0) }, as: UTF8.self).contains("PRIVATE KEY-----")
+    }
+
+    private func checkExpiry(_ certificate: Certificate, _ warningDays: Int, _ now: Int64, _ report: Report) {
+        let days = (certificate.notAfter - now) / Self.secondsPerDay
+        if certificate.notBefore > now {
+            report(.expiry, .problem, "the certificate is not valid yet")
+        } else if certificate.notAfter <= now {
+            report(.expiry, .problem, "the certificate has expired")
+        } else if days < Int64(warningDays) {
+            report(.expiry, .warning, "the certificate expires in \(days) days")
+        } else {
+            report(.expiry, .fine, "the certificate expires in \(days) days")
+        }
+    }
+
+    private func checkHosts(_ certificate: Certificate, _ wanted: [Host], _ report: Report) {
+        let hosts = certificate.hosts
+        let missing = wanted.filter { !certificate.covers($0) }
+        if hosts.isEmpty {
+            report(.hosts, .problem, "the certificate names no host in its subject alternative name")
+        } else if missing.isEmpty {
+            report(.hosts, .fine, "the certificate is for \(hosts.map(\.description).joined(separator: ", "))")
+        } else {
+            let remedy =
+                certificate.isSelfIssued
+                ? "certificate renew \((hosts + missing).map { "--host \($0)" }.joined(separator: " ")) makes one for the same key"
+                : "ask the authority for a certificate with that name, and put it in place with certificate install"
+            report(
+                .hosts, .problem,
+                "the certificate is not for \(missing.map(\.description).joined(separator: ", ")), but for "
+                    + "\(hosts.map(\.description).joined(separator: ", ")): \(remedy)")
+        }
+    }
+
+    private func checkVerification(_ chain: [Certificate], _ now: Int64, _ report: Report) {
+        guard let certificate = chain.first else { return }
+        if let reason = certificate.verificationFailure(intermediates: Array(chain.dropFirst()), at: now) {
+            report(.verification, .problem, "the certificate does not verify: \(reason)")
+        } else if certificate.isSelfIssued {
+            report(.verification, .fine, "the certificate verifies against itself")
+        } else {
+            report(.verification, .fine, "the chain verifies against the system's authorities")
+        }
+    }
+
+    private func checkBackup(_ key: PrivateKey, _ backup: PrivateKey, _ report: Report) {
+        guard let active = try? key.pin(), let next = try? backup.pin() else {
+            report(.backupDiffers, .problem, "the keys cannot be compared")
+            return
+        }
+        if active == next {
+            report(.backupDiffers, .problem, "the backup key is the active key: run the rotation again")
+        } else {
+            report(.backupDiffers, .fine, "the backup key differs from the active key")
+        }
+    }
+}
+
+extension CertificateDirectory {
+    /// Replaces certificate and key by those of an authority, for example by what certbot has fetched.
+    ///
+    /// Nothing is changed unless a server could serve the pair now. Each step replaces one file as a whole, in an order in
+    /// which ``identity()`` finds the certificate's key at any time:
+    ///
+    /// 1. the new key beside the old one;
+    /// 2. the new chain in place of the old one;
+    /// 3. the new key in place of the old one.
+    ///
+    /// After an interruption, the next change of the directory finishes what was begun. What is written is the certificates and
+    /// the key alone, whatever else the sources contain. A backup key that becomes the active one is followed by a new one.
+    /// - Parameters:
+    ///   - chain: A PEM chain, the server's certificate first.
+    ///   - key: The PEM key of that certificate.
+    ///   - minimumVersion: The oldest version of TLS that is served.
+    ///   - keepsPins: Whether a key is refused that has neither the pin of the certificate that is served nor that of the backup
+    ///     key, as far as there is one.
+    ///   - now: The time to compare with, in seconds since 1970 (UTC); the system's when it is `nil`.
+    /// - Returns: The pins of the new certificate and of the backup key.
+    @discardableResult
+    public func install(
+        chain: some ByteSource, key: some ByteSource, minimumVersion: TLSVersion = .version13,
+        keepsPins: Bool = false, now: Int64? = nil
+    ) throws(CertificateError) -> Pins {
+        let identity = try TLSIdentity(chain: Certificate.chain(pem: chain), key: PrivateKey(pem: key))
+        _ = try TLSServerContext(identity: identity, minimumVersion: minimumVersion)
+        let now = now ?? systemTime()
+        guard identity.certificate.notBefore <= now else { throw .notValidNow(expired: false) }
+        guard identity.certificate.notAfter > now else { throw .notValidNow(expired: true) }
+        try ProtectedFolder.make(path, isOwnedLikeParent: true)
+        return try Self.install(identity, in: ProtectedFolder(path), keepsPins: keepsPins)
+    }
+
+    private static func install(
+        _ identity: TLSIdentity, in folder: ProtectedFolder, keepsPins: Bool
+    ) throws(CertificateError) -> Pins {
+        try folder.lock()
+        try finishInstallation(in: folder)
+        for name in Name.all { try folder.requireReplaceable(name) }
+        let active = try identity.key.pin()
+        if keepsPins, try folder.exists(Name.certificate) {
+            let pins = Pins(active: try certificate(in: folder).pin, backup: try backupKey(in: folder)?.pin())
+            guard pins.contains(active) else { throw .unpinnedKey(pin: "\(active)") }
+        }
+        try folder.write(
+            identity.key.pem(), to: Name.nextKey, access: .owner, existing: .replace, ownedLike: Name.key)
+        let chain = identity.chain.flatMap(\.pem)
+        try folder.write(chain, to: Name.certificate, access: .everyone, existing: .replace)
+        try folder.rename(Name.nextKey, to: Name.key)
+        guard let backup = try backupKey(in: folder) else { return Pins(active: active, backup: nil) }
+        var next = try backup.pin()
+        if next == active {
+            let new = try PrivateKey.generate()
+            try new.write(to: Name.backupKey, in: folder, existing: .replace)
+            next = try new.pin()
+        }
+        return Pins(active: active, backup: next)
+    }
+
+    /// Brings an interrupted installation to its end: the key of the certificate that is served becomes `key.pem`. A key of
+    /// another certificate is removed. The folder is locked.
+    private static func finishInstallation(in folder: ProtectedFolder) throws(CertificateError) {
+        guard try folder.exists(Name.nextKey) else { return }
+        if try folder.exists(Name.certificate),
+            let next = try? PrivateKey(pem: folder.read(Name.nextKey, access: .owner)),
+            try certificate(in: folder).matches(next)
+        {
+            try folder.rename(Name.nextKey, to: Name.key)
+        } else {
+            try folder.remove(Name.nextKey)
+        }
+    }
+}
+
+extension CertificateDirectory {
+    /// Replaces the self-signed certificate by a new one for the same key, so that no pin changes.
+    ///
+    /// Clients whose anchor is the certificate itself need the new one before the old one expires.
+    /// - Parameter hosts: Those of the new certificate; none for those of the present one.
+    /// - Returns: The pins, as they were.
+    @discardableResult
+    public func renew(hosts: [Host] = []) throws(CertificateError) -> Pins {
+        try Self.renew(in: ProtectedFolder(path), hosts: hosts)
+    }
+
+    static func renew(in folder: ProtectedFolder, hosts: [Host] = []) throws(CertificateError) -> Pins {
+        try folder.lock()
+        try finishInstallation(in: folder)
+        let current = try certificate(in: folder)
+        guard current.isSelfIssued else { throw .issuedByAuthority }
+        let backup = try backupKey(in: folder)
+        let key = try Self.key(of: current, PrivateKey(pem: folder.read(Name.key, access: .owner)), or: backup)
+        let identity = try TLSIdentity(chain: [current], key: key)
+        let renewed = try SelfSignedCertificate.make(
+            hosts: hosts.isEmpty ? current.hosts : hosts, key: identity.key)
+        try folder.write(renewed.pem, to: Name.certificate, access: .everyone, existing: .replace)
+        return Pins(active: try key.pin(), backup: try backup?.pin())
+    }
+}
+
+extension CertificateDirectory {
+    /// Makes the backup key the active one, with a new self-signed certificate for the same hosts, and makes a
+    /// new backup key. Clients that pin both of the old keys stay connected throughout.
+    ///
+    /// Each step replaces one file as a whole, in an order in which no key is lost and ``identity()`` finds the
+    /// certificate's key at any time:
+    ///
+    /// 1. a new certificate for the backup key: certificate and backup key belong together;
+    /// 2. the backup key becomes the active key too;
+    /// 3. a new backup key.
+    ///
+    /// After an interruption, rotating again finishes what was begun and does not rotate twice.
+    /// - Returns: The new pins; the active one is the backup pin of before.
+    @discardableResult
+    public func rotate() throws(CertificateError) -> Pins { try Self.rotate(in: ProtectedFolder(path)) }
+
+    static func rotate(in folder: ProtectedFolder) throws(CertificateError) -> Pins {
+        // Two changes at once would each go on from what the other has replaced.
+        try folder.lock()
+        try finishInstallation(in: folder)
+        for name in Name.all { try folder.requireReplaceable(name) }
+        let current = try certificate(in: folder)
+        let active = try PrivateKey(pem: folder.read(Name.key, access: .owner))
+        guard let backup = try backupKey(in: folder) else {
+            throw .cannotRead(
+                path: "\(folder.path)/\(Name.backupKey)", reason: "there is no backup key to rotate to")
+        }
+        if !current.matches(backup) {
+            guard current.isSelfIssued else { throw .issuedByAuthority }
+            let renewed = try SelfSignedCertificate.make(hosts: current.hosts, key: backup)
+            try folder.write(renewed.pem, to: Name.certificate, access: .everyone, existing: .replace)
+        }
+        if try active.pin() != backup.pin() {
+            try backup.write(to: Name.key, in: folder, existing: .replace)
+        }
+        let next = try PrivateKey.generate()
+        try next.write(to: Name.backupKey, in: folder, existing: .replace)
+        return Pins(active: try backup.pin(), backup: try next.pin())
     }
 }

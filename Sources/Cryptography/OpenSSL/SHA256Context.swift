@@ -1,4 +1,5 @@
 internal import COpenSSL
+internal import Glibc
 
 /// Owns an `EVP_MD_CTX *` that computes one digest.
 struct SHA256Context: ~Copyable {
@@ -27,4 +28,27 @@ struct SHA256Context: ~Copyable {
         requireSuccess(EVP_DigestUpdate(context, bytes.baseAddress, bytes.count), "SHA-256")
         requireSuccess(EVP_DigestFinal_ex(context, digest, nil), "finish SHA-256")
     }
+}
+
+/// One digest context for each thread, so that hashing a token costs no allocation.
+///
+/// It may be used only between two suspension points: start, update and finish in one synchronous function.
+/// Nothing secret stays in it: OpenSSL wipes the block buffer when a digest is finished, and what remains is
+/// the digest itself.
+enum ThreadDigestContext {
+    /// The calling thread's `EVP_MD_CTX *`, which the thread owns until it ends.
+    static var current: OpaquePointer {
+        if let existing = pthread_getspecific(key) { return OpaquePointer(existing) }
+        let context = requireAllocated(EVP_MD_CTX_new(), "allocate a digest context")
+        let stored = pthread_setspecific(key, UnsafeRawPointer(context))
+        precondition(stored == 0, "no memory for a thread-specific value")
+        return context
+    }
+
+    private static let key: pthread_key_t = {
+        var key = pthread_key_t()
+        let created = pthread_key_create(&key) { context in EVP_MD_CTX_free(OpaquePointer(context)) }
+        precondition(created == 0, "the process has used up its thread-specific keys")
+        return key
+    }()
 }

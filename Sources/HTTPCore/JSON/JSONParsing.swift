@@ -42,8 +42,8 @@ public struct JSONParsing: ~Copyable {
     private var open: [Open] = []
     private var valueCount = 0
     /// The string that is being read: where it begins, and where what was unescaped of it ends.
-    var stringStart = 0
-    var stringEnd = 0
+    private var stringStart = 0
+    private var stringEnd = 0
 
     /// What a value costs beside its bytes: memory for it, and for what it is put into.
     private static let valueWork = 64
@@ -203,5 +203,195 @@ struct JSONNameSet {
         if members.count < 12 { return !members.contains { $0.name == name } }
         if seen.isEmpty { seen = Set(members.map(\.name)) }
         return seen.insert(name).inserted
+    }
+}
+
+extension JSONParsing {
+    /// Reads a number. What is an integer is one, however it is written (`600000.0`, `6e5`), and exact; without fraction
+    /// and exponent it is that or out of range. `-0` keeps its sign as a floating-point number.
+    private mutating func readNumber() throws(JSONError) -> JSONValue {
+        let start = position
+        if next == ASCII.minus { position += 1 }
+        let firstDigit = position
+        try skipIntegerDigits(of: start)
+        var isInteger = true
+        if next == ASCII.dot {
+            isInteger = false
+            position += 1
+            try skipDigits(of: start)
+        }
+        if let byte = next, byte | 0x20 == UInt8(ascii: "e") {
+            isInteger = false
+            position += 1
+            if let sign = next, sign == ASCII.plus || sign == ASCII.minus { position += 1 }
+            try skipDigits(of: start)
+        }
+        guard position - start <= limits.numberLengthLimit else { throw JSONError(.numberOutOfRange, at: start) }
+        if let value = exactInteger(bytes[start..<position]) { return .integer(value) }
+        if isInteger, bytes[firstDigit] != ASCII.zero { throw JSONError(.numberOutOfRange, at: start) }
+        let text = String(decoding: UnsafeMutableBufferPointer(rebasing: bytes[start..<position]), as: UTF8.self)
+        guard let value = Double(text), value.isFinite else { throw JSONError(.numberOutOfRange, at: start) }
+        return .double(value)
+    }
+
+    /// Steps over the integer part, which has no leading zeros.
+    private mutating func skipIntegerDigits(of number: Int) throws(JSONError) {
+        let start = position
+        try skipDigits(of: number)
+        if bytes[start] == ASCII.zero, position - start > 1 {
+            position = start + 1
+            throw malformed()
+        }
+    }
+
+    /// Steps over digits; a number that is too long is not read to its end.
+    private mutating func skipDigits(of number: Int) throws(JSONError) {
+        guard let byte = next, ASCII.isDigit(byte) else { throw malformed() }
+        repeat {
+            position += 1
+            guard position - number <= limits.numberLengthLimit else { throw JSONError(.numberOutOfRange, at: number) }
+        } while next.map(ASCII.isDigit) ?? false
+    }
+
+    /// The integer that a number is, if it is one other than `-0` and fits. Nothing is rounded.
+    private func exactInteger(_ number: Slice<UnsafeMutableBufferPointer<UInt8>>) -> Int64? {
+        let isNegative = number.first == ASCII.minus
+        let mantissa = number.prefix { $0 | 0x20 != UInt8(ascii: "e") }
+        // The value is that of `significant`, which does not end with a zero, times ten to the power of `exponent`.
+        var significant: Int64 = 0
+        var exponent = Self.exponent(number[mantissa.endIndex...].dropFirst())
+        var zeros = 0
+        var isFraction = false
+        for byte in mantissa {
+            if byte == ASCII.dot { isFraction = true }
+            guard ASCII.isDigit(byte) else { continue }
+            if isFraction { exponent -= 1 }
+            zeros += 1
+            if byte == ASCII.zero { continue }
+            let digit = Int64(byte - ASCII.zero)
+            guard let shifted = Self.shifted(significant, by: zeros) else { return nil }
+            // Counting downwards reaches Int64.min, which has no positive counterpart.
+            let (sum, overflow) =
+                isNegative
+                ? shifted.subtractingReportingOverflow(digit) : shifted.addingReportingOverflow(digit)
+            guard !overflow else { return nil }
+            significant = sum
+            zeros = 0
+        }
+        if significant == 0 { return isNegative ? nil : 0 }
+        return exponent + zeros < 0 ? nil : Self.shifted(significant, by: exponent + zeros)
+    }
+
+    /// An exponent without its letter; one that is beyond all integers is as good as any other such.
+    private static func exponent(_ text: Slice<UnsafeMutableBufferPointer<UInt8>>) -> Int {
+        let value = text.filter(ASCII.isDigit).reduce(0) { min($0 * 10 + Int($1 - ASCII.zero), 10_000) }
+        return text.first == ASCII.minus ? -value : value
+    }
+
+    /// A value times a power of ten, if it fits.
+    private static func shifted(_ value: Int64, by zeros: Int) -> Int64? {
+        if value == 0 { return 0 }
+        var value = value
+        for _ in 0..<zeros {
+            let (product, overflow) = value.multipliedReportingOverflow(by: 10)
+            guard !overflow else { return nil }
+            value = product
+        }
+        return value
+    }
+}
+
+extension JSONParsing {
+    /// Reads on in a string whose opening quote has been passed.
+    ///
+    /// - Returns: The string, with `position` behind its closing quote, or nil when it is time to pause.
+    private mutating func continueString(isName: Bool) throws(JSONError) -> JSONString? {
+        while let byte = next {
+            guard position < pause else { return nil }
+            if isName { try refuseLongName() }
+            switch byte {
+            case ASCII.doubleQuote:
+                position += 1
+                return JSONString(storage: document, range: stringStart..<stringEnd)
+            case ASCII.backslash: try escape()
+            case 0x80...:
+                let length = UTF8Validation.lengthOfSequence(in: UnsafeBufferPointer(bytes), at: position)
+                guard length > 0 else { throw JSONError(.notUTF8, at: position) }
+                keep(length)
+            case 0x20...:
+                let end = min(bytes.count, pause, isName ? position + JSONParser.nameLengthLimit + 1 : .max)
+                let part = UnsafeBufferPointer(rebasing: UnsafeBufferPointer(bytes)[..<end])
+                keep(TextScanner.endOfPlainText(in: part, from: position) - position)
+            default: throw malformed()
+            }
+        }
+        // The same error, whether the end came in the piece in which the name grew too long or in a later one.
+        if isName { try refuseLongName() }
+        throw malformed()
+    }
+
+    private func refuseLongName() throws(JSONError) {
+        guard stringEnd - stringStart > JSONParser.nameLengthLimit else { return }
+        throw JSONError(.nameTooLong, at: stringStart - 1, limit: JSONParser.nameLengthLimit)
+    }
+
+    /// Takes bytes as they are: moves them down behind what was unescaped before them.
+    private mutating func keep(_ count: Int) {
+        if stringEnd != position, let base = bytes.baseAddress {
+            (base + stringEnd).update(from: base + position, count: count)
+        }
+        position += count
+        stringEnd += count
+    }
+
+    /// Reads one escape, with `position` at its backslash. What it stands for takes fewer bytes.
+    private mutating func escape() throws(JSONError) {
+        let start = position
+        position += 1
+        guard let byte = next else { throw malformed() }
+        position += 1
+        switch byte {
+        case ASCII.doubleQuote, ASCII.backslash, ASCII.slash: put(byte)
+        case UInt8(ascii: "b"): put(0x08)
+        case UInt8(ascii: "f"): put(0x0C)
+        case UInt8(ascii: "n"): put(0x0A)
+        case UInt8(ascii: "r"): put(0x0D)
+        case UInt8(ascii: "t"): put(0x09)
+        case UInt8(ascii: "u"):
+            let scalar = try unicodeEscape(from: start)
+            guard let base = bytes.baseAddress else { return }
+            stringEnd += UTF8Validation.write(scalar, to: base + stringEnd)
+        default:
+            position -= 1
+            throw malformed()
+        }
+    }
+
+    private mutating func put(_ byte: UInt8) {
+        bytes[stringEnd] = byte
+        stringEnd += 1
+    }
+
+    private mutating func unicodeEscape(from start: Int) throws(JSONError) -> UInt32 {
+        let scalar = try fourHexDigits()
+        if (0xDC00..<0xE000).contains(scalar) { throw JSONError(.loneSurrogate, at: start) }
+        guard (0xD800..<0xDC00).contains(scalar) else { return scalar }
+        guard next == ASCII.backslash, position + 1 < bytes.count, bytes[position + 1] == UInt8(ascii: "u") else {
+            throw JSONError(.loneSurrogate, at: start)
+        }
+        position += 2
+        let low = try fourHexDigits()
+        guard (0xDC00..<0xE000).contains(low) else { throw JSONError(.loneSurrogate, at: start) }
+        return 0x10000 + (scalar - 0xD800) << 10 + (low - 0xDC00)
+    }
+
+    private mutating func fourHexDigits() throws(JSONError) -> UInt32 {
+        var value: UInt32 = 0
+        for _ in 0..<4 {
+            guard let byte = next, let digit = ASCII.hexValue(byte) else { throw malformed() }
+            value = value << 4 | UInt32(digit)
+            position += 1
+        }
+        return value
     }
 }

@@ -66,7 +66,7 @@ public struct JSONWriter: Sendable {
         depth -= 1
     }
 
-    mutating func separate() {
+    private mutating func separate() {
         if needsComma { bytes.append(ASCII.comma) }
         needsComma = true
     }
@@ -168,10 +168,144 @@ public struct JSONWriter: Sendable {
         needsComma = false
     }
 
-    func requirePlainText(from start: Int) {
+    private func requirePlainText(from start: Int) {
         let end = bytes.withUnsafeBytes { bytes in
             TextScanner.endOfPlainText(in: bytes.assumingMemoryBound(to: UInt8.self), from: start)
         }
         precondition(end == bytes.count, "this text needs no escapes")
+    }
+}
+
+extension JSONWriter {
+    public mutating func member(_ name: String, _ value: String) {
+        self.name(name)
+        string(value)
+    }
+
+    public mutating func member(_ name: String, _ value: Int) {
+        self.name(name)
+        integer(Int64(value))
+    }
+
+    public mutating func member(_ name: String, _ value: Int64) {
+        self.name(name)
+        integer(value)
+    }
+
+    public mutating func member(_ name: String, _ value: Bool) {
+        self.name(name)
+        bool(value)
+    }
+
+    public mutating func member(_ name: String, _ value: UTCTimestamp) {
+        self.name(name)
+        timestamp(value)
+    }
+
+    public mutating func member(_ name: String, _ value: JSONValue) {
+        self.name(name)
+        self.value(value)
+    }
+
+    /// Writes a member whose value is text that needs no escapes, such as base64.
+    public mutating func member(_ name: String, plain text: some Collection<UInt8>) {
+        self.name(name)
+        string(plain: text)
+    }
+
+    /// Writes a member whose value is an object that `build` writes.
+    public mutating func object<Failure: Error>(
+        _ name: String, _ build: (inout JSONWriter) throws(Failure) -> Void
+    ) throws(Failure) {
+        self.name(name)
+        try object(build)
+    }
+
+    /// Writes a member whose value is an array that `build` writes.
+    public mutating func array<Failure: Error>(
+        _ name: String, _ build: (inout JSONWriter) throws(Failure) -> Void
+    ) throws(Failure) {
+        self.name(name)
+        try array(build)
+    }
+}
+
+/// Documents that are written in pieces, because what they hold is fetched in pieces.
+extension JSONWriter {
+    /// Begins an object; ``endObject()`` must follow.
+    public mutating func beginObject() { open(ASCII.openBrace) }
+
+    public mutating func endObject() { close(ASCII.closeBrace) }
+
+    /// Begins an array; ``endArray()`` must follow.
+    public mutating func beginArray() { open(ASCII.openBracket) }
+
+    public mutating func endArray() { close(ASCII.closeBracket) }
+
+    /// Begins a string whose text comes in pieces that need no escapes, such as base64.
+    public mutating func beginPlainString() {
+        separate()
+        bytes.append(ASCII.doubleQuote)
+    }
+
+    /// Writes a piece of at most `capacity` bytes that `fill` puts in place; it returns how many these are.
+    public mutating func continuePlainString(
+        capacity: Int, filledBy fill: (UnsafeMutableBufferPointer<UInt8>) -> Int
+    ) {
+        let start = bytes.count
+        bytes.append(capacity: capacity, filledBy: fill)
+        requirePlainText(from: start)
+    }
+
+    public mutating func endPlainString() { bytes.append(ASCII.doubleQuote) }
+
+    /// Bytes that wait to be taken.
+    public var count: Int { bytes.count }
+
+    /// Takes what was written so far; the document goes on behind it.
+    public mutating func takePiece() -> [UInt8] {
+        defer { bytes.removeAll(keepingCapacity: true) }
+        return Array(bytes)
+    }
+}
+
+/// Writes strings as JSON: quote, backslash and control characters are escaped, everything else is left as it is.
+enum JSONEscaping {
+    static func append(_ text: UnsafeBufferPointer<UInt8>, to output: inout ZeroizingBuffer) {
+        output.append(ASCII.doubleQuote)
+        var start = 0
+        var position = 0
+        while true {
+            position = TextScanner.endOfPlainText(in: text, from: position)
+            guard position < text.count else { break }
+            let byte = text[position]
+            if byte < 0x80 {
+                output.append(UnsafeRawBufferPointer(UnsafeBufferPointer(rebasing: text[start..<position])))
+                escape(byte, to: &output)
+                start = position + 1
+            }
+            position += 1
+        }
+        output.append(UnsafeRawBufferPointer(UnsafeBufferPointer(rebasing: text[start...])))
+        output.append(ASCII.doubleQuote)
+    }
+
+    private static func escape(_ byte: UInt8, to output: inout ZeroizingBuffer) {
+        output.append(ASCII.backslash)
+        switch byte {
+        case ASCII.doubleQuote, ASCII.backslash: output.append(byte)
+        case 0x08: output.append(UInt8(ascii: "b"))
+        case 0x09: output.append(UInt8(ascii: "t"))
+        case 0x0A: output.append(UInt8(ascii: "n"))
+        case 0x0C: output.append(UInt8(ascii: "f"))
+        case 0x0D: output.append(UInt8(ascii: "r"))
+        default:
+            let low = byte & 0x0F
+            output.append(UInt8(ascii: "u"))
+            output.append(ASCII.zero)
+            output.append(ASCII.zero)
+            output.append(ASCII.zero + byte >> 4)
+            output.append(low < 10 ? ASCII.zero + low : 0x57 + low)
+        }
     }
 }

@@ -53,3 +53,75 @@ struct HTTP1ChunkReader: Sendable {
         return false
     }
 }
+
+/// The grammar of chunk extensions (RFC 9112 §7.1.1) without the "bad" white space that it tolerates:
+/// `*( ";" token [ "=" ( token / quoted-string ) ] )`. Parsers that disagree about that space have been used to
+/// smuggle requests, and no client needs it.
+enum HTTP1ChunkExtensions {
+    static func isValid(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
+        var position = 0
+        while position < text.count {
+            guard skip(ASCII.semicolon, text, &position), skipToken(text, &position) else { return false }
+            guard skip(ASCII.equals, text, &position) else { continue }
+            guard skipToken(text, &position) || skipQuotedString(text, &position) else { return false }
+        }
+        return true
+    }
+
+    private static func skip(_ byte: UInt8, _ text: UnsafeBufferPointer<UInt8>, _ position: inout Int) -> Bool {
+        guard position < text.count, text[position] == byte else { return false }
+        position += 1
+        return true
+    }
+
+    private static func skipToken(_ text: UnsafeBufferPointer<UInt8>, _ position: inout Int) -> Bool {
+        let start = position
+        while position < text.count, ASCII.isTokenCharacter(text[position]) { position += 1 }
+        return position > start
+    }
+
+    private static func skipQuotedString(_ text: UnsafeBufferPointer<UInt8>, _ position: inout Int) -> Bool {
+        guard skip(ASCII.doubleQuote, text, &position) else { return false }
+        while position < text.count {
+            var byte = text[position]
+            position += 1
+            if byte == ASCII.doubleQuote { return true }
+            if byte == ASCII.backslash {
+                guard position < text.count else { return false }
+                byte = text[position]
+                position += 1
+            }
+            guard byte >= 0x20 && byte != 0x7F || byte == ASCII.tab else { return false }
+        }
+        return false
+    }
+}
+
+/// One field line: a token, a colon, and a value with optional white space around it (RFC 9112 §5).
+struct HTTP1FieldLine {
+    let name: Range<Int>
+    let value: Range<Int>
+
+    /// Reads the line at `line`, which is not empty and has lost its CRLF.
+    init(_ bytes: UnsafeBufferPointer<UInt8>, line: Range<Int>) throws(HTTP1Error) {
+        var position = line.lowerBound
+        if bytes[position] == ASCII.space || bytes[position] == ASCII.tab { throw .syntax(.foldedField) }
+        while position < line.upperBound, ASCII.isTokenCharacter(bytes[position]) { position += 1 }
+        guard position < line.upperBound, bytes[position] == ASCII.colon, position > line.lowerBound else {
+            let isSpace =
+                position < line.upperBound && position > line.lowerBound
+                && (bytes[position] == ASCII.space || bytes[position] == ASCII.tab)
+            throw .syntax(isSpace ? .spaceBeforeColon : .malformedFieldName)
+        }
+        name = line.lowerBound..<position
+        var start = position + 1
+        var end = line.upperBound
+        while start < end, bytes[start] == ASCII.space || bytes[start] == ASCII.tab { start += 1 }
+        while end > start, bytes[end - 1] == ASCII.space || bytes[end - 1] == ASCII.tab { end -= 1 }
+        value = start..<end
+        let text = UnsafeBufferPointer(rebasing: bytes[value])
+        guard ByteSearch.isFieldValue(text) else {
+            throw .syntax(text.contains(ASCII.carriageReturn) ? .bareCarriageReturn : .malformedFieldValue)
+        }
+    }
+}

@@ -62,3 +62,85 @@ struct HTTP1HeadReader: Sendable {
             expectsContinue: isVersion11 && semantics.expectation == .continue && framing != .none)
     }
 }
+
+/// The first line of a request: method, target and version (RFC 9112 §3).
+struct HTTP1RequestLine: Sendable {
+    let method: HTTPMethod
+    let target: HTTP1Target
+    let versionMinor: Int
+
+    init(_ bytes: UnsafeBufferPointer<UInt8>, line: Range<Int>, limits: HTTP1Limits) throws(HTTP1Error) {
+        let text = bytes[line]
+        guard let firstSpace = text.firstIndex(of: ASCII.space), let lastSpace = text.lastIndex(of: ASCII.space),
+            firstSpace < lastSpace
+        else {
+            throw .syntax(text.contains(ASCII.carriageReturn) ? .bareCarriageReturn : .malformedRequestLine)
+        }
+        versionMinor = try Self.versionMinor(UnsafeBufferPointer(rebasing: bytes[(lastSpace + 1)..<line.upperBound]))
+        guard firstSpace - line.lowerBound <= limits.method,
+            let method = HTTPMethod(token: UnsafeBufferPointer(rebasing: bytes[line.lowerBound..<firstSpace]))
+        else { throw .syntax(.malformedMethod) }
+        self.method = method
+        target = try HTTP1Target(bytes, range: (firstSpace + 1)..<lastSpace, method: method)
+    }
+
+    private static func versionMinor(_ version: UnsafeBufferPointer<UInt8>) throws(HTTP1Error) -> Int {
+        let prefix: StaticString = "HTTP/"
+        guard version.count == 8, version[6] == ASCII.dot, ASCII.isDigit(version[5]), ASCII.isDigit(version[7]),
+            version.prefix(5).elementsEqual(UnsafeBufferPointer(start: prefix.utf8Start, count: 5))
+        else { throw .syntax(.malformedRequestLine) }
+        guard version[5] == ASCII.zero + 1, version[7] <= ASCII.zero + 1 else { throw .versionNotSupported }
+        return Int(version[7] - ASCII.zero)
+    }
+}
+
+/// A request target (RFC 9112 §3.2): origin form, absolute form with `http` or `https`, or `*` for `OPTIONS`.
+///
+/// Every visible ASCII character but `#` may stand in it; what is not a valid escape is the router's to refuse.
+struct HTTP1Target: Sendable {
+    let path: Range<Int>
+    let query: Range<Int>?
+    /// Host and port of an absolute target.
+    let authority: Range<Int>?
+
+    init(_ bytes: UnsafeBufferPointer<UInt8>, range: Range<Int>, method: HTTPMethod) throws(HTTP1Error) {
+        guard !range.isEmpty else { throw .syntax(.malformedTarget) }
+        for index in range where bytes[index] &- 0x21 > 0x5D || bytes[index] == 0x23 { throw .syntax(.malformedTarget) }
+        guard method != .connect else { throw .syntax(.unsupportedTargetForm) }
+        let mark = bytes[range].firstIndex(of: ASCII.questionMark)
+        query = mark.map { ($0 + 1)..<range.upperBound }
+        let end = mark ?? range.upperBound
+        if bytes[range.lowerBound] == ASCII.slash {
+            path = range.lowerBound..<end
+            authority = nil
+            return
+        }
+        if range.count == 1, bytes[range.lowerBound] == 0x2A, method == .options {
+            path = range
+            authority = nil
+            return
+        }
+        guard let schemeEnd = Self.endOfScheme(UnsafeBufferPointer(rebasing: bytes[range.lowerBound..<end])) else {
+            throw .syntax(.unsupportedTargetForm)
+        }
+        let hostStart = range.lowerBound + schemeEnd
+        let hostEnd = bytes[hostStart..<end].firstIndex(of: ASCII.slash) ?? end
+        guard HTTP1Host.isValid(UnsafeBufferPointer(rebasing: bytes[hostStart..<hostEnd])) else {
+            throw .syntax(.malformedTarget)
+        }
+        authority = hostStart..<hostEnd
+        // An empty path is the same as "/" (RFC 9110 §4.2.3), and the byte before the host is a slash.
+        path = hostEnd == end ? (hostStart - 1)..<hostStart : hostEnd..<end
+    }
+
+    /// The length of a leading `http://` or `https://`, or nil.
+    private static func endOfScheme(_ target: UnsafeBufferPointer<UInt8>) -> Int? {
+        func begins(with scheme: StaticString) -> Bool {
+            let count = scheme.utf8CodeUnitCount
+            return target.count >= count
+                && ASCII.equalsIgnoringCase(UnsafeBufferPointer(rebasing: target[..<count]), scheme)
+        }
+        if begins(with: "https://") { return 8 }
+        return begins(with: "http://") ? 7 : nil
+    }
+}

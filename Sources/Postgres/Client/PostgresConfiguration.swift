@@ -1,4 +1,5 @@
 internal import CLibPQ
+internal import Glibc
 
 /// The location of PostgreSQL, and the settings of a client.
 public struct PostgresConfiguration: Sendable {
@@ -133,4 +134,135 @@ extension PostgresConfiguration: CustomStringConvertible, CustomDebugStringConve
     public var description: String { "PostgresConfiguration(redacted)" }
     public var debugDescription: String { description }
     public var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
+extension PostgresConfiguration {
+    /// Checks the options with libpq, which does so only when it connects: here, to sockets in a folder that cannot
+    /// exist.
+    /// - Throws: ``PostgresError/configuration(_:)`` when no server could be connected to with them.
+    static func check(_ options: [(keyword: String, value: String)]) throws(PostgresError) {
+        func count(_ keyword: String) -> Int {
+            let value = options.last { $0.keyword == keyword }?.value ?? ""
+            return value.isEmpty ? 0 : value.count { $0 == "," } + 1
+        }
+        let (hosts, addresses) = (count("host"), count("hostaddr"))
+        guard hosts == 0 || addresses == 0 || hosts == addresses else {
+            throw .configuration(ConnectionFailure.option("host").description)
+        }
+        let isElsewhere =
+            options.contains { $0.keyword == "service" }
+            || ["PGHOST", "PGHOSTADDR", "PGSERVICE"].contains { (name: String) in getenv(name) != nil }
+        // Options from elsewhere are checked when a connection is opened.
+        if isElsewhere, hosts == 0 || getenv("PGHOSTADDR") != nil { return }
+        let places = Array(repeating: "/dev/null", count: max(hosts, addresses, 1)).joined(separator: ",")
+        let others = options.filter { $0.keyword != "host" && $0.keyword != "hostaddr" }
+        guard let handle = ConnectionHandle(starting: others + [("host", places)]) else { return }
+        let message = String(cString: PQerrorMessage(handle.pointer))
+        guard let keyword = ConnectionFailure.unknownOption(in: message) else { return }
+        throw .configuration(ConnectionFailure.option(keyword).description)
+    }
+}
+
+extension PostgresConfiguration {
+    var poolSettings: PoolStateMachine<Execution>.Settings {
+        PoolStateMachine.Settings(
+            readConnections: readConnections, commitConnections: commitConnections,
+            leasedConnections: leasedConnections, pipelineDepth: pipelineDepth, queueLimit: queueLimit,
+            backOff: backOff, leasedIdleTimeout: leasedIdleTimeout)
+    }
+
+    /// The maximum number of simultaneous connections of a client. One of them probes for a takeover.
+    public var connectionCount: Int { readConnections + commitConnections + leasedConnections + 1 }
+
+    /// Returns libpq's options. Later keywords take precedence.
+    /// - Parameter lane: Added to the application's name, except behind a pooler that exchanges sessions. Such a pooler
+    ///   would send the name again whenever a session changes lanes.
+    func connectionOptions(for lane: PoolStateMachine<Execution>.Lane? = nil) -> [(keyword: String, value: String)] {
+        let told = pooling == .session ? lane.map { " \($0)" } ?? "" : ""
+        return [("fallback_application_name", applicationName + told)] + options + [("client_encoding", "UTF8")]
+    }
+}
+
+extension PostgresConfiguration {
+    /// The connection arguments for PostgreSQL's own programs.
+    ///
+    /// Every user of the machine can read a program's arguments, so secrets go into its environment.
+    public struct ProgramConnection: Sendable {
+        /// The value of `--dbname`: everything but the password, in keyword form.
+        public let string: String
+        /// The password in the URL, if any, for `PGPASSWORD`.
+        public let password: String?
+    }
+
+    /// The connection for PostgreSQL's own programs.
+    public var programConnection: ProgramConnection {
+        // Without a limit they wait for an unresponsive address as long as the kernel does.
+        let shown =
+            options.filter { $0.keyword != "password" && $0.keyword != "connect_timeout" }
+            + [(keyword: "connect_timeout", value: String(connectTimeout.components.seconds))]
+        let words = shown.map { option in "\(option.keyword)='\(Self.quoted(option.value))'" }
+        return ProgramConnection(string: words.joined(separator: " "), password: value(of: "password"))
+    }
+
+    /// The role of the connection; nil if the string names none.
+    public var user: String? { value(of: "user") }
+
+    /// The name of the database. Without one, PostgreSQL uses the name of the role.
+    public var databaseName: String? { value(of: "dbname") ?? user }
+
+    private func value(of keyword: String) -> String? { options.last { $0.keyword == keyword }?.value }
+
+    private static func quoted(_ value: String) -> String {
+        String(value.flatMap { $0 == "'" || $0 == "\\" ? ["\\", $0] : [$0] })
+    }
+}
+
+/// The password file that libpq would read, with its permissions checked beforehand.
+///
+/// libpq itself reports a bad file on standard error, for each connection and in the middle of other output.
+struct PasswordFile {
+    let path: String
+    /// True if a setting names the file; false for the default path.
+    let isNamed: Bool
+
+    /// A path at which no file can exist.
+    static let nowhere = "/dev/null/none"
+
+    /// - Parameters:
+    ///   - options: The options of the connection string.
+    ///   - variable: Reads an environment variable.
+    init?(_ options: [(keyword: String, value: String)], variable: (String) -> String?) {
+        func option(_ keyword: String) -> String? { options.last { $0.keyword == keyword }?.value }
+        // libpq reads the file only if no password is given. It resolves services itself.
+        for password in [option("password"), variable("PGPASSWORD")] where password?.isEmpty == false { return nil }
+        guard option("service") == nil, variable("PGSERVICE") == nil else { return nil }
+        if let named = [option("passfile"), variable("PGPASSFILE")].compactMap(\.self).first(where: { !$0.isEmpty }) {
+            path = named
+            isNamed = true
+        } else if let home = variable("HOME") {
+            path = home + "/.pgpass"
+            isNamed = false
+        } else {
+            return nil
+        }
+    }
+
+    /// The reason why libpq would reject the file; nil if it would read it, or if there is none.
+    var refusal: String? {
+        var status = stat()
+        guard stat(path, &status) == 0 else { return nil }
+        if status.st_mode & S_IFMT != S_IFREG { return "it is no plain file" }
+        return status.st_mode & 0o077 == 0 ? nil : "others than its owner can read or write it: run chmod 600 on it"
+    }
+
+    /// Returns the options with which to replace `options`.
+    /// - Throws: ``PostgresError/configuration(_:)`` when a setting names a file that libpq would reject.
+    static func settle(
+        _ options: [(keyword: String, value: String)],
+        variable: (String) -> String? = { getenv($0).map { String(cString: $0) } }
+    ) throws(PostgresError) -> [(keyword: String, value: String)] {
+        guard let file = PasswordFile(options, variable: variable), let refusal = file.refusal else { return options }
+        if file.isNamed { throw .configuration("the password file \(file.path) is of no use: \(refusal)") }
+        return options.filter { $0.keyword != "passfile" } + [("passfile", nowhere)]
+    }
 }

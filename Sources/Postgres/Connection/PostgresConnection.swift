@@ -24,14 +24,14 @@ final class PostgresConnection: IterationObserver {
     var phase = Phase.opening
     var pipeline = PipelineStateMachine<Execution>()
     /// The error of a statement's last preparation, also for executions that were sent before it arrived.
-    var preparationErrors: [Int: PostgresError] = [:]
-    let openingDeadline: ContinuousClock.Instant
+    private var preparationErrors: [Int: PostgresError] = [:]
+    private let openingDeadline: ContinuousClock.Instant
     /// The server's end, once it is received.
     private(set) var serverEnd: ServerEnd?
     /// The generation in which it was found usable; until then, later than all others.
     var epoch = Int.max
     /// True if another server has taken over from this one.
-    var isSuperseded = false
+    private var isSuperseded = false
     /// True if the server is a cluster node, which does not run a batch as a transaction.
     var isDistributed: Bool { serverEnd?.isDistributed ?? false }
     /// The reason of a failure that the connection itself does not report.
@@ -39,19 +39,19 @@ final class PostgresConnection: IterationObserver {
     /// True if the client was notified of a silent commit.
     var isStalled = false
     /// The number of pending requests that end a transaction on a lease.
-    var commitsUnderWay = 0
-    var lastReceived: ContinuousClock.Instant
+    private var commitsUnderWay = 0
+    private var lastReceived: ContinuousClock.Instant
 
     /// The kind of batch sent since the last sync.
-    enum OpenBatch {
+    private enum OpenBatch {
         case none, readOnly, single, block, group
     }
-    var openBatch = OpenBatch.none
+    private var openBatch = OpenBatch.none
     /// The number of group members still to be sent.
-    var expectedMembers = 0
-    var sendsFirstStatement = false
+    private var expectedMembers = 0
+    private var sendsFirstStatement = false
     var isIterationEndRequested = false
-    var isBroken = false
+    private var isBroken = false
 
     init(
         id: ConnectionID, lane: PoolStateMachine<Execution>.Lane, rotation: Int, probeTarget: ProbeTarget? = nil,
@@ -71,14 +71,14 @@ final class PostgresConnection: IterationObserver {
     var isOpen: Bool { phase == .open && !isBroken }
 
     /// True if the server has reported that its session takes no further requests.
-    var isRetiring = false
+    private var isRetiring = false
 
     /// True after a statement that left the connection with more memory than others need. libpq's send buffer only
     /// grows.
-    var isOutgrown = false
+    private var isOutgrown = false
 
     /// Minimum size, in bytes, of a statement that is worth its own connection.
-    static let lastingByteLimit = 1_048_576
+    private static let lastingByteLimit = 1_048_576
 
     /// True if the session is unchanged since its set-up.
     var isReusable: Bool { isOpen && !isRetiring && !isOutgrown && !pipeline.owesCleanUp }
@@ -139,12 +139,12 @@ final class PostgresConnection: IterationObserver {
     // MARK: End
 
     /// The reason why a connection ended.
-    enum EndReason {
+    private enum EndReason {
         case lost, silent, closed
     }
     private(set) var endReason = EndReason.lost
     /// True if the server sent a warning during a commit.
-    var isInDoubt = false
+    private var isInDoubt = false
 
     /// Closes the connection and notifies all waiting requests.
     func end(_ reason: EndReason) {
@@ -164,5 +164,365 @@ final class PostgresConnection: IterationObserver {
         for (execution, verdict) in pipeline.end() { settle(execution, verdict) }
         if wasOpening && reason == .lost && lane != .probe { client.connectionFailed(failure ?? .other) }
         client.connectionEnded(self, isGivenUp: reason == .silent)
+    }
+}
+
+/// Transactions around requests.
+///
+/// A group of several requests begins with the first one sent. It ends with the loop iteration in which the last one
+/// was sent. On a cluster, a block encloses each request that writes more than once.
+extension PostgresConnection {
+    /// Makes the next `count` requests members of a group. The pool admits no others until its end is answered.
+    func expectGroup(_ count: Int) { expectedMembers = count }
+
+    /// Begins the next member. The first one begins the group.
+    private func beginMember() {
+        if openBatch != .group {
+            sync()
+            settleDebts()
+            sendSimple("BEGIN ISOLATION LEVEL READ COMMITTED")
+            pipeline.sentBegin()
+            openBatch = .group
+        }
+        expectedMembers -= 1
+    }
+
+    /// Ends the group, if one was begun and all of its members were sent.
+    /// - Returns: False if members are still to be sent. Their tasks schedule another flush.
+    private func endGroup() -> Bool {
+        guard openBatch == .group else { return true }
+        if expectedMembers > 0 && !isBroken { return false }
+        sendSimple("COMMIT")
+        pipeline.sentCommit()
+        return true
+    }
+
+    /// Begins a transaction for the next request.
+    private func beginBlock() {
+        openBatch = .block
+        sendSimple("BEGIN ISOLATION LEVEL READ COMMITTED")
+        pipeline.sentBlockBegin()
+        setLockTimeout(client.configuration.sharedLockTimeout)
+    }
+}
+
+/// Receives results and resumes requests.
+extension PostgresConnection {
+    func read() {
+        guard let connection = handle?.pointer else { return }
+        lastReceived = loop.now
+        repeat {
+            if isStalled {
+                isStalled = false
+                client.connectionReceived(self)
+            }
+            let isAlive = PQconsumeInput(connection) == 1
+            // Results from before the end still count, above all the server's last error.
+            receive()
+            if !isAlive { return end(.lost) }
+        } while handle != nil && saltern_has_pending_tls_input(connection) != 0
+    }
+
+    func receive() {
+        // A nil result separates the results of two statements. Several in a row mean that there are no more.
+        var separators = 0
+        while let connection = handle?.pointer, PQisBusy(connection) == 0, !pipeline.isIdle, separators < 4 {
+            if let result = PQgetResult(connection) {
+                separators = 0
+                receive(result)
+            } else {
+                separators += 1
+            }
+        }
+    }
+
+    /// Takes ownership of `result`.
+    private func receive(_ result: OpaquePointer) {
+        var keepsResult = false
+        defer { if !keepsResult { PQclear(result) } }
+        var error: ServerError?
+        let answer: PipelineStateMachine<Execution>.Answer
+        switch PQresultStatus(result) {
+        case PGRES_COMMAND_OK where pipeline.expectsCommit && !result.hasCommandTag("COMMIT"):
+            answer = .failure(.ordinary)
+        case PGRES_TUPLES_OK, PGRES_COMMAND_OK, PGRES_EMPTY_QUERY: answer = .success
+        case PGRES_PIPELINE_SYNC: answer = .sync
+        case PGRES_PIPELINE_ABORTED: answer = .aborted
+        case PGRES_FATAL_ERROR:
+            // Without a code it is libpq's own report of a lost connection.
+            guard let report = ServerError(result: result) else { return end(.lost) }
+            error = report
+            answer = .failure(.init(report.state))
+        default: return end(.lost)
+        }
+        switch pipeline.received(answer) {
+        case .none: break
+        case .prepared(let statement):
+            if !preparationErrors.isEmpty { preparationErrors[statement] = nil }
+        case .keep(let execution):
+            keepsResult = true
+            execution.keep(result)
+            if execution.awaitsCommit { awaitCommit(execution) }
+        case .fail(let execution, let statement):
+            execution.error = named(error, statement)
+        case .failPreparation(let execution, let statement):
+            execution.error = named(error, statement)
+            preparationErrors[statement] = execution.error
+        case .failLikePreparation(let execution, let statement):
+            execution.error = preparationErrors[statement] ?? named(error, statement)
+        case .settle: settle()
+        case .violation: return end(.lost)
+        }
+        // A cluster node reports the same codes for its connections to other nodes, which end nothing here.
+        if let error, error.state.endsSession, !isDistributed || error.state.errorClass != "08" {
+            isRetiring = true
+            client.connectionIsRetiring(self)
+        }
+    }
+
+    private func named(_ error: ServerError?, _ statement: Int?) -> PostgresError {
+        guard var error else { return .connectionLost }
+        if let statement { error.statement = client.catalog.definitions[statement].name }
+        return .server(error)
+    }
+
+    private func settle() {
+        isInDoubt = handle?.takeWarnings().leaveDoubt(isDistributed: isDistributed) ?? false
+        defer { isInDoubt = false }
+        while let (execution, verdict) = pipeline.nextVerdict() {
+            client.requestEnded(on: self)
+            settle(execution, verdict)
+        }
+        if pipeline.owesCleanUp && !client.keepsSessions && !isRetiring {
+            isRetiring = true
+            client.connectionIsRetiring(self)
+        }
+        // The next request may be far away.
+        if pipeline.owesRollBack && isOpen {
+            settleDebts()
+            loop.notifyAtIterationEnd(self)
+        }
+    }
+
+    func settle(_ execution: Execution, _ verdict: PipelineStateMachine<Execution>.Verdict) {
+        if execution.isCommit { commitsUnderWay -= 1 }
+        if execution.isAbandoned { return client.abandonedRequestEnded(execution) }
+        switch verdict {
+        // The change is committed, but the server that continues may lack it: no standby confirmed, or another server
+        // is used now.
+        case .succeeded where execution.commits && (isInDoubt || isOutdated): execution.resume(.failed(.commitInDoubt))
+        case .succeeded: execution.resume(.succeeded)
+        case .failed: execution.resume(.failed(execution.error ?? .connectionLost))
+        case .again: execution.resume(.again)
+        case .lost: execution.resume(.failed(endReason == .silent ? .timedOut : .connectionLost))
+        }
+    }
+}
+
+/// Sends requests' statements, the commands around them, and syncs.
+extension PostgresConnection {
+    /// Starts a request. Statements sent until the next call belong to it.
+    /// - Parameter isTransaction: True if it has several statements that write, and no transaction of its own.
+    func beginRequest(isReadOnly: Bool, isTransaction: Bool = false) {
+        if pipeline.isIdle { lastReceived = loop.now }
+        if expectedMembers > 0 {
+            beginMember()
+        } else {
+            if openBatch == .single || openBatch == .block || openBatch == .readOnly && !isReadOnly { sync() }
+            settleDebts()
+            openBatch = isReadOnly ? .readOnly : .single
+            if isDistributed && isTransaction { beginBlock() }
+        }
+        sendsFirstStatement = true
+        loop.notifyAtIterationEnd(self)
+    }
+
+    /// Limits waits for locks in the current transaction on all of its nodes. A session's setting applies to its own
+    /// node only.
+    func setLockTimeout(_ timeout: Duration) {
+        guard isDistributed else { return }
+        sendSimple("SET LOCAL lock_timeout = \(timeout.setting)")
+        pipeline.sentSetting()
+    }
+
+    /// Records that only a commit is pending.
+    func awaitCommit(_ execution: Execution) {
+        execution.isCommit = true
+        commitsUnderWay += 1
+    }
+
+    /// Ends the transaction of this request.
+    ///
+    /// The server answers the earlier statements before it executes the COMMIT. This distinguishes a hanging commit
+    /// from a wait for a lock.
+    func sendCommit(of execution: Execution) {
+        guard let connection = handle?.pointer else { return execution.resume(.again) }
+        if PQsendFlushRequest(connection) != 1 { isBroken = true }
+        execution.expectCommit()
+        send(Commit(), for: execution)
+    }
+
+    /// Sends one statement of the current request.
+    func send<S: Statement>(_ statement: S, for execution: Execution) {
+        let number = client.catalog.number(of: S.self)
+        client.parameters.removeAll()
+        statement.bind(to: &client.parameters)
+        sendBound(number, for: execution)
+    }
+
+    private func sendBound(_ number: Int, for execution: Execution) {
+        // The connection ended before the task resumed, so no reply will come.
+        guard let connection = handle?.pointer else { return execution.resume(.again) }
+        let definition = client.catalog.definitions[number]
+        let name = definition.preparedName(epoch: pipeline.epoch)
+        execution.sends(number, definition.meaning)
+        let isUnknown = pipeline.needsPreparation(number)
+        if client.parameters.byteCount > Self.lastingByteLimit { isOutgrown = true }
+        let isSent = client.parameters.withArrays { count, types, values, lengths, formats in
+            if isUnknown {
+                guard PQsendPrepare(connection, name, definition.sql, count, types) == 1 else { return false }
+                pipeline.sentPreparation(statement: number)
+            }
+            return PQsendQueryPrepared(connection, name, count, values, lengths, formats, 1) == 1
+        }
+        execution.expectResult()
+        // Recorded even when sending failed: the connection ends with this loop iteration, and the request fails then.
+        pipeline.sentStatement(number, of: execution, isFirst: sendsFirstStatement)
+        sendsFirstStatement = false
+        if !isSent { isBroken = true }
+    }
+
+    /// Sends the commands that must precede everything else.
+    private func settleDebts() {
+        if pipeline.owesRollBack {
+            sync()
+            sendSimple("ROLLBACK")
+            pipeline.sentRollBack()
+            openBatch = .single
+            sync()
+        }
+        // Deallocates statements under unused names. In a transaction on a lease this could fail, so a lease is not
+        // reused instead. A session from a pooler is not reused either.
+        if pipeline.owesCleanUp, lane != .leases, client.keepsSessions {
+            sync()
+            sendSimple("DEALLOCATE ALL")
+            pipeline.sentCleanUp()
+            openBatch = .single
+            sync()
+        }
+    }
+
+    /// Sends a command of the connection itself.
+    private func sendSimple(_ command: String) {
+        guard let connection = handle?.pointer else { return }
+        if PQsendQueryParams(connection, command, 0, nil, nil, nil, nil, 1) != 1 { isBroken = true }
+    }
+
+    func sync() {
+        guard let connection = handle?.pointer, openBatch != .none, !isBroken else { return }
+        if openBatch == .block {
+            if saltern_queue_pipeline_sync(connection) != 1 { isBroken = true }
+            sendSimple("COMMIT")
+            pipeline.sentBlockEnd()
+        }
+        openBatch = .none
+        if !isBroken, saltern_queue_pipeline_sync(connection) == 1 {
+            pipeline.sentSync()
+        } else {
+            isBroken = true
+        }
+    }
+
+    func iterationEnded() {
+        guard endGroup() else { return }
+        sync()
+        if isBroken { return end(.lost) }
+        flush()
+        // In an aborted pipeline libpq generates replies itself, without the socket becoming readable.
+        if pipeline.isAborted { receive() }
+    }
+
+    func flush() {
+        guard let connection = handle?.pointer else { return }
+        switch PQflush(connection) {
+        case 0: watch?.setWriting(false)
+        case 1: watch?.setWriting(true)
+        default: end(.lost)
+        }
+    }
+}
+
+/// Time limits for silent servers.
+extension PostgresConnection {
+    /// Returns true if a reply has been pending for long enough to probe for another primary.
+    func isSilent(_ now: ContinuousClock.Instant) -> Bool {
+        if phase == .closed || phase == .open && pipeline.isIdle { return false }
+        return now >= lastReceived + patience
+    }
+
+    private var patience: Duration {
+        let patience = client.configuration.takeoverPatience
+        // A server that still runs replies soon. Its silent connections have had the whole time.
+        if isSuperseded { return patience / 4 }
+        return probeTarget?.isShort(among: opening?.serverCount ?? 0) == true ? patience / 4 : patience
+    }
+
+    /// Returns true for a probe whose server does not reply, or stops replying. Probes have the short limit.
+    private func isSilentProbe(_ now: ContinuousClock.Instant) -> Bool { lane == .probe && isSilent(now) }
+
+    /// Returns true if it leads, or may lead, to another server. With only one server, a long opening is merely slow.
+    func isElsewhere(than found: ServerEnd) -> Bool {
+        if let serverEnd { serverEnd.serverStartedAt != found.serverStartedAt } else { opening?.hasChoice ?? false }
+    }
+
+    /// True if it was started at another server than new connections.
+    private var goesElsewhere: Bool {
+        let distance = rotation - client.epoch.preferredServer
+        let count = opening?.serverCount ?? 0
+        return count == 0 ? distance != 0 : !distance.isMultiple(of: count)
+    }
+
+    /// Retires the connection, because another server is the primary now. Pending requests may still be answered.
+    func supersede(now: ContinuousClock.Instant) {
+        switch phase {
+        case .opening, .settingUp:
+            if isSilent(now) {
+                failure = failure ?? .timedOut
+                end(.lost)
+            } else if goesElsewhere {
+                // It was started just before the takeover. Closing it loses nothing, and avoids the wait for its
+                // silence.
+                end(.closed)
+            }
+        case .open:
+            isSuperseded = true
+            isRetiring = true
+            client.connectionIsRetiring(self)
+            checkDeadlines(now: now)
+        case .closed: break
+        }
+    }
+
+    /// Ends the connection when opening takes too long or the server is silent for too long.
+    func checkDeadlines(now: ContinuousClock.Instant) {
+        switch phase {
+        case .opening, .settingUp:
+            if now >= openingDeadline || isSilentProbe(now) {
+                failure = failure ?? opening?.resolutionFailure ?? .timedOut
+                if lane != .probe { client.demote(host: rotation) }
+                end(.lost)
+            }
+        case .open:
+            if pipeline.isIdle { return }
+            if lane == .probe && now >= openingDeadline || isSilentProbe(now) { return end(.lost) }
+            if isSuperseded && isSilent(now) { return end(.lost) }
+            if now >= lastReceived + client.configuration.silenceTimeout { return end(.silent) }
+            let isCommitting = lane == .commits || commitsUnderWay > 0
+            if isCommitting, !isStalled, now >= lastReceived + client.configuration.commitPatience {
+                isStalled = true
+                client.connectionStalled(self)
+            }
+        case .closed: break
+        }
     }
 }

@@ -90,10 +90,10 @@ struct PoolStateMachine<Request> {
     /// Requests that may join a group also have queues: one for any write connection, and one for each.
     var queues: [WaitingLists<Waiter>.List]
     private var nextNumber = 0
-    var isShutDown = false
+    private var isShutDown = false
     /// True if the server is a cluster node, where writing requests share no transaction.
     var isDistributed = false
-    var hasFinished = false
+    private var hasFinished = false
     /// True if writes are rejected because a commit does not end.
     var commitsAreClosed = false
     var probe: ConnectionID?
@@ -109,7 +109,7 @@ struct PoolStateMachine<Request> {
         slots.append(Slot(lane: .probe))
     }
 
-    static var longQueue: Int { 3 }
+    private static var longQueue: Int { 3 }
 
     func range(_ lane: Lane) -> Range<Int> {
         let commits = settings.readConnections + settings.commitConnections
@@ -201,7 +201,7 @@ struct PoolStateMachine<Request> {
         }
     }
 
-    mutating func serveOneShared(_ lane: Lane) -> Action? {
+    private mutating func serveOneShared(_ lane: Lane) -> Action? {
         guard let first = waiters.first(of: queues[lane.rawValue]),
             let granted = reserveLeastLoaded(lane, for: first.number),
             let waiter = waiters.popFirst(of: &queues[lane.rawValue])
@@ -209,7 +209,7 @@ struct PoolStateMachine<Request> {
         return .grant(waiter.request, granted)
     }
 
-    mutating func serveShared(_ lane: Lane) -> [Action] {
+    private mutating func serveShared(_ lane: Lane) -> [Action] {
         var actions: [Action] = []
         while let action = serveOneShared(lane) { actions.append(action) }
         return actions
@@ -252,4 +252,443 @@ struct PoolStateMachine<Request> {
 struct ConnectionID: Hashable {
     var slot: Int
     var generation: Int
+}
+
+/// Handles commits that do not end.
+extension PoolStateMachine {
+    /// Handles a connection that is silent for too long during a commit.
+    ///
+    /// Writes are rejected until a commit ends. One connection keeps trying.
+    mutating func stalled(_ id: ConnectionID, now: Instant) -> [Action] {
+        guard isCurrent(id), !slots[id.slot].isStalled else { return [] }
+        slots[id.slot].isStalled = true
+        if probe == id { probe = nil }
+        if slots[id.slot].lane == .reads { return [] }
+        return closeCommits(now: now)
+    }
+
+    /// Rejects writes until a commit has ended. One connection keeps trying.
+    mutating func closeCommits(now: Instant) -> [Action] {
+        if isShutDown { return [] }
+        commitsAreClosed = true
+        var actions: [Action] = []
+        for queue in [Lane.commits.rawValue] + Array(4..<queues.count) {
+            while let waiter = waiters.popFirst(of: &queues[queue]) {
+                actions.append(.refuse(waiter.request, retryAfter: retryDelay(now)))
+            }
+        }
+        return actions + tryCommits()
+    }
+
+    /// Handles a reply of a silent connection: its commit has ended.
+    mutating func received(_ id: ConnectionID) {
+        guard isCurrent(id), slots[id.slot].isStalled else { return }
+        slots[id.slot].isStalled = false
+        if slots[id.slot].lane != .reads { commitsAreClosed = false }
+    }
+
+    /// Handles the end of an ``Action/probe(_:)``.
+    mutating func probed(_ id: ConnectionID, hasCommitted: Bool) {
+        if probe == id { probe = nil }
+        if hasCommitted { commitsAreClosed = false }
+    }
+
+    /// Starts a probe commit on one connection, unless one is running.
+    ///
+    /// While all connections wait for their own commits, those serve as the attempt.
+    private mutating func tryCommits() -> [Action] {
+        guard commitsAreClosed, probe == nil, !isShutDown else { return [] }
+        for index in range(.commits) {
+            guard case .ready(load: 0) = slots[index].phase, !slots[index].isStalled else { continue }
+            slots[index].phase = .ready(load: 1)
+            probe = id(index)
+            return [.probe(id(index))]
+        }
+        return []
+    }
+}
+
+/// The life of a connection: it opens, ends, is given up, and is opened again.
+extension PoolStateMachine {
+    /// Handles a connection that is open and set up.
+    /// - Parameter epoch: The generation in which it was found usable; nil for the current one.
+    mutating func connected(_ id: ConnectionID, of epoch: Int? = nil, now: Instant) -> [Action] {
+        guard isCurrent(id), case .connecting = slots[id.slot].phase else { return [] }
+        slots[id.slot].failures = 0
+        if isShutDown { return [.close(id)] }
+        slots[id.slot].epoch = epoch ?? self.epoch
+        let lane = slots[id.slot].lane
+        if lane == .probe || isOutdated(id.slot) {
+            slots[id.slot].phase = .retiring(load: 0)
+            return [.close(id)]
+        }
+        if lane == .leases {
+            slots[id.slot].phase = .idle(since: now)
+            return serveLeaseWaiters()
+        }
+        slots[id.slot].phase = .ready(load: 0)
+        if lane == .reads { return serveShared(lane) }
+        return commitsAreClosed ? tryCommits() : serveIdleCommits()
+    }
+
+    /// Handles a connection that has ended or could not be opened. Its pending requests are gone.
+    /// - Parameters:
+    ///   - isGivenUp: True if the server process may still be working, until ``backendIsGone(_:now:)``.
+    ///   - jitter: From 0 to 1; spreads the attempts of many clients.
+    mutating func ended(_ id: ConnectionID, now: Instant, jitter: Double, isGivenUp: Bool = false) -> [Action] {
+        guard isCurrent(id) else { return [] }
+        let failed: Bool
+        if case .connecting = slots[id.slot].phase { failed = true } else { failed = false }
+        slots[id.slot].generation += 1
+        slots[id.slot].phase = .absent
+        slots[id.slot].isStalled = false
+        slots[id.slot].hasGroup = false
+        if probe == id { probe = nil }
+        if isShutDown { return finishIfEmpty() }
+        slots[id.slot].failures = failed ? slots[id.slot].failures + 1 : 0
+        if isGivenUp {
+            slots[id.slot].phase = .givenUp
+            return keepOneReader(now) + tryCommits() + serveIdleCommits()
+        }
+        return replace(id.slot, failed: failed, now: now, jitter: jitter) + tryCommits() + serveIdleCommits()
+    }
+
+    private mutating func replace(_ index: Int, failed: Bool, now: Instant, jitter: Double) -> [Action] {
+        if slots[index].lane == .probe { return probeEnded(failed: failed, now: now) }
+        if !failed && slots[index].lane == .leases { return serveLeaseWaiters() }
+        let exponent = min(max(slots[index].failures - 1, 0), 16)
+        let delay = min(settings.backOff.lowerBound * (1 << exponent), settings.backOff.upperBound)
+        slots[index].phase = .waitingToConnect(until: now + delay * (0.5 + jitter / 2))
+        return []
+    }
+
+    /// Handles the end of the server process behind the connection that `slot` had given up.
+    mutating func backendIsGone(_ slot: Int, now: Instant) -> [Action] {
+        guard case .givenUp = slots[slot].phase else { return [] }
+        slots[slot].phase = .absent
+        return replace(slot, failed: false, now: now, jitter: 0)
+    }
+
+    /// Keeps one connection that can check whether the others' server processes are gone.
+    private mutating func keepOneReader(_ now: Instant) -> [Action] {
+        let lane = range(settings.readConnections > 0 ? .reads : .commits)
+        let isAnyAlive = lane.contains { index in
+            if case .givenUp = slots[index].phase { false } else { true }
+        }
+        guard !isAnyAlive, let first = lane.first else { return [] }
+        slots[first].phase = .absent
+        return [connect(first)]
+    }
+
+    /// Rejects new and waiting requests, and closes each connection after its last request.
+    mutating func shutDown() -> [Action] {
+        if isShutDown { return [] }
+        isShutDown = true
+        var actions: [Action] = []
+        for queue in queues.indices {
+            while let waiter = waiters.popFirst(of: &queues[queue]) {
+                actions.append(.refuse(waiter.request, retryAfter: .seconds(1)))
+            }
+        }
+        for index in slots.indices {
+            switch slots[index].phase {
+            case .connecting, .idle, .ready(load: 0): actions.append(.close(id(index)))
+            case .waitingToConnect, .givenUp: slots[index].phase = .absent
+            case .absent, .ready, .retiring, .leased: break
+            }
+        }
+        return actions + finishIfEmpty()
+    }
+
+    private mutating func finishIfEmpty() -> [Action] {
+        let isEmpty = slots.allSatisfy { if case .absent = $0.phase { true } else { false } }
+        guard isEmpty, !hasFinished else { return [] }
+        hasFinished = true
+        return [.finished]
+    }
+}
+
+/// Generations of connections.
+extension PoolStateMachine {
+    /// Begins a generation. Connections of earlier ones get no more requests, and are closed after their pending ones.
+    mutating func begin(_ epoch: Int) -> [Action] {
+        guard epoch > self.epoch else { return [] }
+        self.epoch = epoch
+        return slots.indices.filter { isOutdated($0) }.compactMap { retire(id($0)) }
+    }
+
+    func isOutdated(_ index: Int) -> Bool { slots[index].epoch < epoch }
+}
+
+/// Groups of requests that write and may share a transaction. Requests that arrive during a commit are sent together
+/// after it.
+///
+/// Requests that share a key use one connection, so that they never wait for each other's locks. All others use the
+/// first free one. On a cluster a group has one request.
+extension PoolStateMachine {
+    /// The maximum number of requests in a group, and of the bytes that they send.
+    private static var groupLimit: Int { 16 }
+    private static var groupByteLimit: Int { 262_144 }
+
+    /// Reserves an idle connection for a request to be sent alone; `nil` when it has to wait for a group.
+    mutating func acquireAlone() -> ConnectionID? {
+        if isShutDown || commitsAreClosed || !queues[Lane.commits.rawValue].isEmpty { return nil }
+        guard queues[Self.anyGroupQueue].isEmpty,
+            let index = range(.commits).first(where: { isIdle($0) && queues[groupQueue($0)].isEmpty })
+        else { return nil }
+        slots[index].phase = .ready(load: 1)
+        return id(index)
+    }
+
+    /// Queues a request for the next group. If a connection is idle, call ``serveIdleCommits()`` afterwards.
+    /// - Parameter number: The same for requests that share a key; `nil` for the only holder of a key.
+    /// - Returns: `nil` when the queue is full, writes are rejected, or the pool is shut down.
+    mutating func waitForGroup(
+        _ request: Request, _ number: Int?, bytes: Int, until deadline: Instant
+    ) -> WaiterID? {
+        if commitsAreClosed { return nil }
+        let queue = number.map { groupQueue(slot(for: $0)) } ?? Self.anyGroupQueue
+        return enqueue(request, queue, until: deadline, bytes: bytes)
+    }
+
+    /// Grants each idle write connection to waiting requests.
+    mutating func serveIdleCommits() -> [Action] {
+        if commitsAreClosed || isShutDown { return [] }
+        var actions: [Action] = []
+        for index in range(.commits) where isIdle(index) { actions += serveCommits(index) }
+        return actions
+    }
+
+    /// Serves waiters in order of arrival: a group, which needs an idle connection, or requests that go alone.
+    private mutating func serveCommits(_ index: Int) -> [Action] {
+        if commitsAreClosed { return [] }
+        var actions: [Action] = []
+        while case .ready(let load) = slots[index].phase, !slots[index].hasGroup {
+            let single = waiters.first(of: queues[Lane.commits.rawValue])?.number ?? .max
+            if !slots[index].isStalled, let member = oldestMember(index), member.number < single {
+                if load == 0 { actions.append(grantGroup(index)) }
+                break
+            }
+            guard single < .max, let action = serveOneShared(.commits) else { break }
+            actions.append(action)
+        }
+        return actions
+    }
+
+    /// Returns true if a waiter from before `number` needs this connection to be idle.
+    func isKept(_ index: Int, from number: Int) -> Bool {
+        guard slots[index].lane == .commits, let member = oldestMember(index) else { return false }
+        return member.number < number
+    }
+
+    private mutating func grantGroup(_ index: Int) -> Action {
+        var members: [Request] = []
+        var bytes = 0
+        while members.count < (isDistributed ? 1 : Self.groupLimit), let next = oldestMember(index),
+            members.isEmpty || next.bytes <= Self.groupByteLimit - bytes
+        {
+            guard let waiter = waiters.popFirst(of: &queues[next.queue]) else { break }
+            members.append(waiter.request)
+            bytes += min(waiter.bytes, Self.groupByteLimit + 1)
+        }
+        slots[index].phase = .ready(load: members.count)
+        if members.count == 1 { return .grant(members[0], id(index)) }
+        slots[index].hasGroup = true
+        return .grantTogether(members, id(index))
+    }
+
+    /// Returns the oldest waiter for a group of this connection, of any, or of one that is currently unusable.
+    private func oldestMember(_ index: Int) -> (queue: Int, number: Int, bytes: Int)? {
+        var oldest: (queue: Int, number: Int, bytes: Int)?
+        func consider(_ queue: Int) {
+            guard let first = waiters.first(of: queues[queue]), first.number < oldest?.number ?? .max else { return }
+            oldest = (queue, first.number, first.bytes)
+        }
+        consider(Self.anyGroupQueue)
+        for other in range(.commits) where other == index || !isUsable(other) { consider(groupQueue(other)) }
+        return oldest
+    }
+
+    private static var anyGroupQueue: Int { 4 }
+
+    private func groupQueue(_ slot: Int) -> Int { 5 + slot - settings.readConnections }
+
+    /// Returns the connection for a key's requests, or the next one while that is unusable.
+    private func slot(for number: Int) -> Int {
+        let range = range(.commits)
+        for offset in 0..<range.count {
+            let index = range.lowerBound + (number & 0xFFFF + offset) % range.count
+            if isUsable(index) { return index }
+        }
+        return range.lowerBound + (number & 0xFFFF) % range.count
+    }
+
+    private func isUsable(_ index: Int) -> Bool {
+        if case .ready = slots[index].phase { return !slots[index].isStalled }
+        return false
+    }
+
+    private func isIdle(_ index: Int) -> Bool {
+        if case .ready(load: 0) = slots[index].phase { return !slots[index].isStalled }
+        return false
+    }
+}
+
+extension PoolStateMachine {
+    /// Queues for a dedicated connection. The grant may be among the actions.
+    /// - Parameter isLong: True for a long lease. Long leases use at most half of the connections.
+    /// - Returns: `nil` when the queue is full or the pool is shut down.
+    mutating func waitForLease(
+        _ request: Request, isLong: Bool = false, until deadline: Instant
+    ) -> (WaiterID, [Action])? {
+        guard settings.leasedConnections > 0 else { return nil }
+        let queue = isLong ? Self.longQueue : Lane.leases.rawValue
+        guard let id = enqueue(request, queue, until: deadline) else { return nil }
+        return (id, serveLeaseWaiters())
+    }
+
+    /// Ends a lease. A connection that is not `reusable` is closed.
+    mutating func releaseLease(_ id: ConnectionID, reusable: Bool, now: Instant) -> [Action] {
+        guard isCurrent(id), case .leased = slots[id.slot].phase else { return [] }
+        guard reusable, !isShutDown, !isOutdated(id.slot) else {
+            // No longer counted as long: it only needs the time to close.
+            slots[id.slot].phase = .leased(isLong: false)
+            return [.close(id)]
+        }
+        slots[id.slot].phase = .idle(since: now)
+        return serveLeaseWaiters()
+    }
+
+    /// Grants idle connections, and opens one for each remaining waiter.
+    private mutating func serveLeaseWaiters() -> [Action] {
+        if queues[Lane.leases.rawValue].isEmpty && queues[Self.longQueue].isEmpty { return [] }
+        var actions: [Action] = []
+        for index in range(.leases) {
+            guard case .idle = slots[index].phase, let queue = nextLeaseQueue(),
+                let waiter = waiters.popFirst(of: &queues[queue])
+            else { continue }
+            slots[index].phase = .leased(isLong: queue == Self.longQueue)
+            actions.append(.grant(waiter.request, id(index)))
+        }
+        let opening = range(.leases).count { index in
+            switch slots[index].phase {
+            case .connecting, .waitingToConnect: true
+            default: false
+            }
+        }
+        let long = min(queues[Self.longQueue].count, max(settings.longLeases - longLeaseCount, 0))
+        var missing = queues[Lane.leases.rawValue].count + long - opening
+        for index in range(.leases) where missing > 0 {
+            guard case .absent = slots[index].phase else { continue }
+            actions.append(connect(index))
+            missing -= 1
+        }
+        return actions
+    }
+
+    private var longLeaseCount: Int {
+        range(.leases).count { if case .leased(isLong: true) = slots[$0].phase { true } else { false } }
+    }
+
+    /// Returns the queue of the oldest waiter that may have a lease now.
+    private func nextLeaseQueue() -> Int? {
+        let short = waiters.first(of: queues[Lane.leases.rawValue])
+        let long = longLeaseCount < settings.longLeases ? waiters.first(of: queues[Self.longQueue]) : nil
+        guard let long else { return short == nil ? nil : Lane.leases.rawValue }
+        guard let short else { return Self.longQueue }
+        return short.number < long.number ? Lane.leases.rawValue : Self.longQueue
+    }
+}
+
+/// Probes for a takeover while connections to the current server are silent.
+///
+/// A silent server may be slow, frozen, or gone with its network. Only in the last two cases should its connections be
+/// closed. A reply from another server as the primary distinguishes them.
+extension PoolStateMachine {
+    /// The pause after an unsuccessful probe, and after one that has reached a primary.
+    private static var probePauses: (afterFailure: Duration, afterSuccess: Duration) {
+        (.milliseconds(200), .seconds(1))
+    }
+
+    /// Opens the probe connection, unless it is open or was just now.
+    mutating func probeOtherHost() -> Action? {
+        let slot = range(.probe).lowerBound
+        guard !isShutDown, case .absent = slots[slot].phase else { return nil }
+        return connect(slot)
+    }
+
+    /// Retries immediately on all slots that wait to connect, because a server has replied.
+    mutating func retryImmediately() -> [Action] {
+        var actions: [Action] = []
+        for index in 0..<range(.probe).lowerBound {
+            guard case .waitingToConnect = slots[index].phase else { continue }
+            slots[index].failures = 0
+            if slots[index].lane == .leases {
+                slots[index].phase = .absent
+            } else {
+                actions.append(connect(index))
+            }
+        }
+        return actions + serveLeaseWaiters()
+    }
+
+    private mutating func probeEnded(failed: Bool, now: Instant) -> [Action] {
+        let pause = failed ? Self.probePauses.afterFailure : Self.probePauses.afterSuccess
+        slots[range(.probe).lowerBound].phase = .waitingToConnect(until: now + pause)
+        return []
+    }
+}
+
+/// Handles timers.
+extension PoolStateMachine {
+    /// Reconnects, rejects requests that have waited too long, and closes connections that were idle for too long.
+    mutating func advance(to now: Instant) -> [Action] {
+        var actions: [Action] = []
+        for index in slots.indices {
+            switch slots[index].phase {
+            case .waitingToConnect(let until) where until <= now:
+                slots[index].phase = .absent
+                if slots[index].lane == .reads || slots[index].lane == .commits { actions.append(connect(index)) }
+            case .idle(let since) where since + settings.leasedIdleTimeout <= now:
+                // It is not granted again. The caller reports when it is closed.
+                slots[index].phase = .leased(isLong: false)
+                actions.append(.close(id(index)))
+            default: break
+            }
+        }
+        for queue in queues.indices {
+            while let waiter = waiters.first(of: queues[queue]), waiter.deadline <= now {
+                _ = waiters.popFirst(of: &queues[queue])
+                actions.append(.refuse(waiter.request, retryAfter: retryDelay(now)))
+            }
+        }
+        return actions + tryCommits() + serveLeaseWaiters()
+    }
+
+    /// The time of the next ``advance(to:)``.
+    var nextDeadline: Instant? {
+        var next: Instant?
+        func consider(_ instant: Instant) { next = min(next ?? instant, instant) }
+        for slot in slots {
+            switch slot.phase {
+            case .waitingToConnect(let until): consider(until)
+            case .idle(let since): consider(since + settings.leasedIdleTimeout)
+            default: break
+            }
+        }
+        for queue in queues {
+            if let waiter = waiters.first(of: queue) { consider(waiter.deadline) }
+        }
+        return next
+    }
+
+    /// Returns a suitable delay for a rejected request: until the next attempt to connect, and at least a second.
+    func retryDelay(_ now: Instant) -> Duration {
+        var delay = Duration.seconds(1)
+        if isReady { return delay }
+        for slot in slots[..<range(.leases).lowerBound] {
+            if case .waitingToConnect(let until) = slot.phase { delay = max(delay, until - now) }
+        }
+        return delay
+    }
 }

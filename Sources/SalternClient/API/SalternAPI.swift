@@ -10,7 +10,7 @@ public struct SalternAPI: Sendable {
     let clock = ServerClock()
 
     /// The limit of a reply with items, a share or all sessions, in bytes. The longest item has 16 MiB in base64.
-    static let longReplyLimit = 24 << 20
+    private static let longReplyLimit = 24 << 20
 
     /// Creates the calls of one server.
     /// - Parameter transport: The connection to the server.
@@ -142,5 +142,587 @@ public struct SalternAPI: Sendable {
             }
         }
         return escaped
+    }
+}
+
+/// A new password key, with its iterations and keyrings.
+public struct NewCredential: Sendable {
+    /// The key for the server; see ``StretchedPassword/passwordKey``.
+    public var passwordKey: SecretBytes
+    /// The iterations by which the key was derived.
+    public var iterations: Int
+    /// The keyring, sealed under the new password; nil for an account without one.
+    public var keyring: [UInt8]?
+    /// The revision of the keyring that the new one replaces.
+    public var keyringRevision: Revision?
+    /// The new keyring for the recovery code, when data keys change; nil otherwise.
+    public var recoveryKeyring: [UInt8]?
+
+    /// Creates a credential. The server replaces the password key and the keyrings in one transaction.
+    public init(
+        passwordKey: SecretBytes, iterations: Int, keyring: [UInt8]?, keyringRevision: Revision?,
+        recoveryKeyring: [UInt8]? = nil
+    ) {
+        self.passwordKey = passwordKey
+        self.iterations = iterations
+        self.keyring = keyring
+        self.keyringRevision = keyringRevision
+        self.recoveryKeyring = recoveryKeyring
+    }
+}
+
+extension SalternAPI {
+    struct Proof: Encodable { let currentPasswordKey: SecretBytes }
+
+    private struct CredentialBody: Encodable {
+        struct KDF: Encodable { let iterations: Int }
+        var currentPasswordKey: SecretBytes?
+        var userid: String?
+        let passwordKey: SecretBytes
+        let kdf: KDF
+        let keyring: Base64Bytes?
+        let keyringRevision: Revision?
+        let recoveryKeyring: Base64Bytes?
+
+        init(_ new: NewCredential, current: SecretBytes?, userid: String? = nil) {
+            currentPasswordKey = current
+            self.userid = userid
+            passwordKey = new.passwordKey
+            kdf = KDF(iterations: new.iterations)
+            keyring = new.keyring.map(Base64Bytes.init)
+            keyringRevision = new.keyringRevision
+            recoveryKeyring = new.recoveryKeyring.map(Base64Bytes.init)
+        }
+    }
+
+    /// Returns the account with its plan, limits and usage (`GET /v1/account`).
+    public func getAccount(_ token: Token) async throws(APIError) -> AccountDescription {
+        try await call(HTTPRequest(.get, "/v1/account", token: token.text))
+    }
+
+    /// Deletes the account (`DELETE /v1/account`).
+    public func deleteAccount(currentPasswordKey: SecretBytes, _ token: Token) async throws(APIError) {
+        try await call(
+            Self.request(.delete, "/v1/account", token: token, Proof(currentPasswordKey: currentPasswordKey)))
+    }
+
+    /// Sets a new password key and keyring (`PUT /v1/account/credential`).
+    /// - Parameter current: The present password key; nil for the session of a recovery.
+    public func changeCredential(
+        _ new: NewCredential, current: SecretBytes?, _ token: Token
+    ) async throws(APIError) -> CredentialReply {
+        try await call(
+            Self.request(.put, "/v1/account/credential", token: token, CredentialBody(new, current: current)))
+    }
+
+    /// Sets a new userid, password key and keyring (`PUT /v1/account/userid`).
+    public func changeUserid(
+        _ userid: String, _ new: NewCredential, current: SecretBytes, _ token: Token
+    ) async throws(APIError) -> CredentialReply {
+        try await call(
+            Self.request(
+                .put, "/v1/account/userid", token: token, CredentialBody(new, current: current, userid: userid)))
+    }
+
+    /// Returns the keyring and its revision (`GET /v1/account/keyring`).
+    /// - Returns: nil when there is none.
+    public func getKeyring(_ token: Token) async throws(APIError) -> KeyringReply? {
+        do {
+            return try await call(HTTPRequest(.get, "/v1/account/keyring", token: token.text))
+        } catch .problem(let problem) where problem.status == 404 {
+            return nil
+        }
+    }
+
+    /// Lists the kept keyrings (`GET /v1/account/keyring/kept`).
+    /// - Returns: The keyrings in the order in which they were replaced. The list is empty when the server keeps none
+    ///   or has no such route.
+    public func listKeptKeyrings(_ token: Token) async throws(APIError) -> [KeptKeyring] {
+        struct Reply: Decodable { let keyrings: [KeptKeyring] }
+        let request = HTTPRequest(.get, "/v1/account/keyring/kept", token: token.text)
+        do {
+            return try await call(request, as: Reply.self).keyrings
+        } catch .problem(let problem) where problem.status == 404 {
+            return []
+        }
+    }
+
+    /// Replaces the keyring (`PUT /v1/account/keyring`).
+    /// - Parameters:
+    ///   - recoveryKeyring: The new keyring for the recovery code.
+    ///   - removingRecovery: The present password key, to remove the recovery code. Mutually exclusive with
+    ///     `recoveryKeyring`.
+    ///   - currentPasswordKey: The present password key. With it, the replaced keyring does not count towards the limit
+    ///     of keyrings that a session alone replaces.
+    /// - Returns: The keyring's new revision.
+    public func putKeyring(
+        _ keyring: [UInt8], recoveryKeyring: [UInt8]? = nil, removingRecovery: SecretBytes? = nil,
+        currentPasswordKey: SecretBytes? = nil, _ precondition: Precondition, _ token: Token
+    ) async throws(APIError) -> Revision {
+        struct Body: Encodable {
+            let keyring: Base64Bytes
+            let recoveryKeyring: Base64Bytes?
+            let removeRecovery: Bool?
+            let currentPasswordKey: SecretBytes?
+        }
+        struct Reply: Decodable { let revision: Revision }
+        let body = Body(
+            keyring: Base64Bytes(keyring), recoveryKeyring: recoveryKeyring.map(Base64Bytes.init),
+            removeRecovery: removingRecovery == nil ? nil : true,
+            currentPasswordKey: removingRecovery ?? currentPasswordKey)
+        let request = try Self.request(
+            .put, "/v1/account/keyring", token: token, fields: [precondition.field], body)
+        return try await call(request, as: Reply.self).revision
+    }
+
+    /// Stores a purchase receipt (`PUT /v1/account/receipt`).
+    public func putReceipt(_ receipt: String, _ token: Token) async throws(APIError) {
+        struct Body: Encodable { let receipt: String }
+        try await call(Self.request(.put, "/v1/account/receipt", token: token, Body(receipt: receipt)))
+    }
+
+    /// Returns all data of the account on the server as NDJSON (`POST /v1/account/export`).
+    public func exportAccount(
+        currentPasswordKey: SecretBytes, _ token: Token
+    ) async throws(APIError) -> HTTPReplyStream {
+        try await stream(
+            Self.request(.post, "/v1/account/export", token: token, Proof(currentPasswordKey: currentPasswordKey)))
+    }
+
+    /// Returns a page of the security log (`GET /v1/account/events`).
+    public func listEvents(
+        page: String? = nil, limit: Int? = nil, _ token: Token
+    ) async throws(APIError) -> SecurityLogPage {
+        let target = Self.target("/v1/account/events", [("limit", limit.map(String.init)), ("page", page)])
+        return try await call(HTTPRequest(.get, target, token: token.text))
+    }
+
+    /// Sets the recovery code (`PUT /v1/account/recovery`).
+    /// - Parameters:
+    ///   - keyring: The keyring that the code opens.
+    ///   - accountKeyring: The account's own keyring, which contains the code's public key, and the revision that it
+    ///     replaces in the same transaction. Required when the account has a keyring and `keyring` contains its data
+    ///     keys.
+    /// - Returns: The revision of the account's keyring; nil when there is none.
+    @discardableResult
+    public func setRecovery(
+        recoveryKey: SecretBytes, keyring: [UInt8]?, accountKeyring: (sealed: [UInt8], replacing: Revision)? = nil,
+        currentPasswordKey: SecretBytes, _ token: Token
+    ) async throws(APIError) -> Revision? {
+        struct Body: Encodable {
+            let currentPasswordKey: SecretBytes
+            let recoveryKey: SecretBytes
+            let keyring: Base64Bytes?
+            let accountKeyring: Base64Bytes?
+            let accountKeyringRevision: Revision?
+        }
+        struct Reply: Decodable { let keyringRevision: Revision? }
+        let body = Body(
+            currentPasswordKey: currentPasswordKey, recoveryKey: recoveryKey, keyring: keyring.map(Base64Bytes.init),
+            accountKeyring: accountKeyring.map { Base64Bytes($0.sealed) },
+            accountKeyringRevision: accountKeyring?.replacing)
+        let request = try Self.request(.put, "/v1/account/recovery", token: token, body)
+        return try await call(request, as: Reply.self).keyringRevision
+    }
+
+    /// Removes the recovery code (`DELETE /v1/account/recovery`).
+    public func removeRecovery(currentPasswordKey: SecretBytes, _ token: Token) async throws(APIError) {
+        try await call(
+            Self.request(.delete, "/v1/account/recovery", token: token, Proof(currentPasswordKey: currentPasswordKey)))
+    }
+}
+
+extension SalternAPI {
+    private static func replyLimit(_ isMetaOnly: Bool) -> Int {
+        isMetaOnly ? HTTPRequest.shortReplyLimit : longReplyLimit
+    }
+
+    /// Returns a page of items (`GET /v1/items`).
+    /// - Parameter isMetaOnly: Omits titles and bodies.
+    public func listItems(
+        collection: String? = nil, isMetaOnly: Bool = false, limit: Int? = nil, page: String? = nil, _ token: Token
+    ) async throws(APIError) -> ItemPage {
+        let query = [
+            ("collection", collection), ("fields", isMetaOnly ? "meta" : nil), ("limit", limit.map(String.init)),
+            ("page", page),
+        ]
+        return try await call(
+            HTTPRequest(
+                .get, Self.target("/v1/items", query), token: token.text, replyLimit: Self.replyLimit(isMetaOnly)))
+    }
+
+    /// Returns one item (`GET /v1/items/{id}`).
+    public func getItem(_ id: ItemID, _ token: Token) async throws(APIError) -> ItemState {
+        try await call(
+            HTTPRequest(.get, "/v1/items/\(id)", token: token.text, replyLimit: Self.longReplyLimit))
+    }
+
+    /// Creates or replaces an item (`PUT /v1/items/{id}`).
+    public func putItem(
+        _ id: ItemID, _ content: ItemContent, _ precondition: Precondition, _ token: Token
+    ) async throws(APIError) -> ItemState {
+        try await call(
+            Self.request(
+                .put, "/v1/items/\(id)", token: token, fields: [precondition.field], replyLimit: Self.longReplyLimit,
+                content))
+    }
+
+    /// Returns the sealed body alone (`GET /v1/items/{id}/body`).
+    public func getItemBody(_ id: ItemID, _ token: Token) async throws(APIError) -> HTTPReplyStream {
+        try await stream(HTTPRequest(.get, "/v1/items/\(id)/body", token: token.text))
+    }
+
+    /// Creates or replaces an item whose sealed body is sent as bytes (`PUT /v1/items/{id}/body`).
+    public func putItemBody(
+        _ id: ItemID, _ content: ItemContent, _ precondition: Precondition, _ token: Token
+    ) async throws(APIError) -> ItemState {
+        let query = [
+            ("format", content.format), ("collection", content.collection),
+            ("iterations", content.iterations.map(String.init)),
+            ("title", content.title.map { Base64URL.encodeToString($0.bytes) }),
+        ]
+        let fields = [precondition.field, ("Content-Type", "application/octet-stream")]
+        return try await call(
+            HTTPRequest(
+                .put, Self.target("/v1/items/\(id)/body", query), fields: fields, token: token.text,
+                body: SecureBytes(copying: content.body.bytes), replyLimit: Self.longReplyLimit))
+    }
+
+    /// Deletes an item and returns its tombstone (`DELETE /v1/items/{id}`).
+    public func deleteItem(
+        _ id: ItemID, _ precondition: Precondition, _ token: Token
+    ) async throws(APIError) -> ItemState {
+        try await call(
+            HTTPRequest(
+                .delete, "/v1/items/\(id)", fields: [precondition.field], token: token.text,
+                replyLimit: Self.longReplyLimit))
+    }
+
+    /// Restores a deleted item (`POST /v1/items/{id}/restore`).
+    public func restoreItem(
+        _ id: ItemID, _ precondition: Precondition, _ token: Token
+    ) async throws(APIError) -> ItemState {
+        try await call(
+            HTTPRequest(
+                .post, "/v1/items/\(id)/restore", fields: [precondition.field], token: token.text,
+                replyLimit: Self.longReplyLimit))
+    }
+
+    /// Lists older versions, the latest first, without their sealed bytes (`GET /v1/items/{id}/versions`).
+    public func listVersions(
+        _ id: ItemID, limit: Int? = nil, page: String? = nil, _ token: Token
+    ) async throws(APIError) -> VersionPage {
+        let query = [("limit", limit.map(String.init)), ("page", page)]
+        return try await call(
+            HTTPRequest(.get, Self.target("/v1/items/\(id)/versions", query), token: token.text))
+    }
+
+    /// Returns an older version of an item (`GET /v1/items/{id}/versions/{revision}`).
+    public func getVersion(_ id: ItemID, _ revision: Revision, _ token: Token) async throws(APIError) -> ItemState {
+        try await call(
+            HTTPRequest(
+                .get, "/v1/items/\(id)/versions/\(revision.number)", token: token.text,
+                replyLimit: Self.longReplyLimit))
+    }
+
+    /// Applies all operations or none (`POST /v1/items/batch`).
+    public func writeBatch(_ operations: [BatchOperation], _ token: Token) async throws(APIError) -> BatchResult {
+        struct Body: Encodable { let operations: [BatchOperation] }
+        return try await call(
+            Self.request(.post, "/v1/items/batch", token: token, Body(operations: operations)))
+    }
+
+    /// Returns a page of changes (`GET /v1/changes`).
+    /// - Parameters:
+    ///   - cursor: The cursor of the previous page; nil for all items.
+    ///   - collection: Nil for all collections. A cursor is valid only for the collection with which it was requested.
+    ///   - isMetaOnly: Omits titles and bodies.
+    ///   - reportsDeletions: Includes all tombstones in a listing without a cursor, for a device that already stores
+    ///     items.
+    public func listChanges(
+        since cursor: String? = nil, collection: String? = nil, isMetaOnly: Bool = false, limit: Int? = nil,
+        reportsDeletions: Bool = false, _ token: Token
+    ) async throws(APIError) -> ChangePage {
+        let query = [
+            ("since", cursor), ("collection", collection), ("fields", isMetaOnly ? "meta" : nil),
+            ("limit", limit.map(String.init)), ("tombstones", reportsDeletions ? "all" : nil),
+        ]
+        let target = Self.target("/v1/changes", query)
+        return try await call(
+            HTTPRequest(.get, target, token: token.text, replyLimit: Self.replyLimit(isMetaOnly)))
+    }
+
+    /// Returns a stream with one event for each change of the account's revision (`GET /v1/changes/stream`).
+    /// - Parameter lastEventID: The id of the last received event; nil for an immediate event.
+    public func streamChanges(lastEventID: String? = nil, _ token: Token) async throws(APIError) -> ServerSentEvents {
+        var fields = [(name: "Accept", value: "text/event-stream")]
+        if let lastEventID { fields.append(("Last-Event-ID", lastEventID)) }
+        return ServerSentEvents(
+            try await stream(HTTPRequest(.get, "/v1/changes/stream", fields: fields, token: token.text)).body)
+    }
+}
+
+/// An item that is sealed with the new key.
+public struct StagedItem: Encodable, Sendable {
+    /// The item's id.
+    public let id: ItemID
+    /// The revision of the item that was opened.
+    public let ifRevision: Revision
+    /// The format of the newly sealed bytes.
+    public let format: String
+    /// The iterations of the item's own sealing, for formats that derive a key from a password.
+    public let iterations: Int?
+    /// The newly sealed title; nil for an item without one.
+    public let title: Base64Bytes?
+    /// The newly sealed body.
+    public let body: Base64Bytes
+
+    /// Creates a staged item from newly sealed bytes.
+    public init(
+        id: ItemID, ifRevision: Revision, format: String, iterations: Int? = nil, title: [UInt8]?, body: [UInt8]
+    ) {
+        self.id = id
+        self.ifRevision = ifRevision
+        self.format = format
+        self.iterations = iterations
+        self.title = title.map(Base64Bytes.init)
+        self.body = Base64Bytes(body)
+    }
+}
+
+extension SalternAPI {
+    /// Opens a rotation (`POST /v1/rotations`).
+    public func openRotation(currentPasswordKey: SecretBytes, _ token: Token) async throws(APIError) -> RotationReply {
+        try await call(
+            Self.request(.post, "/v1/rotations", token: token, Proof(currentPasswordKey: currentPasswordKey)))
+    }
+
+    /// Stages items of a rotation (`PUT /v1/rotations/{id}/items`).
+    public func stageItems(
+        _ items: [StagedItem], in rotation: RotationID, _ token: Token
+    ) async throws(APIError) -> StagedReply {
+        struct Body: Encodable { let items: [StagedItem] }
+        return try await call(
+            Self.request(.put, "/v1/rotations/\(rotation)/items", token: token, Body(items: items)))
+    }
+
+    /// Commits a rotation, which can take minutes (`POST /v1/rotations/{id}/commit`).
+    public func commitRotation(
+        _ rotation: RotationID, _ new: NewCredential, current: SecretBytes, _ token: Token
+    ) async throws(APIError) -> RotationCommitReply {
+        var request = try Self.request(
+            .post, "/v1/rotations/\(rotation)/commit", token: token, CredentialBody(new, current: current))
+        request.timeout = .seconds(620)
+        request.silence = .seconds(620)
+        // The problem lists each item that is not staged yet.
+        request.replyLimit = Self.longReplyLimit
+        return try await call(request)
+    }
+
+    /// Discards a rotation (`DELETE /v1/rotations/{id}`).
+    public func discardRotation(_ rotation: RotationID, _ token: Token) async throws(APIError) {
+        try await call(HTTPRequest(.delete, "/v1/rotations/\(rotation)", token: token.text))
+    }
+}
+
+extension SalternAPI {
+    private struct Codes: Decodable { let recoveryCodes: [String] }
+
+    /// Creates a secret, which is valid once it is confirmed (`POST /v1/account/totp`).
+    public func beginTOTP(currentPasswordKey: SecretBytes, _ token: Token) async throws(APIError) -> TOTPSecret {
+        try await call(
+            Self.request(.post, "/v1/account/totp", token: token, Proof(currentPasswordKey: currentPasswordKey)))
+    }
+
+    /// Confirms the secret by a code (`POST /v1/account/totp/confirm`).
+    /// - Returns: Ten recovery codes, shown once.
+    public func confirmTOTP(_ code: String, _ token: Token) async throws(APIError) -> [String] {
+        struct Body: Encodable { let totp: String }
+        let request = try Self.request(.post, "/v1/account/totp/confirm", token: token, Body(totp: code))
+        return try await call(request, as: Codes.self).recoveryCodes
+    }
+
+    /// Replaces the unused recovery codes (`POST /v1/account/totp/recovery-codes`).
+    /// - Returns: Ten new recovery codes.
+    public func renewRecoveryCodes(currentPasswordKey: SecretBytes, _ token: Token) async throws(APIError) -> [String] {
+        let request = try Self.request(
+            .post, "/v1/account/totp/recovery-codes", token: token, Proof(currentPasswordKey: currentPasswordKey))
+        return try await call(request, as: Codes.self).recoveryCodes
+    }
+
+    /// Removes the second factor (`DELETE /v1/account/totp`).
+    public func endTOTP(currentPasswordKey: SecretBytes, _ token: Token) async throws(APIError) {
+        try await call(
+            Self.request(.delete, "/v1/account/totp", token: token, Proof(currentPasswordKey: currentPasswordKey)))
+    }
+}
+
+extension SalternAPI {
+    /// Returns the server's description of itself (`GET /v1/service`).
+    public func describeService() async throws(APIError) -> ServiceDescription {
+        try await call(HTTPRequest(.get, "/v1/service"))
+    }
+
+    /// Checks that the server's process is running (`GET /v1/health/live`).
+    public func checkLiveness() async throws(APIError) {
+        try await call(HTTPRequest(.get, "/v1/health/live"))
+    }
+
+    /// Checks that the server can serve requests (`GET /v1/health/ready`).
+    public func checkReadiness() async throws(APIError) {
+        try await call(HTTPRequest(.get, "/v1/health/ready"))
+    }
+
+    /// Returns the KDF parameters of a userid, even of an unknown one (`POST /v1/kdf`).
+    public func getKDFParameters(userid: String) async throws(APIError) -> KDFParameters {
+        struct Body: Encodable { let userid: String }
+        return try await call(Self.request(.post, "/v1/kdf", Body(userid: userid)))
+    }
+}
+
+/// The name and the token of a device, sent with a log-in.
+public struct DeviceClaim: Encodable, Sendable {
+    /// The name that the list of sessions shows; nil for none.
+    public var name: String?
+    /// The device token from the last log-in. With it, failed attempts of other devices do not delay this one.
+    public var token: Token?
+
+    /// Creates a claim. Without a token the server counts failed attempts as those of an unknown device.
+    public init(name: String? = nil, token: Token? = nil) {
+        self.name = name
+        self.token = token
+    }
+}
+
+extension SalternAPI {
+    private struct KDF: Encodable { let iterations: Int }
+    private struct Name: Encodable { let name: String }
+
+    /// Registers an account (`POST /v1/accounts`).
+    public func register(
+        userid: String, passwordKey: SecretBytes, iterations: Int, keyring: [UInt8]?, deviceName: String? = nil,
+        invite: Token? = nil
+    ) async throws(APIError) -> RegistrationReply {
+        struct Body: Encodable {
+            let userid: String
+            let passwordKey: SecretBytes
+            let kdf: KDF
+            let keyring: Base64Bytes?
+            let device: Name?
+            let invite: Token?
+        }
+        let body = Body(
+            userid: userid, passwordKey: passwordKey, kdf: KDF(iterations: iterations),
+            keyring: keyring.map(Base64Bytes.init), device: deviceName.map(Name.init), invite: invite)
+        return try await call(Self.request(.post, "/v1/accounts", body))
+    }
+
+    /// Logs in (`POST /v1/sessions`).
+    /// - Parameter code: Six digits or a recovery code, for an account with a second factor.
+    public func logIn(
+        userid: String, passwordKey: SecretBytes, device: DeviceClaim? = nil, code: String? = nil
+    ) async throws(APIError) -> LoginReply {
+        struct Body: Encodable {
+            let userid: String
+            let passwordKey: SecretBytes
+            let device: DeviceClaim?
+            let totp: String?
+        }
+        let body = Body(userid: userid, passwordKey: passwordKey, device: device, totp: code)
+        return try await call(Self.request(.post, "/v1/sessions", body))
+    }
+
+    /// Lists the account's sessions (`GET /v1/sessions`).
+    public func listSessions(_ token: Token) async throws(APIError) -> [SessionDescription] {
+        struct Reply: Decodable { let sessions: [SessionDescription] }
+        let request = HTTPRequest(.get, "/v1/sessions", token: token.text, replyLimit: Self.longReplyLimit)
+        return try await call(request, as: Reply.self).sessions
+    }
+
+    /// Ends all other sessions (`DELETE /v1/sessions`).
+    /// - Returns: The number of ended sessions, and the new device token if the server renews it.
+    public func endOtherSessions(_ token: Token) async throws(APIError) -> (ended: Int, deviceToken: Token?) {
+        struct Reply: HoldsTokens {
+            let ended: Int
+            let deviceToken: Token?
+        }
+        let reply = try await call(HTTPRequest(.delete, "/v1/sessions", token: token.text), as: Reply.self)
+        return (reply.ended, reply.deviceToken)
+    }
+
+    /// Ends this session (`DELETE /v1/sessions/current`).
+    public func endCurrentSession(_ token: Token) async throws(APIError) {
+        try await call(HTTPRequest(.delete, "/v1/sessions/current", token: token.text))
+    }
+
+    /// Ends a session of the account (`DELETE /v1/sessions/{id}`).
+    public func endSession(_ id: SessionID, _ token: Token) async throws(APIError) {
+        try await call(HTTPRequest(.delete, "/v1/sessions/\(id)", token: token.text))
+    }
+
+    /// Opens a restricted session by the recovery code (`POST /v1/recoveries`).
+    public func recover(
+        userid: String, recoveryKey: SecretBytes, deviceName: String? = nil
+    ) async throws(APIError) -> RecoveryReply {
+        struct Body: Encodable {
+            let userid: String
+            let recoveryKey: SecretBytes
+            let device: Name?
+        }
+        let body = Body(userid: userid, recoveryKey: recoveryKey, device: deviceName.map(Name.init))
+        return try await call(Self.request(.post, "/v1/recoveries", body))
+    }
+}
+
+extension SalternAPI {
+    /// Creates a share (`POST /v1/shares`).
+    /// - Parameter token: Nil where the operator allows shares without an account.
+    public func createShare(_ content: ShareContent, _ token: Token?) async throws(APIError) -> ShareHeader {
+        try await call(Self.request(.post, "/v1/shares", token: token, content))
+    }
+
+    /// Returns a page of the account's shares (`GET /v1/shares`).
+    public func listShares(page: String? = nil, limit: Int? = nil, _ token: Token) async throws(APIError) -> SharePage {
+        let target = Self.target("/v1/shares", [("limit", limit.map(String.init)), ("page", page)])
+        return try await call(HTTPRequest(.get, target, token: token.text))
+    }
+
+    /// Returns a share's payload and uses one view (`GET /v1/shares/{id}`).
+    public func openShare(_ id: String) async throws(APIError) -> SharePayload {
+        try await call(HTTPRequest(.get, "/v1/shares/\(Self.escaped(id))", replyLimit: Self.longReplyLimit))
+    }
+
+    /// Checks a share without using a view (`HEAD /v1/shares/{id}`).
+    /// - Returns: The number of remaining views; nil when it is not limited.
+    public func lookAtShare(_ id: String) async throws(APIError) -> Int? {
+        let reply = try await send(HTTPRequest(.head, "/v1/shares/\(Self.escaped(id))"), accepting: [404, 429])
+        // A reply to HEAD has no body with a problem.
+        switch reply.head.status {
+        case 404: throw .problem(.ofHead(404, "not_found", reply.head))
+        case 429: throw .problem(.ofHead(429, "rate_limited", reply.head))
+        default: return reply.head["Saltern-Views-Left"].flatMap { Int($0) }
+        }
+    }
+
+    /// Replaces a share (`PUT /v1/shares/{id}`).
+    /// - Parameter token: The share's manage token, or a session's.
+    public func replaceShare(_ id: String, _ content: ShareContent, _ token: Token) async throws(APIError)
+        -> ShareHeader
+    {
+        try await call(Self.request(.put, "/v1/shares/\(Self.escaped(id))", token: token, content))
+    }
+
+    /// Deletes a share (`DELETE /v1/shares/{id}`).
+    /// - Parameter token: The share's manage token, or a session's.
+    public func deleteShare(_ id: String, _ token: Token) async throws(APIError) {
+        try await call(HTTPRequest(.delete, "/v1/shares/\(Self.escaped(id))", token: token.text))
+    }
+}
+
+extension Problem {
+    fileprivate static func ofHead(_ status: Int, _ code: Code, _ head: HTTPReplyHead) -> Problem {
+        Problem(
+            status: status, code: code, title: "", detail: nil, requestId: head["X-Request-Id"], field: nil,
+            canonical: nil, allowed: nil, used: nil, conflicts: nil, current: nil, retryAfter: head.retryAfter)
     }
 }

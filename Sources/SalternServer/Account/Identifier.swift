@@ -1,4 +1,5 @@
 internal import Cryptography
+public import HTTPCore
 public import Postgres
 
 /// A UUID whose type names the identified entity, so that a session's identifier cannot be used as an item's.
@@ -51,5 +52,13 @@ extension Identifier: PostgresValue, PostgresArrayElement {
 
     public static func decode(_ bytes: UnsafeRawBufferPointer?) -> Identifier? {
         UUID.decode(bytes).map(Identifier.init)
+    }
+}
+
+extension Identifier: PathParameterConvertible {
+    public init?(pathParameter text: String) {
+        var text = text
+        guard let identifier = text.withUTF8({ Identifier(text: $0) }) else { return nil }
+        self = identifier
     }
 }

@@ -76,3 +76,99 @@ struct ClusterDatabaseMaker: TestDatabaseMaker {
         try await PostgresScript.run(scripts, configuration: .patient(url), loop: loop)
     }
 }
+
+/// The roles that every temporary database of a cluster shares.
+enum TestRoles {
+    static let owner = "saltern_test_owner"
+    static let server = "saltern_test_server"
+    /// Not a secret: the roles exist in the throw-away PostgreSQL of a test run only.
+    static let password = "throw-away"
+
+    /// The group that migrations grant to, and the two login roles. Runs under the makers' lock.
+    static let script = """
+        DO $$
+        BEGIN
+            IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'saltern_server') THEN
+                CREATE ROLE saltern_server NOLOGIN;
+            END IF;
+            IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '\(owner)') THEN
+                CREATE ROLE \(owner) LOGIN PASSWORD '\(password)';
+            END IF;
+            IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '\(server)') THEN
+                CREATE ROLE \(server) LOGIN PASSWORD '\(password)' IN ROLE saltern_server;
+            END IF;
+        END
+        $$
+        """
+}
+
+/// Lets so many in at a time; the others wait in the order in which they came.
+actor Turnstile {
+    private var places: Int
+    private var waiting: [CheckedContinuation<Void, Never>] = []
+
+    init(places: Int) {
+        self.places = places
+    }
+
+    func enter() async {
+        if places > 0 {
+            places -= 1
+        } else {
+            await withCheckedContinuation { waiting.append($0) }
+        }
+    }
+
+    func leave() {
+        if waiting.isEmpty {
+            places += 1
+        } else {
+            waiting.removeFirst().resume()
+        }
+    }
+}
+
+/// A PostgreSQL URL whose user and database can be exchanged.
+struct DatabaseURL: CustomStringConvertible {
+    private let prefix: String
+    private let host: String
+    private let query: String
+    private let user: String
+
+    /// What is wrong with a URL.
+    struct Malformed: Error, CustomStringConvertible {
+        let description = "SALTERN_TEST_DATABASE_URL has to look like postgresql://USER@HOST:PORT/DATABASE"
+    }
+
+    /// Reads `postgresql://[user[:password]@]host[:port][/database][?parameters]`.
+    init(_ text: String) throws {
+        guard let schemeEnd = text.firstRange(of: "://") else { throw Malformed() }
+        prefix = String(text[..<schemeEnd.upperBound])
+        var rest = text[schemeEnd.upperBound...]
+        query = rest.firstIndex(of: "?").map { String(rest[$0...]) } ?? ""
+        rest = rest.prefix { $0 != "?" }
+        let authority = rest.prefix { $0 != "/" }
+        if let at = authority.lastIndex(of: "@") {
+            user = String(authority[..<at])
+            host = String(authority[authority.index(after: at)...])
+        } else {
+            user = ""
+            host = String(authority)
+        }
+    }
+
+    /// The server's name and port; nil when it is not reached over TCP.
+    var node: (name: String, port: Int)? {
+        let parts = host.split(separator: ":")
+        guard parts.count == 2, let port = Int(parts[1]) else { return nil }
+        return (String(parts[0]), port)
+    }
+
+    /// The same server as another database, and as another user if one is given.
+    func with(database: String, credentials: String? = nil) -> String {
+        let user = credentials ?? user
+        return prefix + (user.isEmpty ? "" : user + "@") + host + "/" + database + query
+    }
+
+    var description: String { "DatabaseURL(redacted)" }
+}

@@ -72,3 +72,68 @@ public struct TemporaryDatabase: Sendable {
         }
     }
 }
+
+extension TemporaryDatabase {
+    /// Makes a copy of the database as it is, as a backup that is restored is one, lends it to `body`, and drops it. Nobody
+    /// may be connected to the original while it is copied.
+    public func withCopy<Result: Sendable>(
+        _ body: (TemporaryDatabase) async throws -> Result
+    ) async throws -> Result {
+        let copyName = "saltern_test_" + Hex.encode(SecureRandom.bytes(8))
+        let loop = try EventLoop(name: "test database")
+        try loop.start()
+        defer { loop.stop() }
+        let administration = try PostgresConfiguration.patient(TestEnvironment.administratorURL())
+        try await PostgresScript.runPatiently(
+            [DatabaseMaker.create(copyName, from: name)], configuration: administration, loop: loop)
+        let copy = TemporaryDatabase(
+            name: copyName, administratorURL: administratorURL.replacing(name, with: copyName),
+            ownerURL: ownerURL.replacing(name, with: copyName), serverURL: serverURL.replacing(name, with: copyName))
+        let drop = "DROP DATABASE IF EXISTS \(copyName) WITH (FORCE)"
+        do {
+            let result = try await body(copy)
+            try await PostgresScript.runPatiently([drop], configuration: administration, loop: loop)
+            return result
+        } catch {
+            try? await PostgresScript.runPatiently([drop], configuration: administration, loop: loop)
+            throw error
+        }
+    }
+}
+
+extension TemporaryDatabase {
+    /// Lends the same database with a proxy on the server's way to it; everybody else's is as it was.
+    public func withProxy<Result: Sendable>(
+        _ body: (TemporaryDatabase, CuttingProxy) async throws -> Result
+    ) async throws -> Result {
+        let loop = try EventLoop(name: "test database")
+        try loop.start()
+        defer { loop.stop() }
+        let configuration = try PostgresConfiguration.patient(administratorURL)
+        let paths = try await loop.run {
+            let client = PostgresClient(configuration: configuration, loop: loop)
+            do {
+                let paths = try await client.execute(FindSocket())
+                await client.shutdown()
+                return paths
+            } catch {
+                await client.shutdown()
+                throw error
+            }
+        }
+        let proxy = try CuttingProxy(to: paths.first ?? "")
+        defer { proxy.stop() }
+        let proxied = TemporaryDatabase(
+            name: name, administratorURL: administratorURL, ownerURL: ownerURL, serverURL: proxy.url(of: serverURL))
+        return try await body(proxied, proxy)
+    }
+}
+
+private struct FindSocket: Statement {
+    typealias Row = String
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = """
+        SELECT split_part(current_setting('unix_socket_directories'), ',', 1) || '/.s.PGSQL.' || current_setting('port')
+        """
+}

@@ -1,5 +1,5 @@
-public import Postgres
 internal import Glibc
+public import Postgres
 internal import Synchronization
 
 /// The database's time on a node between two comparisons. All stored and compared times come from it, so a node with a
@@ -66,3 +66,19 @@ public func bootTime() -> DatabaseClock.Reading {
 }
 
 func abs(_ duration: Duration) -> Duration { duration < .zero ? .zero - duration : duration }
+
+extension DatabaseClock {
+    /// Sets the clock by the database's time.
+    public func compare(with database: PostgresClient) async throws(PostgresError) {
+        let asked = reading
+        guard let found = try await database.execute(ReadDatabase()).first else { return }
+        set(to: found.time, askedAt: asked)
+    }
+
+    /// Returns the database's time, for programs that need it once.
+    public static func now(of database: PostgresClient) async throws(PostgresError) -> Timestamp {
+        let clock = DatabaseClock()
+        try await clock.compare(with: database)
+        return clock.now
+    }
+}

@@ -1,5 +1,6 @@
 public import Cryptography
 public import HTTPCore
+internal import Postgres
 
 /// The secret of an installation outside its database. It seals secrets in the database, and further keys are derived
 /// from it.
@@ -51,7 +52,7 @@ public struct MasterKey: Sendable {
     }
 
     /// Derives the key for AES-GCM. The master key itself serves only as an HMAC key.
-    static func sealingKey(of key: Key) -> SecureBytes { derived("saltern/seal", from: key) }
+    private static func sealingKey(of key: Key) -> SecureBytes { derived("saltern/seal", from: key) }
 
     private static func derived(_ label: String, from key: Key) -> SecureBytes {
         SecureBytes(copying: HMACSHA256.authenticationCode(for: label.utf8, using: key.secret))
@@ -124,5 +125,107 @@ extension MasterKeyError: CustomStringConvertible {
         case .unknownKey(let id): "it was sealed with the master key \(id), which is not in the file"
         case .notAuthentic: "it was not sealed with a master key for this place, or it was changed"
         }
+    }
+}
+
+/// The context of a sealed secret. It opens in no other, so that writers to the database cannot move it.
+struct SealedPlace: Sendable {
+    let authenticatedData: [UInt8]
+
+    /// The context of an account's secret of one-time passwords.
+    static func oneTimePasswords(of account: AccountID) -> SealedPlace {
+        SealedPlace(authenticatedData: Array("saltern/one-time-passwords/".utf8) + account.uuid.bytes)
+    }
+}
+
+extension MasterKey {
+    /// The first byte of sealed values: the format of the rest.
+    private static let form: UInt8 = 1
+    private static let headerByteCount = 1 + MasterKeyID.byteCount
+
+    /// Seals a secret for one context with the active key.
+    ///
+    /// - Returns: The format, the key's id, and `nonce || ciphertext || tag` of AES-256-GCM; 33 bytes more than
+    ///   `secret`.
+    func seal(_ secret: some ByteSource, for place: SealedPlace) throws(AESGCM.Failure) -> [UInt8] {
+        let header = [Self.form] + active.id.bytes
+        return header
+            + (try AESGCM.seal(
+                secret, using: Self.sealingKey(of: active), authenticating: place.authenticatedData + header))
+    }
+
+    /// Opens the result of ``seal(_:for:)`` for the same context with any of the keys.
+    func open(_ sealed: [UInt8], for place: SealedPlace) throws(MasterKeyError) -> SecureBytes {
+        let id = try Self.id(ofKeyThatSealed: sealed)
+        guard let key = keys.first(where: { $0.id == id }) else { throw .unknownKey(id) }
+        let header = sealed[..<Self.headerByteCount]
+        do throws(AESGCM.Failure) {
+            return try AESGCM.open(
+                sealed[Self.headerByteCount...], using: Self.sealingKey(of: key),
+                authenticating: place.authenticatedData + header)
+        } catch {
+            throw .notAuthentic
+        }
+    }
+
+    /// Returns the id of the key that sealed a value.
+    static func id(ofKeyThatSealed sealed: [UInt8]) throws(MasterKeyError) -> MasterKeyID {
+        guard sealed.first == form, let id = MasterKeyID(sealed.dropFirst().prefix(MasterKeyID.byteCount)) else {
+            throw .notAuthentic
+        }
+        return id
+    }
+
+    /// The first bytes of values sealed with the active key.
+    var activeHeader: [UInt8] { [Self.form] + active.id.bytes }
+}
+
+/// The text of a master key's file: one key a line in base64, the active one first. Empty lines and lines that begin
+/// with `#` are ignored.
+extension MasterKey {
+    private static let lineEnd = UInt8(ascii: "\n")
+    private static let comment = UInt8(ascii: "#")
+
+    /// Reads the text of a file.
+    public init(text: SecureBytes) throws(MasterKeyError) {
+        var keys: [Key] = []
+        try text.withUnsafeBytes { bytes throws(MasterKeyError) in
+            var number = 0
+            var rest = bytes[...]
+            while !rest.isEmpty {
+                number += 1
+                let line = rest.prefix { $0 != Self.lineEnd }
+                rest = rest[line.endIndex...].dropFirst()
+                guard let key = try Self.key(UnsafeRawBufferPointer(rebasing: line), number) else { continue }
+                guard !keys.contains(where: { $0.id == key.id }) else { throw .repeatedKey(line: number) }
+                keys.append(key)
+            }
+        }
+        guard let active = keys.first else { throw .noKey }
+        guard keys.count <= Self.maximumKeys else { throw .tooManyKeys }
+        self.init(active: active, older: Array(keys.dropFirst()))
+    }
+
+    /// The text that ``init(text:)`` reads, with a heading.
+    public var text: SecureBytes {
+        let heading = Array("# Saltern's master key, the active one first. Keep it apart from the database.\n".utf8)
+        let lineByteCount = Base64.encodedCount(Self.keyByteCount) + 1
+        return SecureBytes(count: heading.count + keys.count * lineByteCount) { buffer in
+            buffer.copyBytes(from: heading)
+            for (index, key) in keys.enumerated() {
+                let start = heading.count + index * lineByteCount
+                Base64.encode(key.secret, into: UnsafeMutableRawBufferPointer(rebasing: buffer[start...]))
+                buffer[start + lineByteCount - 1] = Self.lineEnd
+            }
+        }
+    }
+
+    /// Returns the key of a line. Nil for an ignored line.
+    private static func key(_ line: UnsafeRawBufferPointer, _ number: Int) throws(MasterKeyError) -> Key? {
+        guard let first = line.first, first != comment else { return nil }
+        guard let secret = try? Base64.decodeSecure(line), secret.count == keyByteCount else {
+            throw .invalidLine(number)
+        }
+        return Key(secret)
     }
 }
