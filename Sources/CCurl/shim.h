@@ -1,7 +1,8 @@
 #ifndef CCURL_SHIM_H
 #define CCURL_SHIM_H
 
-// Before curl's own headers, which declare fd_set: on a cold build Dispatch's module brings another one otherwise.
+// This header precedes those of curl, which declare fd_set. Otherwise Dispatch's module adds another declaration on a
+// cold build.
 #include <sys/select.h>
 
 #include <curl/curl.h>
@@ -11,11 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-// curl_easy_setopt and its kin take their last argument as `...`, which Swift cannot call. Each function below fixes
-// its type, under the name of what it sets.
+// curl_easy_setopt and similar functions take their last argument as `...`, which Swift cannot pass. Each function
+// below fixes its type, and is named after the option.
 
-// libcurl copies fields and short bodies into buffers of its own, and frees them as they are: tokens and keys would stay in
-// the heap. These free only zeroed memory.
+// libcurl copies fields and short bodies into buffers of its own, and frees them without zeroing. Tokens and keys would
+// stay in the heap. These functions free only zeroed memory.
 static inline void saltern_curl_free(void *memory) {
     if (memory == NULL) return;
     explicit_bzero(memory, malloc_usable_size(memory));
@@ -30,7 +31,7 @@ static inline void *saltern_curl_realloc(void *memory, size_t size) {
     saltern_curl_free(memory);
     return moved;
 }
-// Where another library of the process has set up libcurl before, its memory functions stay.
+// If another library of the process has initialised libcurl before, its memory functions stay.
 static inline CURLcode saltern_curl_set_up(void) {
     return curl_global_init_mem(
         CURL_GLOBAL_DEFAULT, malloc, saltern_curl_free, saltern_curl_realloc, strdup, calloc);
@@ -58,7 +59,8 @@ static inline CURLcode saltern_curl_on_body(CURL *handle, saltern_curl_write cal
     CURLcode code = curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, callback);
     return code == CURLE_OK ? curl_easy_setopt(handle, CURLOPT_WRITEDATA, owner) : code;
 }
-// What is sent comes from the first callback; the second goes back to an offset, for a connection that ended before it was used.
+// The first callback supplies the bytes to send. The second returns to an offset, for a connection that ended before
+// its use.
 typedef int (*saltern_curl_seek)(void *owner, curl_off_t offset, int origin);
 static inline CURLcode saltern_curl_on_sending(
     CURL *handle, saltern_curl_write read, saltern_curl_seek seek, void *owner) {
@@ -69,11 +71,11 @@ static inline CURLcode saltern_curl_on_sending(
 }
 static inline int saltern_curl_shorten_buffer(void *size, curl_socket_t socket, curlsocktype purpose) {
     int bytes = (int)(intptr_t)size;
-    // A kernel that refuses it only takes more from the line ahead of what is read.
+    // If the kernel rejects the size, it only receives more bytes ahead of the reader.
     (void)purpose, (void)setsockopt(socket, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
     return CURL_SOCKOPT_OK;
 }
-// How many bytes the kernel takes from the line before they are read.
+// Sets the number of bytes that the kernel receives ahead of the reader.
 static inline CURLcode saltern_curl_set_receive_buffer(CURL *handle, int bytes) {
     CURLcode code = curl_easy_setopt(handle, CURLOPT_SOCKOPTFUNCTION, saltern_curl_shorten_buffer);
     return code == CURLE_OK ? curl_easy_setopt(handle, CURLOPT_SOCKOPTDATA, (void *)(intptr_t)bytes) : code;
@@ -87,11 +89,11 @@ static inline CURLcode saltern_curl_status(CURL *handle, long *status) {
     return curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, status);
 }
 typedef CURLcode (*saltern_curl_context)(CURL *handle, void *context, void *owner);
-// The callback gets OpenSSL's SSL_CTX. Another TLS library has no such option, and this fails then.
+// The callback receives OpenSSL's SSL_CTX. With another TLS library the option is missing, and this fails.
 static inline CURLcode saltern_curl_on_context(CURL *handle, saltern_curl_context callback) {
     return curl_easy_setopt(handle, CURLOPT_SSL_CTX_FUNCTION, callback);
 }
-// How many bytes of bodies have moved in both directions.
+// Returns the number of body bytes transferred in both directions.
 static inline curl_off_t saltern_curl_moved(CURL *handle) {
     curl_off_t sent = 0, received = 0;
     if (curl_easy_getinfo(handle, CURLINFO_SIZE_UPLOAD_T, &sent) != CURLE_OK) sent = 0;
@@ -105,7 +107,7 @@ static inline CURLMcode saltern_curl_multi_set_long(CURLM *multi, CURLMoption op
     return curl_multi_setopt(multi, option, value);
 }
 
-// What a message carries is a union.
+// The payload of a message is a union.
 static inline CURLcode saltern_curl_message_result(const CURLMsg *message) { return message->data.result; }
 
 #endif

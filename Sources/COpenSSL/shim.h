@@ -16,8 +16,8 @@
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
 
-// Swift cannot call function-like macros, and cannot see names that OpenSSL 3 defines as aliases.
-// Each function below is one of those, under its own name with the prefix `saltern_`.
+// Swift cannot call function-like macros, and cannot import names that OpenSSL 3 defines as aliases. Each function
+// below is one of these, under its own name with the prefix `saltern_`.
 
 static inline void saltern_free(void *pointer) { OPENSSL_free(pointer); }
 static inline EVP_PKEY *saltern_EVP_EC_gen_P256(void) { return EVP_EC_gen("P-256"); }
@@ -32,11 +32,11 @@ static inline int saltern_EVP_CIPHER_CTX_get_tag(EVP_CIPHER_CTX *context, int le
     return EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, length, tag);
 }
 static inline int saltern_EVP_CIPHER_CTX_set_tag(EVP_CIPHER_CTX *context, int length, const void *tag) {
-    // OpenSSL only reads the tag; the parameter of the control function has no const.
+    // OpenSSL only reads the tag. The parameter of the control function has no const.
     return EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, length, (void *)tag);
 }
 
-// Parameters keep the address of their names, which a string that Swift passes does not have beyond the call.
+// Parameters keep the address of their names. A string from Swift has that address only during the call.
 static inline int saltern_EVP_MAC_init(
     EVP_MAC_CTX *context, const unsigned char *key, size_t key_length, const char *digest) {
     const OSSL_PARAM parameters[] = {
@@ -49,7 +49,7 @@ static inline int saltern_EVP_MAC_init(
 static inline int saltern_EVP_KDF_derive_HKDF(
     EVP_KDF_CTX *context, const void *key, size_t key_length, const void *salt, size_t salt_length, const void *info,
     size_t info_length, unsigned char *output, size_t output_length) {
-    // OpenSSL only reads what the parameters point to; their constructors have no const.
+    // OpenSSL only reads the memory of the parameters. Their constructors have no const.
     const OSSL_PARAM parameters[] = {
         OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, "SHA256", 0),
         OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_KEY, (void *)key, key_length),
@@ -60,8 +60,8 @@ static inline int saltern_EVP_KDF_derive_HKDF(
     return EVP_KDF_derive(context, output, output_length, parameters);
 }
 
-// A P-256 key of an uncompressed point (65 bytes) and, unless it is NULL, a private number (32 bytes, big-endian).
-// NULL when OpenSSL does not take them; what is returned belongs to the caller.
+// Creates a P-256 key of an uncompressed point (65 bytes) and, unless it is NULL, a private number (32 bytes,
+// big-endian). Returns NULL when OpenSSL rejects them. The caller owns the result.
 static inline EVP_PKEY *saltern_EVP_PKEY_new_P256(const unsigned char *point, const unsigned char *number) {
     EVP_PKEY *key = NULL;
     OSSL_PARAM *parameters = NULL;
@@ -81,12 +81,12 @@ static inline EVP_PKEY *saltern_EVP_PKEY_new_P256(const unsigned char *point, co
     BN_clear_free(secret);
     return key;
 }
-// Writes the uncompressed point (65 bytes); 1 on success.
+// Writes the uncompressed point (65 bytes). Returns 1 on success.
 static inline int saltern_EVP_PKEY_get_P256_point(const EVP_PKEY *key, unsigned char *point) {
     size_t length = 0;
     return EVP_PKEY_get_octet_string_param(key, OSSL_PKEY_PARAM_PUB_KEY, point, 65, &length) == 1 && length == 65;
 }
-// Writes the private number (32 bytes, big-endian); 1 on success.
+// Writes the private number (32 bytes, big-endian). Returns 1 on success.
 static inline int saltern_EVP_PKEY_get_P256_number(const EVP_PKEY *key, unsigned char *number) {
     BIGNUM *secret = NULL;
     int written = -1;

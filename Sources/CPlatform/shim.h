@@ -1,9 +1,9 @@
-// What Linux and glibc offer a process and Swift's module of the C library lacks.
+// Functions of Linux and glibc that Swift's module of the C library lacks.
 #include <malloc.h>
 #include <sys/prctl.h>
 #include <sys/vfs.h>
 
-// prctl is variadic, which Swift cannot call.
+// prctl is variadic. Swift cannot call it.
 static inline int saltern_forbid_dumps(void) {
     return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }
@@ -14,7 +14,7 @@ static inline int saltern_bound_allocator(int arenas, int mapped_from, int trim_
            mallopt(M_TRIM_THRESHOLD, trim_from);
 }
 
-// In Swift, mallinfo2() makes an empty structure of that name.
+// Swift imports mallinfo2() as the initialiser of the structure of that name, which is empty.
 static inline long saltern_free_heap_bytes(void) { return (long)mallinfo2().fordblks; }
 
 #include <linux/stat.h>
@@ -23,13 +23,15 @@ static inline long saltern_free_heap_bytes(void) { return (long)mallinfo2().ford
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// Swift's module of the C library lacks it, and syscall is variadic.
+// renameat2 is missing in Swift's module of the C library, and syscall is variadic.
 static inline int saltern_renameat2(int from, const char *name, int to, const char *new_name, unsigned flags) {
     return (int)syscall(SYS_renameat2, from, name, to, new_name, flags);
 }
 
-// The time at which a file was created, not that of what a link leads to. Nonzero where none is stored. glibc declares statx
-// only with _GNU_SOURCE, which Swift does not set. <fcntl.h> would bring types of Swift's module of the C library.
+// Writes the creation time of a file, without following a link. Returns -1 when the system stores none.
+//
+// glibc declares statx only with _GNU_SOURCE, which Swift does not set. <fcntl.h> would bring types of Swift's module
+// of the C library.
 static inline int saltern_birth_time(const char *path, long long *seconds, unsigned *nanoseconds) {
     const int at_fdcwd = -100, at_symlink_nofollow = 0x100;
     struct statx status;

@@ -1,21 +1,21 @@
 import Foundation
 import Synchronization
 
-/// A program that this one has started and waits for.
+/// A program that this process starts and waits for.
 ///
-/// It meets signals as if a shell had started it: the threads that tasks run on block nearly all, this process ignores some,
-/// and a child inherits both.
+/// Its signal handling is that of a program started by a shell. Otherwise a child inherits signals that this process
+/// ignores, and the mask of a task's thread, which blocks nearly all.
 package final class ChildProcess: Sendable {
     private let process: pid_t
-    /// Whether its number may be another one's by now.
+    /// True when the child's process number may belong to another process.
     private let isOver = Mutex(false)
 
-    /// Where a child reads and writes, where that is not where this process does.
+    /// The descriptors of a child that differ from those of this process.
     package struct Streams {
         package var input: Int32?
         package var output: Int32?
         package var error: Int32?
-        /// One more, which it knows as `/dev/fd/3`.
+        /// An additional descriptor, `/dev/fd/3` for the child.
         package var other: Int32?
 
         package init(input: Int32? = nil, output: Int32? = nil, error: Int32? = nil, other: Int32? = nil) {
@@ -26,11 +26,11 @@ package final class ChildProcess: Sendable {
         }
     }
 
-    /// Starts it.
+    /// Starts the program.
     /// - Parameters:
     ///   - words: The program's path, and its arguments.
-    ///   - isApart: Whether Ctrl-C in the terminal is for this process alone.
-    /// - Throws: ``CommandFailure`` when it cannot be started.
+    ///   - isApart: Keeps Ctrl-C in the terminal from the child.
+    /// - Throws: ``CommandFailure`` when the program cannot be started.
     package init(
         _ words: [String], environment: [String: String], streams: Streams = Streams(), isApart: Bool = false
     ) throws(CommandFailure) {
@@ -65,15 +65,15 @@ package final class ChildProcess: Sendable {
         self.process = process
     }
 
-    /// Sends it a signal, unless it has ended.
+    /// Sends a signal unless the child has ended.
     package func send(_ signal: Int32) {
         isOver.withLock { if !$0 { _ = kill(process, signal) } }
     }
 
-    /// Waits, and holds the thread up meanwhile, until it has ended. To be called once.
-    /// - Returns: Its exit status; that of a shell when a signal has ended it.
+    /// Blocks the thread until the child has ended. Call it once.
+    /// - Returns: The exit status. After a signal, the status that a shell reports.
     package func wait() -> Int32 {
-        // It keeps its number until its status is taken.
+        // The process number stays reserved until the status is collected.
         var information = siginfo_t()
         while waitid(P_PID, id_t(process), &information, WEXITED | WNOWAIT) < 0, errno == EINTR {}
         return isOver.withLock { isOver in
@@ -87,6 +87,6 @@ package final class ChildProcess: Sendable {
         }
     }
 
-    /// The signal that has ended a program, by its exit status as ``wait()`` tells it; nil when it has ended by itself.
+    /// Returns the signal that ended a program, from the exit status of ``wait()``, or nil if none did.
     package static func signal(of status: Int32) -> Int32? { (129...192).contains(status) ? status - 128 : nil }
 }

@@ -1,23 +1,23 @@
 /// One subcommand.
 package protocol Command: Sendable {
-    /// The words that call it, for example `["migrate", "up"]`.
+    /// The words that select the command, for example `["migrate", "up"]`.
     static var words: [String] { get }
     /// An imperative verb and its object, at most 60 characters.
     static var summary: String { get }
     /// The operands and options after the command's words, one element for each form of the call.
     static var usage: [String] { get }
-    /// A line for a shell that calls the command.
+    /// A shell command line with the command, as an example.
     static var example: String { get }
-    /// The options, then what the command does, in lines of at most 80 columns.
+    /// Describes the options, then the command, in lines of at most 80 columns.
     static var help: String { get }
 
-    /// Reads the options, then the operands. The caller refuses what is left over.
+    /// Reads the options, then the operands. The caller rejects the rest.
     ///
-    /// It reads an option before it takes an operand and before it refuses anything that depends on another option: the
-    /// options of a command are those that this reads from a command line without words (``OptionNames/init(of:)``).
+    /// Read each option before any operand, and before any check that depends on another option. A call without words
+    /// must read all of the command's options (``OptionNames/init(of:)``).
     init(_ arguments: inout Arguments) throws(UsageError)
 
-    /// Does it. Throws ``CommandFailure`` for what the caller has to mend.
+    /// Runs the command. Throws ``CommandFailure`` for a fault that the caller can correct.
     func run(_ console: Console) async throws
 }
 
@@ -25,20 +25,20 @@ extension Command {
     package static var usage: [String] { ["[OPTIONS]"] }
 }
 
-/// The words of the command line were wrong; exit status 64 (`EX_USAGE`).
+/// A usage error; exit status 64 (`EX_USAGE`).
 package struct UsageError: Error {
     package let message: String
 
     package init(message: String) { self.message = message }
 }
 
-/// The command could not do its work.
+/// A failure of the command.
 package struct CommandFailure: Error {
-    /// One line for each thing to mend.
+    /// One line for each fault to correct.
     package let messages: [String]
-    /// What the process ends with.
+    /// The exit status of the process.
     package var status: Int32 = 1
-    /// What scripts know it by.
+    /// The stable name of the failure, for scripts.
     package var code = "failed"
 
     package init(_ messages: String...) { self.messages = messages }
@@ -56,7 +56,7 @@ package struct CommandFailure: Error {
 }
 
 extension CommandFailure {
-    /// A part of the output could not be written: the disk is full, the reader has gone, or standard output is closed.
+    /// Part of the output could not be written: the disk is full, the reader is closed, or standard output is closed.
     package static let lostOutput = CommandFailure(
         "the output cannot be written", status: CommandLineTool.lostOutputStatus, code: "output_unusable")
 }

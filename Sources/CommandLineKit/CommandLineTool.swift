@@ -1,6 +1,6 @@
 import Foundation
 
-/// Finds the subcommand, reads its options, runs it, and turns what it throws into an exit status.
+/// Finds the subcommand, reads its options, runs it, and converts thrown errors into an exit status.
 package struct CommandLineTool: Sendable {
     /// One line of the table of subcommands.
     private struct Entry: Sendable {
@@ -39,18 +39,18 @@ package struct CommandLineTool: Sendable {
     private let variables: Set<String>
     private let explain: @Sendable (any Error) -> CommandFailure?
 
-    /// The exit status when the words were wrong (`EX_USAGE`).
+    /// The exit status of a usage error (`EX_USAGE`).
     package static let usageStatus: Int32 = 64
     /// The exit status when the output could not be written (`EX_IOERR`).
     package static let lostOutputStatus: Int32 = 74
 
     /// - Parameters:
-    ///   - purpose: What the overview begins with, after the name.
-    ///   - notes: What it ends with.
-    ///   - commands: Where one's words begin with all the words of another, it comes first.
-    ///   - reportsJSON: Whether `--json` makes one object of an error too.
-    ///   - variables: Variables that the tool reads beside those that begin with `SALTERN_`.
-    ///   - explain: Says what an error means that is no ``CommandFailure``; nil when it does not know.
+    ///   - purpose: The overview's first text, after the name.
+    ///   - notes: The overview's last text.
+    ///   - commands: A command whose words begin with all words of another precedes it.
+    ///   - reportsJSON: Writes errors as an object if `--json` is given.
+    ///   - variables: Variables that the tool reads besides those that begin with `SALTERN_`.
+    ///   - explain: Returns the failure for an error that is no ``CommandFailure``, or nil for an unknown error.
     package init(
         _ name: String, purpose: String, notes: String, commands: [any Command.Type], reportsJSON: Bool = false,
         variables: Set<String> = [], explain: @escaping @Sendable (any Error) -> CommandFailure? = { _ in nil }
@@ -67,8 +67,8 @@ package struct CommandLineTool: Sendable {
     private static func entry<C: Command>(_ type: C.Type) -> Entry { Entry(type) }
 
     /// Runs the command that `words` name.
-    /// - Returns: The process's exit status: 0, that of a ``CommandFailure``, 64 when the words were wrong, and 74 when the
-    ///   command has succeeded and a part of its output could not be written.
+    /// - Returns: The exit status: 0, that of a ``CommandFailure``, or 64 for a usage error. 74 if the command
+    ///   succeeded and part of its output could not be written.
     package func run(_ words: [String], console: Console = .process()) async -> Int32 {
         var console = console
         if reportsJSON {
@@ -83,20 +83,20 @@ package struct CommandLineTool: Sendable {
         return Self.lostOutputStatus
     }
 
-    /// The options of the command that `words` name; nil when there is no such command.
+    /// Returns the options of the command that `words` name, or nil without such a command.
     package func options(of words: [String]) -> OptionNames? { entry(words)?.options }
 
-    /// How a command has ended.
+    /// The end of a command.
     private struct Outcome {
         var status: Int32 = 0
-        /// Whether standard error says why.
+        /// True when standard error has the reason.
         var isTold = false
 
         static let done = Outcome()
         static let wrongWords = Outcome(status: usageStatus, isTold: true)
     }
 
-    /// The words in front of the first option.
+    /// Returns the words before the first option.
     private static func spoken(_ words: ArraySlice<String>) -> [String] {
         Array(words.prefix { !OptionNames.isOption($0) })
     }
@@ -143,7 +143,7 @@ package struct CommandLineTool: Sendable {
 
     private func run(_ entry: Entry, _ words: [String], _ console: Console) async -> Outcome {
         do {
-            // What is shown as something else would be taken for that.
+            // A value that is not UTF-8 would be read as another value.
             let unreadable = console.unreadableVariables.filter { $0.hasPrefix("SALTERN_") || variables.contains($0) }
             guard unreadable.isEmpty else { throw CommandFailure(unreadable.map { "\($0) is not UTF-8" }) }
             guard !console.hasUnreadableWords else { throw UsageError(message: "an argument is not UTF-8") }
@@ -221,7 +221,7 @@ package struct CommandLineTool: Sendable {
         }.joined()
     }
 
-    /// The width of a terminal that help is written for.
+    /// The width of help texts, in columns of a terminal.
     private static let columns = 80
 
     private static func wrapped(_ text: String, to width: Int) -> [String] {

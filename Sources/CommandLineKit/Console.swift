@@ -1,24 +1,24 @@
 package import Foundation
 import Synchronization
 
-/// Standard output, standard error and the environment, handed to commands.
+/// Standard output, standard error and the environment of a command.
 package struct Console: Sendable {
     package let environment: [String: String]
-    /// The names of variables whose value is no UTF-8.
+    /// The names of variables that are not UTF-8.
     package var unreadableVariables: [String] = []
-    /// Whether an argument of the process is no UTF-8, and so another text here than the caller's.
+    /// True when an argument of the process is not UTF-8, so that its text here differs from the caller's.
     package var hasUnreadableWords = false
     package var output: FileHandle
     package var error: FileHandle
-    /// Whether somebody sits in front of standard error.
+    /// True when a user can read standard error: it is a terminal.
     package var isTerminal: Bool
-    /// Whether standard output is a terminal.
+    /// True when standard output is a terminal.
     package var isOutputTerminal = false
-    /// Somebody's wish that the command ends, when it is awaited.
+    /// The request to end the command, if the command supports one.
     package var wish: Interruption.Wish?
-    /// Whether scripts read this: then what is said beside the output is an object too.
+    /// True when scripts read the output. Notices and errors are objects then.
     package var speaksJSON = false
-    /// The next line that somebody types; nil when nobody can.
+    /// Reads the next line that the user types. Returns nil at the end of the input, and without a terminal.
     package var answer: @Sendable () -> String?
     private let losses = OutputLosses()
 
@@ -33,7 +33,7 @@ package struct Console: Sendable {
         self.answer = answer
     }
 
-    /// The process's own.
+    /// Creates the console of the process.
     package static func process() -> Console {
         let environment = ProcessEnvironment.process()
         var console = Console(environment: environment.variables)
@@ -45,8 +45,8 @@ package struct Console: Sendable {
         return console
     }
 
-    /// Asks before something that cannot be undone.
-    /// - Throws: ``CommandFailure`` unless somebody types `yes`.
+    /// Asks before an irreversible operation.
+    /// - Throws: ``CommandFailure`` unless the user types `yes`.
     package func confirm(_ question: String) throws(CommandFailure) {
         if isTerminal || !speaksJSON { draw(VisibleText.visible(question) + " Type yes: ") }
         guard let answer = answer() else {
@@ -55,29 +55,29 @@ package struct Console: Sendable {
         guard answer == "yes" else { throw CommandFailure("not confirmed; nothing was changed") }
     }
 
-    /// Prints a line. Characters that a terminal obeys are spelt (``VisibleText``).
+    /// Prints a line. Control and format characters are spelt (``VisibleText``).
     package func print(_ line: String) { put(Array((VisibleText.visible(line) + "\n").utf8)) }
 
-    /// Prints lines. Characters that a terminal obeys are spelt, but for line feeds.
+    /// Prints lines. Control characters except line feeds, and format characters, are spelt.
     package func write(_ lines: String) { put(Array(VisibleText.lines(lines).utf8)) }
 
-    /// Prints JSON, or a part of it. Characters that a terminal obeys are escaped as JSON does.
+    /// Prints JSON, or a part of it. Control and format characters become JSON escapes.
     package func writeJSON(_ json: [UInt8]) { put(VisibleText.json(json)) }
 
-    /// Prints content: byte for byte, but on a terminal as text whose obeyed characters are spelt.
+    /// Prints content: unchanged, but on a terminal as text with control and format characters spelt.
     package func writeContent(_ bytes: [UInt8]) {
         put(isOutputTerminal ? Array(VisibleText.document(String(decoding: bytes, as: UTF8.self)).utf8) : bytes)
     }
 
-    /// Writes to standard output. What cannot be written is remembered: see ``hasLostOutput``.
+    /// Writes to standard output. ``hasLostOutput`` reports a failure.
     private func put(_ bytes: [UInt8]) {
         do { try output.write(contentsOf: Data(bytes)) } catch { losses.note() }
     }
 
-    /// Whether something that was written did not arrive: a full disk, a reader that has gone.
+    /// True when a write failed: the disk is full, or the reader is closed.
     package var hasLostOutput: Bool { losses.areThere }
 
-    /// Says something beside the output, on standard error: a line for people, an object for scripts.
+    /// Reports something besides the output, on standard error: a line for people, an object for scripts.
     package func notice(_ message: String, code: String) {
         struct Report: Encodable {
             let code: String
@@ -101,12 +101,12 @@ package struct Console: Sendable {
     /// Writes an object to standard error, and a line end.
     func writeErrorJSON(_ json: [UInt8]) { try? error.write(contentsOf: Data(VisibleText.json(json) + [0x0A])) }
 
-    /// Writes to standard error what the terminal obeys: for the program's own control characters, and with nothing in it
-    /// that is not ``VisibleText``.
+    /// Writes to standard error without escaping. Only for the program's own control characters; other parts of the
+    /// text come from ``VisibleText``.
     package func draw(_ text: String) { try? error.write(contentsOf: Data(text.utf8)) }
 }
 
-/// Whether output was lost, for all copies of a console.
+/// Shares among copies of a console that output was lost.
 private final class OutputLosses: Sendable {
     private let isLost = Atomic(false)
 

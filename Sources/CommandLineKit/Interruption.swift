@@ -2,14 +2,14 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// Ctrl-C while this lives: a wish that a command fulfils where it can stop cleanly. The process no longer ends by it of
-/// itself.
+/// Handles Ctrl-C and other signals while it lives. The process does not end: a command ends at a point where it can
+/// stop cleanly.
 package final class Interruption: Sendable {
-    /// Whether a signal has come.
+    /// The request that a signal makes.
     package let wish = Wish()
     private let registration: UInt64
 
-    /// Somebody's wish that a command ends.
+    /// A user's request to end a command.
     package final class Wish: Sendable {
         private let count = Atomic(0)
         private let first = Atomic(Int32(0))
@@ -17,19 +17,19 @@ package final class Interruption: Sendable {
 
         package var isThere: Bool { count.load(ordering: .relaxed) > 0 }
 
-        /// What a command fails with that has fulfilled it: as a shell says it of whoever ends by that signal.
+        /// Returns the failure of a command that ended as requested. Its exit status is that of a shell for the signal.
         package func fulfilled(_ message: String) -> CommandFailure {
             CommandFailure(message, status: 128 + first.load(ordering: .relaxed), code: "interrupted")
         }
 
-        /// Does something during which Ctrl-C is meant for another program.
+        /// Runs `body`, and ignores Ctrl-C meanwhile, which is for another program then.
         package func ignoringKeyboard<Result>(_ body: () async throws -> Result) async rethrows -> Result {
             isTypingIgnored.store(true, ordering: .relaxed)
             defer { isTypingIgnored.store(false, ordering: .relaxed) }
             return try await body()
         }
 
-        /// - Returns: How often it was expressed, this time included; nil when it does not count.
+        /// - Returns: The number of requests so far, including this one. Nil while Ctrl-C is ignored.
         fileprivate func express(by signal: Int32) -> Int? {
             if signal == SIGINT, isTypingIgnored.load(ordering: .relaxed) { return nil }
             _ = first.compareExchange(expected: 0, desired: signal, ordering: .relaxed)
@@ -37,7 +37,7 @@ package final class Interruption: Sendable {
         }
     }
 
-    /// - Parameter onSignal: Called with the number of the signals that have come so far.
+    /// - Parameter onSignal: Receives the number of signals so far.
     package init(
         _ signals: [Int32] = Interruption.signalsThatEnd, onSignal: @escaping @Sendable (Int) -> Void = { _ in }
     ) {
@@ -48,7 +48,7 @@ package final class Interruption: Sendable {
 
     deinit { SignalReception.shared.remove(registration) }
 
-    /// Whoever started this with `nohup` wants it to outlive the terminal.
+    /// SIGHUP is absent if `nohup` started the program, which then survives the terminal.
     package static var signalsThatEnd: [Int32] {
         var action = sigaction()
         sigaction(SIGHUP, nil, &action)
@@ -58,8 +58,10 @@ package final class Interruption: Sendable {
     }
 }
 
-/// One listener for the process: what a signal does is the process's, and Dispatch hears none of a second source when its
-/// handler was taken away by whoever was first.
+/// The process's only receiver of signals.
+///
+/// A signal's handler belongs to the process. If another source of Dispatch replaces it, the first one receives
+/// nothing.
 private final class SignalReception: Sendable {
     static let shared = SignalReception()
 
@@ -93,7 +95,7 @@ private final class SignalReception: Sendable {
             }
             return (state.lastID, missing.count)
         }
-        // Dispatch begins later, and what comes before would end the process.
+        // Dispatch starts asynchronously. A signal before that would end the process.
         for _ in 0..<started { isListening.wait() }
         return id
     }
@@ -106,7 +108,7 @@ private final class SignalReception: Sendable {
         let listeners = state.withLock { state in state.listeners.filter { $0.signals.contains(number) } }
         for listener in listeners { listener.body(number) }
         guard listeners.isEmpty else { return }
-        // Nobody has anything to bring to an end.
+        // No command has work to finish.
         signal(number, SIG_DFL)
         kill(getpid(), number)
     }

@@ -1,6 +1,6 @@
-/// A whole number as operators write it, which is one way only: digits, with no plus and no zero in front.
+/// A whole number as operators write it, in one form only: digits, without plus sign and leading zeros.
 package enum OperatorNumber {
-    /// Reads one; nil when the text is none. `Int` alone reads signs and zeros in front as well.
+    /// Reads a number, or returns nil for other text. `Int` alone also accepts signs and leading zeros.
     package static func integer(_ text: some StringProtocol) -> Int? {
         guard let number = Int(text), String(number) == text else { return nil }
         return number

@@ -1,6 +1,6 @@
 /// A time as operators write it: a whole number and its unit, `90s`, `15m`, `12h` or `30d`.
 package enum OperatorTime {
-    /// Reads one; nil when the text is none.
+    /// Reads a time, or returns nil for other text.
     package static func duration(_ text: String) -> Duration? {
         let units: [Character: Int] = ["s": 1, "m": 60, "h": 3_600, "d": 86_400]
         guard let unit = text.last.flatMap({ units[$0] }), let number = OperatorNumber.integer(text.dropLast()),
@@ -10,7 +10,7 @@ package enum OperatorTime {
         return .seconds(seconds)
     }
 
-    /// Writes whole seconds in the largest unit that they are a multiple of.
+    /// Returns whole seconds in the largest unit of which they are a multiple.
     package static func text(_ duration: Duration) -> String {
         let seconds = duration.components.seconds
         let units = [("d", Int64(86_400)), ("h", 3_600), ("m", 60)]
@@ -20,14 +20,14 @@ package enum OperatorTime {
         return "\(seconds)s"
     }
 
-    /// The bounds, as people read them.
+    /// Returns the bounds for people.
     package static func text(_ range: ClosedRange<Duration>) -> String {
         "\(text(range.lowerBound)) to \(text(range.upperBound))"
     }
 }
 
 extension Arguments {
-    /// Takes `--name TIME`; nil when it is absent.
+    /// Takes `--name TIME`. Returns nil when it is absent.
     package mutating func duration(_ name: String, in range: ClosedRange<Duration>) throws(UsageError) -> Duration? {
         guard let text = try option(name) else { return nil }
         guard let duration = OperatorTime.duration(text), range.contains(duration) else {

@@ -1,4 +1,4 @@
-/// The options that a command reads, by the way they are written.
+/// The options of a command, by their form.
 package struct OptionNames: Sendable {
     /// Options without a value, such as `--json`.
     package var flags: Set<String> = []
@@ -10,18 +10,18 @@ package struct OptionNames: Sendable {
         self.valued = valued
     }
 
-    /// Finds the options of `command` by letting it read a command line without words. A table of options would repeat what its
-    /// initialiser reads.
+    /// Finds the options of `command` by reading a command line without words with it. A separate table would repeat
+    /// its initialiser.
     package init<C: Command>(of command: C.Type) { self = Arguments.names(of: command) }
 
-    /// The options that ask for a command's help, which every command has.
+    /// The options for help, which every command has.
     static let help: Set<String> = ["--help", "-h"]
 
-    /// Returns whether `word` is an option where options are accepted. Compares bytes: a combining mark behind the `-` does
-    /// not make another character of it.
+    /// Returns whether `word` is an option where options are accepted. Compares bytes, because `-` and a combining mark
+    /// are one character.
     static func isOption(_ word: String) -> Bool { word.utf8.first == UInt8(ascii: "-") && word.utf8.count > 1 }
 
-    /// Splits `--name=VALUE` at the first `=`; the value is nil when there is none.
+    /// Splits `--name=VALUE` at the first `=`. The value is nil without one.
     static func split(_ word: String) -> (name: String, value: String?) {
         guard let sign = word.utf8.firstIndex(of: UInt8(ascii: "=")) else { return (word, nil) }
         return (
@@ -30,8 +30,8 @@ package struct OptionNames: Sendable {
         )
     }
 
-    /// Returns whether one of the options `asked` stands among `words` where an option is accepted: not as a value, and not
-    /// behind `--`.
+    /// Returns whether `words` contain one of the options `asked` where an option is accepted: not as a value, and not
+    /// after `--`.
     func areAsked(_ asked: Set<String>, in words: [String]) -> Bool {
         var rest = words[...]
         while let word = rest.popFirst(), word != "--" {

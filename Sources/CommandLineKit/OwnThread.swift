@@ -1,7 +1,8 @@
 import Foundation
 
-/// Runs what blocks on a thread of its own: those of the cooperative pool are as many as there are cores, and all tasks of the
-/// process need them.
+/// Runs blocking work on a separate thread.
+///
+/// The cooperative pool has one thread for each core, and all tasks of the process need them.
 package func onOwnThread<Result: Sendable>(
     _ body: @escaping @Sendable () throws -> Result
 ) async throws -> Result {

@@ -1,16 +1,16 @@
-// The C library's list of variables is a global that anybody might change; nothing in this program does.
+// The C library's list of variables is a mutable global. This program never changes it.
 @preconcurrency import Glibc
 
-/// The variables that a process was given, byte for byte.
+/// The environment variables of the process, byte for byte.
 ///
-/// Foundation's takes "=" and a combining mark behind it for one character and loses the variable, and makes something else
-/// of what is no UTF-8.
+/// Foundation's dictionary loses variables with a combining mark after "=", because both are one character. It also
+/// alters values that are not UTF-8.
 struct ProcessEnvironment {
     let variables: [String: String]
-    /// The names of those whose value is no UTF-8. (In ``variables`` they are what they look like.)
+    /// The names of variables that are not UTF-8. (``variables`` has an approximation.)
     let unreadable: [String]
 
-    /// - Parameter entries: As `NAME=VALUE`; of two with one name the first counts, as for `getenv`.
+    /// - Parameter entries: `NAME=VALUE` each. The first of a name counts, as for `getenv`.
     init(_ entries: some Sequence<[UInt8]>) {
         var variables: [String: String] = [:]
         var unreadable: [String] = []
@@ -26,7 +26,7 @@ struct ProcessEnvironment {
         self.unreadable = unreadable.sorted()
     }
 
-    /// The process's own.
+    /// Reads the environment of the process.
     static func process() -> ProcessEnvironment {
         let entries = sequence(state: environ) { next in
             defer { next += 1 }
@@ -43,10 +43,10 @@ struct ProcessEnvironment {
 
 /// The arguments of the process.
 ///
-/// The standard library reads them from `/proc/self/cmdline`, and libdispatch reads `/proc/self/task`. Both end the process where
-/// there is no `/proc`, as in a chroot, so ``words`` says it before.
+/// The standard library reads `/proc/self/cmdline`, and libdispatch `/proc/self/task`. Without `/proc`, as in a chroot,
+/// both end the process, so ``words`` reports it first.
 package enum ProcessArguments {
-    /// The arguments behind the program's name. Ends the process with a message where there is no `/proc`.
+    /// The arguments after the program's name. Ends the process with a message without `/proc`.
     package static var words: [String] {
         guard access("/proc/self/cmdline", R_OK) == 0 else {
             let message = Array("there is no /proc here, which this program needs: mount -t proc proc /proc\n".utf8)
@@ -56,7 +56,7 @@ package enum ProcessArguments {
         return all.dropFirst().map { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// All of them byte for byte, the program's name first.
+    /// All arguments byte for byte, the program's name first.
     static let all: [[UInt8]] = (0..<Int(CommandLine.argc)).compactMap { index in
         CommandLine.unsafeArgv[index].map { Array(UnsafeRawBufferPointer(start: $0, count: strlen($0))) }
     }

@@ -1,5 +1,5 @@
-/// The progress of a long command: a bar on standard error when that is a terminal. Otherwise the bar writes nothing, so that a
-/// job that succeeds causes no mail from cron.
+/// The progress of a long command: a bar on standard error if that is a terminal, otherwise nothing. A successful job
+/// then causes no mail from cron.
 package struct ProgressBar {
     private let console: Console
     private let what: String
@@ -13,10 +13,10 @@ package struct ProgressBar {
         self.what = what
     }
 
-    /// Shows the progress, a few times a second at most.
+    /// Shows the progress, at most a few times a second.
     package mutating func show(_ done: Int, of total: Int, note: String) {
         guard console.isTerminal else { return }
-        // More may have come since they were counted.
+        // The number may have grown since it was counted.
         let total = max(total, done, 1)
         let now = ContinuousClock.now
         if let drawnAt, now - drawnAt < .milliseconds(100), done < total { return }
@@ -26,8 +26,7 @@ package struct ProgressBar {
         draw("[\(bar)] \(done) of \(total) \(what), \(note)")
     }
 
-    /// Shows the amount that is done when the total is unknown, a few times a second at most. Work that ends at once shows
-    /// nothing.
+    /// Shows the finished amount when the total is unknown, at most a few times a second. Short work shows nothing.
     package mutating func show(_ done: Int) {
         guard console.isTerminal else { return }
         let now = ContinuousClock.now
@@ -37,7 +36,7 @@ package struct ProgressBar {
         draw("\(done) \(what)")
     }
 
-    /// Leaves the last state where it stands.
+    /// Ends the line, with the last state in it.
     package mutating func end() {
         if !shown.isEmpty { console.writeError("\n") }
         shown = ""

@@ -1,8 +1,8 @@
-/// Rows as people read them: columns of one width, under their titles.
+/// Rows for people: aligned columns under their titles.
 ///
-/// Rows can be taken out as they come, so that a long list is never in memory; columns then grow with what they meet.
+/// Rows can be taken in portions, so that a long list is never in memory. Columns then grow with their cells.
 package struct Table {
-    /// A column's title, and where its cells stand.
+    /// A column's title and alignment.
     package struct Column {
         let title: String
         let isNumber: Bool
@@ -22,14 +22,14 @@ package struct Table {
         append(columns.map(\.title))
     }
 
-    /// Appends a row. A missing value is shown as a dash, and characters that a terminal would obey as what they are.
+    /// Appends a row. A missing value becomes a dash, and control and format characters are spelt.
     package mutating func append(_ cells: [String?]) {
         let shown = cells.map { $0.map(VisibleText.visible) ?? "-" }
         for (column, cell) in shown.enumerated() { widths[column] = max(widths[column], cell.count) }
         rows.append(shown)
     }
 
-    /// The rows since the last call, a line each.
+    /// Returns the rows since the last call, one line each.
     package mutating func takeText() -> String {
         defer { rows.removeAll() }
         return rows.map(line).joined()

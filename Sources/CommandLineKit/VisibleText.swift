@@ -1,23 +1,23 @@
-/// Text on its way to a terminal, which may be a stranger's.
+/// Text on its way to a terminal. It may come from strangers.
 ///
-/// A terminal obeys control characters and the escape sequences that they begin. Format characters turn the direction of
-/// writing or are invisible. ``Console`` writes no text without one of these functions.
+/// A terminal executes control characters and the escape sequences that they begin. Format characters are invisible or
+/// reverse the direction of writing. ``Console`` passes all text through these functions.
 package enum VisibleText {
-    /// Returns a part of a line: each character that a terminal obeys is spelt, as `\u{1b}`, line ends included.
+    /// Returns a part of a line, with each control or format character spelt as `\u{1b}`, line ends included.
     package static func visible(_ text: String) -> String { escaped(text, isObeyed, spelling) }
 
-    /// Returns lines: as ``visible(_:)``, but line feeds stay.
+    /// Returns lines like ``visible(_:)``, but keeps line feeds.
     package static func lines(_ text: String) -> String { escaped(text, { isObeyed($0) && $0 != "\n" }, spelling) }
 
     /// Returns a line for each of `texts`.
     package static func list(_ texts: [String]) -> String { texts.map { visible($0) + "\n" }.joined() }
 
-    /// Returns a document as a terminal may show it: as ``lines(_:)``, but tabs stay, too.
+    /// Returns a document for a terminal like ``lines(_:)``, but also keeps tabs.
     package static func document(_ text: String) -> String {
         escaped(text, { isObeyed($0) && $0 != "\n" && $0 != "\t" }, spelling)
     }
 
-    /// Returns JSON of the same value in which each character that a terminal obeys is a JSON escape (RFC 8259, section 7).
+    /// Returns JSON of the same value, with each control or format character as a JSON escape (RFC 8259, section 7).
     package static func json(_ json: [UInt8]) -> [UInt8] {
         guard json.contains(where: { $0 >= 0x7F || ($0 < 0x20 && $0 != UInt8(ascii: "\n")) }) else { return json }
         let text = String(decoding: json, as: UTF8.self)

@@ -1,28 +1,29 @@
 /// AES-256-CBC with PKCS #7 padding (NIST SP 800-38A, RFC 5652 section 6.3): encrypts, and does not authenticate.
 ///
-/// For formats that exist, which authenticate what this returns by other means; compare their code before decrypting.
+/// Exists for established formats, which authenticate the ciphertext by other means. Compare their code before
+/// decrypting.
 public enum AESCBC {
     /// The size of a key, in bytes.
     public static let keyByteCount = 32
     /// The size of a block and of an initialisation vector, in bytes.
     public static let blockByteCount = 16
 
-    /// Why nothing was encrypted or decrypted.
+    /// The reason for which nothing was encrypted or decrypted.
     public enum Failure: Error, Hashable, Sendable {
         /// The key is not 32 bytes.
         case wrongKeyLength
         /// The initialisation vector is not 16 bytes.
         case wrongVectorLength
-        /// The ciphertext is no whole number of blocks, none at all, or longer than the platform's library can take.
+        /// The ciphertext is empty, not a whole number of blocks, or longer than the platform's library accepts.
         case wrongLength
-        /// The padding is not what PKCS #7 says: another key, or changed bytes.
+        /// The padding violates PKCS #7: another key, or changed bytes.
         case wrongPadding
         /// The platform's library failed.
         case library(LibraryError)
     }
 
-    /// Encrypts `plaintext`; the result is one to sixteen bytes longer.
-    /// - Parameter vector: Random, and never used twice with one key.
+    /// Encrypts `plaintext`. The result is 1 to 16 bytes longer.
+    /// - Parameter vector: Random bytes, never used twice with one key.
     public static func encrypt(
         _ plaintext: some ByteSource, using key: SecureBytes, vector: [UInt8]
     ) throws(Failure) -> [UInt8] {
@@ -38,7 +39,7 @@ public enum AESCBC {
         }
     }
 
-    /// Decrypts what ``encrypt(_:using:vector:)`` returned.
+    /// Decrypts the result of ``encrypt(_:using:vector:)``.
     public static func decrypt(
         _ ciphertext: some ByteSource, using key: SecureBytes, vector: [UInt8]
     ) throws(Failure) -> SecureBytes {

@@ -15,15 +15,15 @@ public enum AESGCM {
         case sixteen = 16
     }
 
-    /// Why nothing was sealed or opened.
+    /// The reason for which nothing was sealed or opened.
     public enum Failure: Error, Hashable, Sendable {
         /// The key is not 32 bytes.
         case wrongKeyLength
         /// The nonce is neither 12 nor 16 bytes.
         case wrongNonceLength
-        /// The sealed bytes are shorter than nonce and tag, or longer than the platform's library can take.
+        /// The sealed bytes are shorter than nonce and tag, or longer than the platform's library accepts.
         case wrongLength
-        /// The tag does not fit: another key, other authenticated data, or changed bytes.
+        /// The tag does not match: another key, other authenticated data, or changed bytes.
         case authenticationFailed
         /// The platform's library failed.
         case library(LibraryError)
@@ -40,8 +40,9 @@ public enum AESGCM {
             authenticating: authenticatedData)
     }
 
-    /// Seals `plaintext` under a nonce of the caller, which must never be used twice with one key: repeating it
-    /// gives away the authentication key.
+    /// Seals `plaintext` under a nonce of the caller.
+    ///
+    /// Never use a nonce twice with one key: a repetition discloses the authentication key.
     /// - Returns: `nonce || ciphertext || tag`.
     public static func seal(
         _ plaintext: some ByteSource, using key: SecureBytes, uniqueNonce nonce: [UInt8],
@@ -66,7 +67,7 @@ public enum AESGCM {
         }
     }
 
-    /// Opens `nonce || ciphertext || tag`. Nothing is returned unless the tag fits.
+    /// Opens `nonce || ciphertext || tag`. Returns nothing unless the tag matches.
     public static func open(
         _ sealed: some ByteSource, using key: SecureBytes, nonceLength: NonceLength = .twelve,
         authenticating authenticatedData: some ByteSource = [UInt8]()

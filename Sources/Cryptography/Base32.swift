@@ -1,9 +1,9 @@
-/// Base32 (RFC 4648 section 6), for what people read aloud and type: no digit looks like a letter.
+/// Base32 (RFC 4648 section 6), for text that people read aloud and type: no digit resembles a letter.
 public enum Base32 {
     /// The 32 digits, in the order of their values.
     public static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".utf8)
 
-    /// The text of `source`; with `=` up to a multiple of eight characters unless `isPadded` is false.
+    /// Returns the text of `source`, padded with `=` to a multiple of eight characters unless `isPadded` is false.
     public static func encodeToString(_ source: some ByteSource, isPadded: Bool = true) -> String {
         source.withContiguousBytes { bytes in
             String(unsafeUninitializedCapacity: encodedCount(bytes.count, isPadded: isPadded)) { text in
@@ -12,14 +12,16 @@ public enum Base32 {
         }
     }
 
-    /// The number of characters that `byteCount` bytes take.
+    /// Returns the number of characters of the text of `byteCount` bytes.
     public static func encodedCount(_ byteCount: Int, isPadded: Bool = true) -> Int {
         let digitCount = (byteCount * 8 + 4) / 5
         return isPadded ? (digitCount + 7) / 8 * 8 : digitCount
     }
 
-    /// Writes the text of `source` to the start of `text`, which must have room for it: for texts that are secret too.
-    /// - Returns: How many characters these are.
+    /// Writes the text of `source` to the start of `text`, which must have room for it.
+    ///
+    /// Serves texts that are secret too.
+    /// - Returns: The number of characters written.
     @discardableResult public static func encode(
         _ source: some ByteSource, isPadded: Bool = true, into text: UnsafeMutableBufferPointer<UInt8>
     ) -> Int {

@@ -1,13 +1,14 @@
-/// 128 bits as 22 letters and digits, the most significant first: `0` to `9`, `A` to `Z`, `a` to `z`. Canonical only:
-/// each value has one text, and each text at most one value.
+/// 128 bits as 22 letters and digits, the most significant first: `0` to `9`, `A` to `Z`, `a` to `z`.
+///
+/// Accepts canonical text only: each value has one text, and each text at most one value.
 @available(iOS 18, macOS 15, *)
 public enum Base62 {
-    /// Characters of a text: 62^22 is a little more than 2^128.
+    /// The number of characters of a text: 62^22 is a little more than 2^128.
     public static let characterCount = 22
 
     private static let alphabet = Array("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz".utf8)
 
-    /// The text of `value`, as ASCII.
+    /// Returns the text of `value`, as ASCII.
     public static func encode(_ value: UInt128) -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: characterCount) { text, initialized in
             var rest = value
@@ -20,7 +21,7 @@ public enum Base62 {
         }
     }
 
-    /// The value that `text` (ASCII) stands for; nil for anything that ``encode(_:)`` does not make.
+    /// Returns the value of `text` (ASCII), or nil for any text that ``encode(_:)`` does not return.
     public static func decode(_ text: some ByteSource) -> UInt128? {
         text.withContiguousBytes { text in
             guard text.count == characterCount else { return nil }

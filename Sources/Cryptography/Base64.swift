@@ -1,28 +1,28 @@
-/// Base64 (RFC 4648 section 4), canonical only: the one text that encodes given bytes decodes to them, and no
-/// other text does. A white space, missing or superfluous padding, bits set beyond the last byte, and the
-/// URL alphabet are refused.
+/// Base64 (RFC 4648 section 4), canonical only: bytes have one text, and no other text decodes to them.
 ///
-/// The tables are indexed by the text, so timing on shared caches depends on it. What arrives here has just
-/// come out of a TLS record, which no neighbour chooses.
+/// Rejects white space, missing or superfluous padding, bits set beyond the last byte, and the URL alphabet.
+///
+/// The text is the index of the tables, so timing on shared caches depends on it. Decoded text comes out of a TLS
+/// record, which a neighbour on the machine cannot choose.
 public enum Base64 {
-    /// Why a text was refused.
+    /// The reason for which a text is rejected.
     public enum Failure: Error, Hashable, Sendable {
-        /// A character outside the alphabet, white space included, or padding that is not at the end.
+        /// A character outside the alphabet (white space included), or padding before the end.
         case invalidCharacter
-        /// The number of characters is not one that canonical base64 can have.
+        /// Canonical base64 never has this number of characters.
         case invalidLength
-        /// Bits beyond the last byte are set, so that this is not the canonical text.
+        /// Bits beyond the last byte are set, so the text is not canonical.
         case nonZeroTrailingBits
         /// A line break that is not CR LF after exactly 64 characters.
         case invalidLineBreak
     }
 
-    /// The number of characters that `byteCount` bytes take, padding included.
+    /// Returns the number of characters of the text of `byteCount` bytes, padding included.
     public static func encodedCount(_ byteCount: Int) -> Int {
         (byteCount + 2) / 3 * 4
     }
 
-    /// The canonical text of `source`, as ASCII.
+    /// Returns the canonical text of `source`, as ASCII.
     public static func encode(_ source: some ByteSource) -> [UInt8] {
         source.withContiguousBytes { bytes in
             let count = encodedCount(bytes.count)
@@ -32,7 +32,7 @@ public enum Base64 {
         }
     }
 
-    /// The canonical text of `source`.
+    /// Returns the canonical text of `source`.
     public static func encodeToString(_ source: some ByteSource) -> String {
         source.withContiguousBytes { bytes in
             String(unsafeUninitializedCapacity: encodedCount(bytes.count)) { text in
@@ -41,8 +41,9 @@ public enum Base64 {
         }
     }
 
-    /// Writes the canonical text of `source` to the start of `target`, which must have room for it: for texts that are
-    /// secret too.
+    /// Writes the canonical text of `source` to the start of `target`, which must have room for it.
+    ///
+    /// Serves texts that are secret too.
     public static func encode(_ source: some ByteSource, into target: UnsafeMutableRawBufferPointer) {
         source.withContiguousBytes { bytes in
             _ = Base64Encoder.encode(bytes, into: target, .standard)
@@ -61,7 +62,7 @@ public enum Base64 {
         }
     }
 
-    /// The bytes that the canonical `text` (ASCII) encodes.
+    /// Returns the bytes that the canonical `text` (ASCII) encodes.
     public static func decode(_ text: some ByteSource) throws(Failure) -> [UInt8] {
         try text.withContiguousBytes { text throws(Failure) in
             let unpadded = try Base64Decoder.withoutPadding(text)
@@ -71,7 +72,7 @@ public enum Base64 {
         }
     }
 
-    /// The secret bytes that the canonical `text` (ASCII) encodes; no copy is left outside the result.
+    /// Returns the secret bytes that the canonical `text` (ASCII) encodes. Leaves no copy outside the result.
     public static func decodeSecure(_ text: some ByteSource) throws(Failure) -> SecureBytes {
         try text.withContiguousBytes { text throws(Failure) in
             let unpadded = try Base64Decoder.withoutPadding(text)
@@ -83,11 +84,12 @@ public enum Base64 {
 }
 
 extension Base64 {
-    /// Like ``decode(_:)``, but CR LF or LF may follow every 64 characters, as older Apple encoders and PEM have it, or
-    /// every 76, as MIME has it and the command `base64`, and may end the text.
+    /// Decodes canonical text like ``decode(_:)``, which may also have line breaks.
     ///
-    /// The text is wrapped everywhere or nowhere: a line that is longer or shorter (other than the last) is
-    /// refused, and so is any other white space.
+    /// CR LF or LF may follow every 64 characters, as in PEM and older Apple encoders, or every 76, as in MIME and the
+    /// command `base64`. A line break may end the text.
+    ///
+    /// All lines but the last have one length. Other line lengths and other white space are rejected.
     public static func decodeLineWrapped(_ text: some ByteSource) throws(Failure) -> [UInt8] {
         try text.withContiguousBytes { text throws(Failure) in
             var decoding = try Base64Decoding(text)

@@ -1,6 +1,6 @@
 /// The decoding loop, for both alphabets.
 enum Base64Decoder {
-    /// `text` without its padding, which must be exactly what its length asks for.
+    /// Returns `text` without its padding, whose length must fit that of the text.
     static func withoutPadding(_ text: UnsafeRawBufferPointer) throws(Base64.Failure) -> UnsafeRawBufferPointer {
         guard text.count.isMultiple(of: 4) else { throw .invalidLength }
         let padding = UInt8(ascii: "=")
@@ -9,13 +9,13 @@ enum Base64Decoder {
         return UnsafeRawBufferPointer(rebasing: text.dropLast(isDouble ? 2 : 1))
     }
 
-    /// The number of bytes that `count` characters without padding encode.
+    /// Returns the number of bytes that `count` characters without padding encode.
     static func decodedCount(_ count: Int) throws(Base64.Failure) -> Int {
         guard count % 4 != 1 else { throw .invalidLength }
         return count / 4 * 3 + max(count % 4 - 1, 0)
     }
 
-    /// Decodes `text`, which has no padding, into exactly as many bytes as ``decodedCount(_:)`` says.
+    /// Decodes `text`, which has no padding, into exactly ``decodedCount(_:)`` bytes.
     static func decode(
         _ text: UnsafeRawBufferPointer, into bytes: UnsafeMutableRawBufferPointer, _ alphabet: Base64Alphabet
     ) throws(Base64.Failure) {
@@ -24,8 +24,8 @@ enum Base64Decoder {
         let fullGroups = text.count / 4
         try alphabet.values.withUnsafeBufferPointer { values throws(Base64.Failure) in
             guard let table = values.baseAddress else { return }
-            // Every index is a byte plus a multiple of 256 below 1024, the size of the table. Invalid
-            // characters set the top byte; looking once at the end keeps the loop free of branches.
+            // Every index is a byte plus a multiple of 256 below 1024, the size of the table. Invalid characters set
+            // the top byte. One check at the end keeps the loop free of branches.
             var seen: UInt32 = 0
             for group in 0..<fullGroups {
                 let input = source + group * 4
@@ -45,7 +45,7 @@ enum Base64Decoder {
         }
     }
 
-    /// The last two or three characters.
+    /// Decodes the last two or three characters.
     private static func decodeRest(
         _ text: UnsafeRawBufferPointer, _ fullGroups: Int, into output: UnsafeMutableRawPointer,
         _ table: UnsafePointer<UInt32>
@@ -64,7 +64,7 @@ enum Base64Decoder {
 }
 
 extension [UInt8] {
-    /// An array of `decodedCount` bytes that `decode` fills.
+    /// Creates an array of `decodedCount` bytes that `decode` fills.
     init(
         decodedCount count: Int,
         filledBy decode: (UnsafeMutableRawBufferPointer) throws(Base64.Failure) -> Void
@@ -72,7 +72,7 @@ extension [UInt8] {
         var failure: Base64.Failure?
         self.init(unsafeUninitializedCapacity: count) { buffer, initialized in
             do throws(Base64.Failure) {
-                // The capacity may be larger than what was asked for.
+                // The capacity may exceed the requested one.
                 try decode(UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[..<count]))
                 initialized = count
             } catch {
@@ -90,13 +90,13 @@ struct Base64Alphabet: Sendable {
     /// RFC 4648 section 5, not padded.
     static let url = Base64Alphabet(last: "-_", isPadded: false)
 
-    /// A value that no 24 bits of output can have: set for characters outside the alphabet.
+    /// Marks characters outside the alphabet: a value that no 24 bits of output can have.
     static let invalid: UInt32 = 0xFF00_0000
 
     let isPadded: Bool
-    /// For each 12 bits of input their two characters, in memory order.
+    /// The two characters of each 12 bits of input, in memory order.
     let pairs: [UInt16]
-    /// Four tables of 256: what a character contributes to 24 bits of output in each of the four positions.
+    /// Four tables of 256: the contribution of a character to 24 bits of output in each of the four positions.
     let values: [UInt32]
 
     private init(last: StaticString, isPadded: Bool) {

@@ -1,19 +1,19 @@
-/// The decoding of one text as far as it has come, for texts that are too long to be decoded at once.
+/// The state of decoding one text in steps, for texts that are too long to be decoded at once.
 ///
-/// The text may be wrapped as for ``Base64/decodeLineWrapped(_:)``. It has to be the same each time.
+/// Accepts line breaks like ``Base64/decodeLineWrapped(_:)``. Every call needs the same text.
 public struct Base64Decoding: Sendable {
     private var bytes: [UInt8]
-    /// How many characters a line has, and its break; nil for a text in one piece.
+    /// The characters of a line and the bytes of its break, or nil for a text in one piece.
     private let wrapping: (length: Int, lineBreak: Int)?
-    /// Without a final line break.
+    /// The number of characters without a final line break.
     private let count: Int
     private var position = 0
     private var written = 0
 
-    /// Of older Apple encoders and PEM (RFC 7468), and of MIME (RFC 2045).
+    /// The line lengths of PEM (RFC 7468) and older Apple encoders, and of MIME (RFC 2045).
     private static let lineLengths = [64, 76]
 
-    /// Begins with a text: decides whether it is wrapped, and makes room for what it encodes.
+    /// Detects the wrapping of a text, and allocates memory for the bytes that it encodes.
     public init(_ text: UnsafeRawBufferPointer) throws(Base64.Failure) {
         count = text.count - Self.finalBreak(text)
         let body = UnsafeRawBufferPointer(rebasing: text[..<count])
@@ -29,15 +29,15 @@ public struct Base64Decoding: Sendable {
         let stride = wrapping.length + wrapping.lineBreak
         let fullLines = (count - 1) / stride
         let last = try Base64Decoder.withoutPadding(UnsafeRawBufferPointer(rebasing: body[(fullLines * stride)...]))
-        // The text ends in a line, not in a break: the final one was taken off, and only one may be there.
+        // The text ends in a line: the one permitted final break is already removed.
         guard !last.isEmpty, last.count <= wrapping.length else { throw .invalidLineBreak }
         bytes = [UInt8](
             repeating: 0,
             count: try fullLines * wrapping.length / 4 * 3 + Base64Decoder.decodedCount(last.count))
     }
 
-    /// Decodes about so many characters more.
-    /// - Returns: Whether there are more.
+    /// Decodes about `characters` more characters.
+    /// - Returns: True while characters remain.
     public mutating func advance(_ text: UnsafeRawBufferPointer, characters: Int) throws(Base64.Failure) -> Bool {
         precondition(count <= text.count, "the text is the one that this began with")
         let (end, overflow) = position.addingReportingOverflow(max(characters, 4))
@@ -49,7 +49,7 @@ public struct Base64Decoding: Sendable {
         return position < count
     }
 
-    /// What was decoded.
+    /// Returns the decoded bytes.
     public consuming func finish() -> [UInt8] {
         precondition(position == count, "the whole text is decoded")
         return bytes
@@ -75,7 +75,7 @@ public struct Base64Decoding: Sendable {
         }
     }
 
-    /// Decodes a part of the text; only the last has padding, and a number of characters that is no multiple of four.
+    /// Decodes a part of the text. Only the last part may have padding, and a length that is no multiple of four.
     private mutating func decode(_ part: UnsafeRawBufferPointer, isLast: Bool) throws(Base64.Failure) {
         let part = isLast ? try Base64Decoder.withoutPadding(part) : part
         let byteCount = try Base64Decoder.decodedCount(part.count)
@@ -87,9 +87,9 @@ public struct Base64Decoding: Sendable {
         written += byteCount
     }
 
-    /// How long the line break is that begins there: CR LF or LF; nil for none.
+    /// Returns the length of the line break (CR LF or LF) at `offset`, or nil if there is none.
     private static func lineBreak(_ text: UnsafeRawBufferPointer, at offset: Int) -> Int? {
-        // The bound is ours to check: an optimised build does not check it for a raw buffer.
+        // An optimised build checks no bounds of a raw buffer, so this is checked here.
         guard offset < text.count else { return nil }
         if text[offset] == UInt8(ascii: "\n") { return 1 }
         let isCRLF =
@@ -97,7 +97,7 @@ public struct Base64Decoding: Sendable {
         return isCRLF ? 2 : nil
     }
 
-    /// How long the line break is that the text ends in; 0 when it ends in none, or has nothing else.
+    /// Returns the length of the line break at the end of the text, or 0 without one or if the text has nothing else.
     private static func finalBreak(_ text: UnsafeRawBufferPointer) -> Int {
         if text.count > 2, lineBreak(text, at: text.count - 2) == 2 { return 2 }
         return text.count > 1 && lineBreak(text, at: text.count - 1) == 1 ? 1 : 0

@@ -24,7 +24,7 @@ enum Base64Encoder {
         }
     }
 
-    /// The last one or two bytes.
+    /// Encodes the last one or two bytes.
     private static func encodeRest(
         _ bytes: UnsafeRawBufferPointer, _ fullGroups: Int, into output: UnsafeMutableRawPointer,
         _ pairs: UnsafeBufferPointer<UInt16>, _ alphabet: Base64Alphabet

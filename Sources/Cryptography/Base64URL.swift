@@ -1,6 +1,6 @@
 /// Base64 with the URL alphabet and without padding (RFC 4648 section 5), canonical only.
 public enum Base64URL {
-    /// The text of `source`, as ASCII.
+    /// Returns the text of `source`, as ASCII.
     public static func encode(_ source: some ByteSource) -> [UInt8] {
         source.withContiguousBytes { bytes in
             [UInt8](unsafeUninitializedCapacity: Base64.encodedCount(bytes.count)) { text, initialized in
@@ -9,14 +9,16 @@ public enum Base64URL {
         }
     }
 
-    /// Writes the text of `source` to the start of `target`, which must have room for
-    /// ``Base64/encodedCount(_:)`` characters: for texts that are secret too.
-    /// - Returns: How many characters these are.
+    /// Writes the text of `source` to the start of `target`, which must have room for ``Base64/encodedCount(_:)``
+    /// characters.
+    ///
+    /// Serves texts that are secret too.
+    /// - Returns: The number of characters written.
     public static func encode(_ source: some ByteSource, into target: UnsafeMutableRawBufferPointer) -> Int {
         source.withContiguousBytes { bytes in Base64Encoder.encode(bytes, into: target, .url) }
     }
 
-    /// The text of `source`.
+    /// Returns the text of `source`.
     public static func encodeToString(_ source: some ByteSource) -> String {
         source.withContiguousBytes { bytes in
             String(unsafeUninitializedCapacity: Base64.encodedCount(bytes.count)) { text in
@@ -25,7 +27,7 @@ public enum Base64URL {
         }
     }
 
-    /// The bytes that the canonical `text` (ASCII) encodes.
+    /// Returns the bytes that the canonical `text` (ASCII) encodes.
     public static func decode(_ text: some ByteSource) throws(Base64.Failure) -> [UInt8] {
         try text.withContiguousBytes { text throws(Base64.Failure) in
             let count = try Base64Decoder.decodedCount(text.count)
@@ -35,8 +37,8 @@ public enum Base64URL {
         }
     }
 
-    /// Decodes the canonical `text` (ASCII) into `target`, which has exactly as many bytes as it encodes: for secrets that
-    /// are used at once.
+    /// Decodes the canonical `text` (ASCII) into `target`, which has exactly the decoded size. Serves secrets of short
+    /// use.
     public static func decode(
         _ text: some ByteSource, into target: UnsafeMutableRawBufferPointer
     ) throws(Base64.Failure) {
@@ -46,7 +48,7 @@ public enum Base64URL {
         }
     }
 
-    /// The secret bytes that the canonical `text` (ASCII) encodes; no copy is left outside the result.
+    /// Returns the secret bytes that the canonical `text` (ASCII) encodes. Leaves no copy outside the result.
     public static func decodeSecure(_ text: some ByteSource) throws(Base64.Failure) -> SecureBytes {
         try text.withContiguousBytes { text throws(Base64.Failure) in
             let count = try Base64Decoder.decodedCount(text.count)

@@ -1,9 +1,9 @@
-/// Anything that can lend its bytes as one contiguous region, without a copy.
+/// A value that gives access to its bytes as one contiguous region, without a copy.
 ///
-/// The functions of this module take `some ByteSource`, so that a caller can pass `[UInt8]`, a slice, a raw
-/// buffer, ``SecureBytes`` or a ``SHA256Digest`` without converting it.
+/// The functions of this module take `some ByteSource`. A caller passes `[UInt8]`, a slice, a raw buffer,
+/// ``SecureBytes`` or a ``SHA256Digest`` without converting it.
 public protocol ByteSource {
-    /// Calls `body` with the bytes; the buffer is valid only until `body` returns.
+    /// Calls `body` with the bytes. The buffer is valid only until `body` returns.
     func withContiguousBytes<Result, Failure: Error>(
         _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
     ) throws(Failure) -> Result
@@ -44,7 +44,7 @@ extension String.UTF8View: ByteSource {
         let result = withContiguousStorageIfAvailable { bytes in
             Swift.Result { () throws(Failure) in try body(UnsafeRawBufferPointer(bytes)) }
         }
-        // Only a string of Foundation's is in several pieces.
+        // Only strings of Foundation are in several pieces.
         guard let result else { return try [UInt8](self).withContiguousBytes(body) }
         return try result.get()
     }

@@ -1,13 +1,13 @@
 /// HKDF with HMAC-SHA256 (RFC 5869): derives keys for different purposes from one key.
 public enum HKDF {
-    /// The most bytes that can be derived (RFC 5869 section 2.3).
+    /// The maximum number of derived bytes (RFC 5869 section 2.3).
     public static let maximumByteCount = 255 * SHA256Digest.byteCount
 
-    /// Extracts and expands.
+    /// Derives a key by extract and expand.
     /// - Parameters:
-    ///   - key: Input keying material, of any length but zero.
+    ///   - key: Input keying material, at least one byte.
     ///   - salt: May be empty, which stands for 32 zero bytes.
-    ///   - info: What the derived key is for; no two purposes have the same.
+    ///   - info: The purpose of the derived key, different for each purpose.
     ///   - byteCount: 1 to ``maximumByteCount``.
     public static func deriveKey(
         from key: some ByteSource, salt: some ByteSource = [UInt8](), info: some ByteSource, byteCount: Int = 32

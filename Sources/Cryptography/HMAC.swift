@@ -1,6 +1,6 @@
 /// HMAC-SHA256 (RFC 2104, RFC 4231).
 public enum HMACSHA256 {
-    /// The authentication code of one message. For many messages under one key, keep a ``Key``.
+    /// Returns the authentication code of one message. For many messages under one key, keep a ``Key``.
     public static func authenticationCode(for message: some ByteSource, using key: some ByteSource) -> SHA256Digest {
         Key(key).authenticationCode(for: message)
     }
@@ -14,7 +14,7 @@ public enum HMACSHA256 {
             template = HMACContext(.sha256, key: key)
         }
 
-        /// The authentication code of `message`.
+        /// Returns the authentication code of `message`.
         public func authenticationCode(for message: some ByteSource) -> SHA256Digest {
             SHA256Digest { code in
                 template.authenticate(message, into: UnsafeMutableBufferPointer(start: code, count: 32))
@@ -23,9 +23,9 @@ public enum HMACSHA256 {
     }
 }
 
-/// HMAC-SHA1, for one-time passwords only: authenticator apps speak RFC 4226 and RFC 6238 with SHA-1.
+/// HMAC-SHA1, for one-time passwords only: authenticator apps use RFC 4226 and RFC 6238 with SHA-1.
 public enum HMACSHA1 {
-    /// The 20-byte authentication code of `message`.
+    /// Returns the 20-byte authentication code of `message`.
     public static func authenticationCode(for message: some ByteSource, using key: some ByteSource) -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: 20) { code, initialized in
             HMACContext(.sha1, key: key)
@@ -35,7 +35,7 @@ public enum HMACSHA1 {
     }
 }
 
-/// The hash functions that HMAC is used with.
+/// The hash functions under HMAC.
 enum HMACDigest {
     case sha1, sha256
 }

@@ -1,6 +1,6 @@
-/// Hexadecimal text: lower case out, either case in.
+/// Hexadecimal text. Encodes in lower case, and decodes either case.
 public enum Hex {
-    /// Two lower-case digits a byte.
+    /// Returns two lower-case digits for each byte.
     public static func encode(_ source: some ByteSource) -> String {
         source.withContiguousBytes { bytes in
             String(unsafeUninitializedCapacity: bytes.count * 2) { text in
@@ -13,7 +13,7 @@ public enum Hex {
         }
     }
 
-    /// The bytes that `text` spells; `nil` for an odd number of digits or anything that is not a digit.
+    /// Returns the bytes that `text` spells, or `nil` for an odd number of digits or any other character.
     public static func decode(_ text: some StringProtocol) -> [UInt8]? {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(text.utf8.count / 2)

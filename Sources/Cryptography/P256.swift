@@ -1,16 +1,16 @@
 /// Diffie-Hellman on NIST P-256 (SP 800-56A section 5.7.1.2), with keys in the forms of X9.63.
 public enum P256 {
-    /// Why there is no key or no secret.
+    /// The reason for which there is no key or no secret.
     public enum Failure: Error, Hashable, Sendable {
-        /// The bytes are no key: another length, or no point of the curve.
+        /// The bytes are no key: wrong length, or no point of the curve.
         case notAKey
         /// The platform's library failed.
         case library(LibraryError)
     }
 
-    /// A point of the curve: what the other side may know.
+    /// A point of the curve, which may be public.
     public struct PublicKey: Sendable, Hashable {
-        /// How many bytes the uncompressed form has.
+        /// The number of bytes of the uncompressed form.
         public static let byteCount = 65
         /// The uncompressed form: 4, x, y.
         public let bytes: [UInt8]
@@ -26,7 +26,7 @@ public enum P256 {
 
     /// A secret number with its point.
     public struct PrivateKey: Sendable {
-        /// How many bytes the stored form has.
+        /// The number of bytes of the stored form.
         public static let byteCount = 97
         /// The uncompressed point, then the number: 4, x, y, k.
         public let bytes: SecureBytes
@@ -46,7 +46,8 @@ public enum P256 {
             try check()
         }
 
-        /// The secret that both sides share: the 32 bytes of the common point's x. Derive keys from it with ``HKDF``.
+        /// Returns the secret that both sides share: the 32 bytes of the common point's x. Derive keys from it with
+        /// ``HKDF``.
         public func sharedSecret(with other: PublicKey) throws(Failure) -> SecureBytes {
             try SecureBytes(count: 32) { secret throws(Failure) in try agree(with: other, into: secret) }
         }

@@ -1,16 +1,16 @@
-/// PBKDF2 with HMAC-SHA256 (RFC 8018 section 5.2): stretches a password into a key.
+/// PBKDF2 with HMAC-SHA256 (RFC 8018 section 5.2): derives a key from a password.
 public enum PBKDF2 {
-    /// The fewest iterations that ``deriveKey(from:salt:iterations:byteCount:)`` accepts, and its default
-    /// (OWASP's recommendation for PBKDF2-HMAC-SHA256).
+    /// The minimum and default of iterations in ``deriveKey(from:salt:iterations:byteCount:)``: OWASP's recommendation
+    /// for PBKDF2-HMAC-SHA256.
     public static let recommendedIterations = 600_000
 
-    /// Why a key was not derived.
+    /// The reason for which no key was derived.
     public enum Failure: Error, Hashable, Sendable {
-        /// Fewer iterations than the safe entry point accepts, or fewer than one.
+        /// Fewer iterations than the checked function accepts, or fewer than one.
         case tooFewIterations(minimum: Int)
         /// More iterations than 2³¹ − 1.
         case tooManyIterations(maximum: Int)
-        /// RFC 8018 allows 1 to (2³² − 1) × 32 bytes; this 2³¹ − 1.
+        /// The key length is outside 1 to 2³¹ − 1 bytes. (RFC 8018 allows up to (2³² − 1) × 32 bytes.)
         case keyLengthOutOfRange
         /// A password or salt longer than 2³¹ − 1 bytes.
         case inputTooLong
@@ -18,13 +18,12 @@ public enum PBKDF2 {
         case library(LibraryError)
     }
 
-    /// Derives a key, and refuses iteration counts that are too low to protect a password.
+    /// Derives a key, and rejects iteration counts that are too low to protect a password.
     /// - Parameters:
     ///   - password: The password, as UTF-8.
-    ///   - salt: Unique to the site and to the person.
+    ///   - salt: Unique to the installation and to the user.
     ///   - iterations: At least ``recommendedIterations``.
     ///   - byteCount: The length of the key in bytes.
-    /// - Returns: The key.
     /// - Throws: ``Failure`` when a length or count is out of bounds.
     public static func deriveKey(
         from password: some ByteSource, salt: some ByteSource, iterations: Int = recommendedIterations,
@@ -35,10 +34,9 @@ public enum PBKDF2 {
             from: password, salt: salt, unsafeUncheckedIterations: iterations, byteCount: byteCount)
     }
 
-    /// Derives a key with any number of iterations, for parameters that were fixed long ago.
+    /// Derives a key with any number of iterations, to repeat a derivation with existing parameters.
     ///
-    /// Use it only to repeat a derivation whose parameters exist already; new ones belong to
-    /// ``deriveKey(from:salt:iterations:byteCount:)``.
+    /// New parameters belong to ``deriveKey(from:salt:iterations:byteCount:)``.
     public static func deriveKey(
         from password: some ByteSource, salt: some ByteSource, unsafeUncheckedIterations iterations: Int,
         byteCount: Int = 32
@@ -46,7 +44,7 @@ public enum PBKDF2 {
         try deriveKey(from: password, salt: salt, .sha256, iterations, byteCount)
     }
 
-    /// Derives a key with HMAC-SHA1, for reading formats that exist (RNCryptor v3); nothing new uses it.
+    /// Derives a key with HMAC-SHA1, to read existing formats (RNCryptor v3). New formats do not use it.
     public static func deriveKeyWithSHA1(
         from password: some ByteSource, salt: some ByteSource, iterations: Int, byteCount: Int = 32
     ) throws(Failure) -> SecureBytes {

@@ -1,6 +1,6 @@
 /// SHA-256 (FIPS 180-4).
 public enum SHA256 {
-    /// The digest of one contiguous message. Allocates nothing after the first call of a thread.
+    /// Returns the digest of one contiguous message. Allocates nothing after the first call of a thread.
     public static func hash(_ message: some ByteSource) -> SHA256Digest {
         message.withContiguousBytes { bytes in
             SHA256Digest { SHA256Context.hash(bytes, into: $0) }
@@ -11,7 +11,7 @@ public enum SHA256 {
     public struct Incremental: ~Copyable {
         private var context = SHA256Context()
 
-        /// Begins a digest of no bytes.
+        /// Creates a digest of no bytes.
         public init() {}
 
         /// Appends `part` to the message.
@@ -19,7 +19,7 @@ public enum SHA256 {
             part.withContiguousBytes { context.update($0) }
         }
 
-        /// The digest of all parts.
+        /// Returns the digest of all parts.
         public consuming func finalize() -> SHA256Digest {
             SHA256Digest { context.finish(into: $0) }
         }

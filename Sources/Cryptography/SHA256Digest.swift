@@ -1,7 +1,7 @@
-/// The 32 bytes that SHA-256 returns, held inline: no allocation, cheap to copy and to keep in a table.
+/// The 32 bytes of a SHA-256 digest, stored inline: no allocation, cheap to copy and to keep in a table.
 ///
-/// Equality takes constant time. The description is redacted, because some digests (a password verifier, the
-/// hash of a token) must not get into a log; ask for ``bytes`` where a digest is meant to be shown.
+/// Equality takes constant time. The description is redacted, because some digests (a password verifier, the hash of a
+/// token) must not reach a log. Use ``bytes`` to show a digest.
 public struct SHA256Digest: Sendable {
     /// The size of every digest, in bytes.
     public static let byteCount = 32
@@ -9,12 +9,12 @@ public struct SHA256Digest: Sendable {
     /// The bytes as four words in memory order.
     var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
 
-    /// All zeros: where digests form a chain, what comes before the first.
+    /// All zeros: the predecessor of the first digest in a chain.
     public static let zero = SHA256Digest()
 
     private init() {}
 
-    /// A digest that `fill` writes; it must write all 32 bytes.
+    /// Creates a digest by `fill`, which must write all 32 bytes.
     init(filledBy fill: (UnsafeMutablePointer<UInt8>) -> Void) {
         withUnsafeMutableBytes(of: &words) { buffer in
             buffer.withMemoryRebound(to: UInt8.self) { bytes in
@@ -23,7 +23,8 @@ public struct SHA256Digest: Sendable {
         }
     }
 
-    /// A digest that was computed or stored earlier; `nil` unless there are exactly 32 bytes.
+    /// Creates a digest from bytes that were computed or stored earlier. Returns `nil` unless there are exactly 32
+    /// bytes.
     public init?(_ source: some ByteSource) {
         let isComplete = source.withContiguousBytes { bytes in
             guard bytes.count == Self.byteCount else { return false }
@@ -38,7 +39,7 @@ public struct SHA256Digest: Sendable {
         withUnsafeBytes { [UInt8]($0) }
     }
 
-    /// Calls `body` with the bytes; the buffer is valid only until `body` returns.
+    /// Calls `body` with the bytes. The buffer is valid only until `body` returns.
     public func withUnsafeBytes<Result, Failure: Error>(
         _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
     ) throws(Failure) -> Result {

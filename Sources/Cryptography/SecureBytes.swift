@@ -1,12 +1,11 @@
-/// Secret bytes: zeroed when the last reference to them goes, compared in constant time, never printed.
+/// Secret bytes: zeroed with their last reference, compared in constant time, never printed.
 ///
-/// The contents never change after initialisation, so copies share one allocation and the type is `Sendable`.
-/// It is not `Codable` and not `Hashable` on purpose: a secret leaves this type only where somebody wrote
-/// ``withUnsafeBytes(_:)``.
+/// The contents never change after initialisation, so copies share one allocation and the type is `Sendable`. It is
+/// intentionally neither `Codable` nor `Hashable`: a secret leaves this type only through ``withUnsafeBytes(_:)``.
 public struct SecureBytes: Sendable {
     private let storage: Storage
 
-    /// Copies `source`. The caller still owns, and may want to wipe, the original.
+    /// Copies `source`. The caller still owns the original, and may zero it.
     public init(copying source: some ByteSource) {
         self = source.withContiguousBytes { bytes in
             SecureBytes(count: bytes.count) { $0.copyMemory(from: bytes) }
@@ -21,7 +20,7 @@ public struct SecureBytes: Sendable {
         try self.init(count: count, release: { $0.deallocate() }, initializingWith: initialize)
     }
 
-    /// The seam through which a test sees the memory at the moment it is given back.
+    /// Creates secret bytes with a release function. A test inspects the memory there.
     init<Failure: Error>(
         count: Int,
         release: @escaping @Sendable (UnsafeMutableRawBufferPointer) -> Void,
@@ -74,9 +73,8 @@ extension SecureBytes: CustomStringConvertible, CustomDebugStringConvertible, Cu
 extension SecureBytes {
     /// Owns the allocation.
     ///
-    /// `@unchecked Sendable` is safe: the memory is written only between `init` and the end of
-    /// `SecureBytes.init`, when one thread holds the only reference; after that it is only read, until
-    /// `deinit`, which runs once and alone.
+    /// `@unchecked Sendable` is safe: `init` and the end of `SecureBytes.init` write the memory, while one thread holds
+    /// the only reference. After that it is only read, until `deinit`, which runs once and alone.
     private final class Storage: @unchecked Sendable {
         let memory: UnsafeMutableRawBufferPointer
         private let release: @Sendable (UnsafeMutableRawBufferPointer) -> Void
@@ -96,7 +94,8 @@ extension SecureBytes {
 }
 
 extension [UInt8] {
-    /// Zeroes the bytes of an array that has held a secret. The compiler does not remove this. Copies of the array that share
-    /// its memory keep their bytes, because this array is copied first.
+    /// Zeroes the bytes of an array that has held a secret, which the compiler does not remove.
+    ///
+    /// Copies that share the array's memory keep their bytes, because this array is copied first.
     public mutating func zero() { withUnsafeMutableBytes { wipe($0) } }
 }

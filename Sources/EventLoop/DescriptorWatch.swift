@@ -1,11 +1,11 @@
 internal import CLibEvent
 
-/// Readiness of one descriptor, told to a handler on the loop's thread.
+/// Reports the readiness of one descriptor to a handler on the loop's thread.
 ///
-/// Level-triggered: while reading is on and bytes wait, the handler is called every turn. Not `Sendable`: it
-/// lives and ends on its loop. Call ``cancel()`` before the descriptor is closed.
+/// Level-triggered: the handler is called in every iteration of the loop while reading is on and bytes are there. Not
+/// `Sendable`: it lives and ends on its loop. Call ``cancel()`` before the descriptor is closed.
 public final class DescriptorWatch {
-    /// What a descriptor can do without blocking.
+    /// The operations that a descriptor permits without blocking.
     public enum Readiness: Sendable {
         case readable, writable
     }
@@ -23,12 +23,13 @@ public final class DescriptorWatch {
         watch.handler?(what & CShort(EV_READ) != 0 ? .readable : .writable)
     }
 
-    /// Watches `descriptor`, which the caller keeps open until ``cancel()``. Both interests start off.
+    /// Watches `descriptor`, which the caller keeps open until ``cancel()``. Starts without interest in either
+    /// operation.
     public init(loop: EventLoop, descriptor: CInt, handler: @escaping (Readiness) -> Void) {
         loop.preconditionInLoop()
         self.loop = loop
         self.handler = handler
-        // The events hold this object unretained: `deinit` frees them before the memory goes.
+        // The events hold this object unretained. `deinit` frees them before the memory of the object.
         let context = Unmanaged.passUnretained(self).toOpaque()
         let base = loop.base.pointer
         readEvent = event_new(base, descriptor, CShort(EV_READ | EV_PERSIST), Self.callback, context)
@@ -36,21 +37,21 @@ public final class DescriptorWatch {
         precondition(readEvent != nil && writeEvent != nil, "out of memory")
     }
 
-    /// Turns the interest in readable on or off.
+    /// Starts or stops the watch for reading.
     public func setReading(_ enabled: Bool) {
         guard enabled != isReading, let readEvent else { return }
         isReading = enabled
         if enabled { event_add(readEvent, nil) } else { event_del(readEvent) }
     }
 
-    /// Turns the interest in writable on or off.
+    /// Starts or stops the watch for writing.
     public func setWriting(_ enabled: Bool) {
         guard enabled != isWriting, let writeEvent else { return }
         isWriting = enabled
         if enabled { event_add(writeEvent, nil) } else { event_del(writeEvent) }
     }
 
-    /// Ends the watch and lets go of the handler. Harmless when repeated.
+    /// Ends the watch and releases the handler. Further calls have no effect.
     public func cancel() {
         loop.preconditionInLoop()
         if let readEvent { event_free(readEvent) }

@@ -2,18 +2,22 @@ internal import CLibEvent
 internal import Glibc
 internal import Synchronization
 
-/// One thread and one libevent base: everything that belongs to a loop runs on its thread and needs no lock.
+/// One thread with one libevent base. All objects of a loop run on its thread and need no lock.
 ///
-/// A loop is a `TaskExecutor`, so `Task(executorPreference: loop)` runs a request's `async` functions on the
-/// thread that owns its connection, and a `SerialExecutor`, so an actor can be pinned to it.
+/// A loop is a `TaskExecutor`: `Task(executorPreference: loop)` runs a request's `async` functions on the thread of its
+/// connection. It is also a `SerialExecutor`, so an actor can be bound to it.
 ///
-/// A turn of the loop is: wait for readiness and timers, call their handlers, run the Swift jobs these made,
-/// then call ``IterationObserver/iterationEnded()`` of everybody who asked for it. Output gathered in a turn is
-/// therefore written once.
-// Safe to share: `inbox`, `isWakePending` and `threadID` are synchronised; every other stored property is
-// touched on the loop's thread only, which `preconditionInLoop` checks at each public entry.
+/// Each iteration of the loop has these steps:
+///
+/// 1. Wait for readiness and timers.
+/// 2. Call their handlers.
+/// 3. Run the Swift jobs that these created.
+/// 4. Call ``IterationObserver/iterationEnded()`` of each registered observer, which writes the output of the iteration at
+///    once.
+// Safe to share: `inbox`, `isWakePending` and `threadID` are synchronised. All other stored properties are used on the
+// loop's thread only, which `preconditionInLoop` checks at each public entry.
 public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable {
-    /// The thread's name, as `top -H` shows it.
+    /// The thread's name, which `top -H` shows.
     public let name: String
 
     let base: EventBase
@@ -30,10 +34,10 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
     private var wakeEvent: DescriptorWatch?
     private var iterationTime: ContinuousClock.Instant?
     private var isStopping = false
-    /// What was in the inbox, while it is worked on; its arrays take turns with the inbox's own.
+    /// The contents of the inbox while the loop works on them. It exchanges its arrays with the inbox.
     private var drained = Inbox()
 
-    /// What other threads have left for the loop.
+    /// Work that other threads have submitted.
     private struct Inbox {
         var jobs: [UnownedJob] = []
         var blocks: [@Sendable () -> Void] = []
@@ -41,10 +45,10 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
         var stopRequested = false
     }
 
-    /// How many times in one turn freshly made jobs are run before the loop looks at its descriptors again.
+    /// The rounds of new jobs that run in one iteration before the loop checks its descriptors again.
     private static let jobRoundsPerIteration = 16
 
-    /// Makes a loop; nothing runs before ``start()``.
+    /// Creates a loop, which runs nothing before ``start()``.
     /// - Throws: ``EventLoopError`` when the system grants no descriptors or memory.
     public init(name: String) throws(EventLoopError) {
         self.name = name
@@ -62,9 +66,9 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
         inbox.withLock { $0.thread = thread }
     }
 
-    /// Ends the loop after the jobs that are already there, and waits for its thread.
+    /// Ends the loop after the submitted jobs, and waits for its thread.
     ///
-    /// Never call it from the loop's own thread. Descriptors that are still watched are simply no longer served.
+    /// Never call it from the loop's own thread. Watched descriptors are not served after that.
     public func stop() {
         precondition(!isInLoop, "a loop cannot wait for its own end")
         let thread = inbox.withLock { inbox in
@@ -76,15 +80,15 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
         inbox.withLock { $0.thread = nil }
     }
 
-    /// Whether the caller runs on this loop's thread.
+    /// True on this loop's thread.
     public var isInLoop: Bool { threadID.load(ordering: .relaxed) == UInt(pthread_self()) }
 
-    /// Stops the program when the caller is on another thread: the loop's state would be torn.
+    /// Stops the program when the caller is on another thread, which would race with the loop.
     public func preconditionInLoop() {
         precondition(isInLoop, "called off the event loop's thread")
     }
 
-    /// The time of this turn, read once a turn.
+    /// The time of this iteration, read once in each.
     public var now: ContinuousClock.Instant {
         preconditionInLoop()
         if let iterationTime { return iterationTime }
@@ -111,14 +115,14 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
                     return .failure(error)
                 }
             }
-            // A group yields the result of each of its children, also after a cancellation.
+            // A group returns the result of each of its children, also after a cancellation.
             guard let result = await group.next() else { preconditionFailure("the child has a result") }
             return result
         }
         return try result.get()
     }
 
-    /// Calls `observer.iterationEnded()` once at the end of this turn, however often it is asked.
+    /// Calls `observer.iterationEnded()` once at the end of this iteration, also after several calls.
     public func notifyAtIterationEnd(_ observer: some IterationObserver) {
         preconditionInLoop()
         if observer.isIterationEndRequested { return }
@@ -126,9 +130,10 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
         observers.append(observer)
     }
 
-    /// Lets everybody else have their turn in the middle of long work: returns when the loop has looked at its
-    /// descriptors and timers again. Of all that give way one goes on in each turn, the one that has waited longest: so
-    /// whoever has little to do waits for one piece of long work at most.
+    /// Suspends long work until the loop has served its descriptors and timers once.
+    ///
+    /// In each iteration, the longest waiting of the suspended tasks continues. A short task therefore waits for one
+    /// slice of long work at most.
     public func giveWay() async {
         preconditionInLoop()
         await withUnsafeContinuation { givingWay.append($0) }
@@ -212,7 +217,7 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
     }
 }
 
-/// Who has given way, in the order in which they go on.
+/// A queue of suspended tasks, first in, first out.
 struct YieldPolicy {
     private var waiting: [UnsafeContinuation<Void, Never>] = []
     private var first = 0
@@ -225,7 +230,7 @@ struct YieldPolicy {
         guard !isEmpty else { return nil }
         defer {
             first += 1
-            // Moving the rest costs no more than what was taken since the last time.
+            // Moving the rest costs no more than the removals since the last move.
             if first * 2 > waiting.count {
                 waiting.removeFirst(first)
                 first = 0
@@ -235,10 +240,10 @@ struct YieldPolicy {
     }
 }
 
-/// Owner of one `event_base *`.
+/// Owns one `event_base *`.
 ///
-/// The base is made without libevent's locks: only its loop's thread may touch it, and other threads wake
-/// that thread through a descriptor.
+/// The base has no locks of libevent: only its loop's thread may use it, and other threads wake that thread through a
+/// descriptor.
 final class EventBase {
     let pointer: OpaquePointer
 
@@ -247,7 +252,8 @@ final class EventBase {
         defer { event_config_free(config) }
         event_config_set_flag(config, CInt(EVENT_BASE_FLAG_NOLOCK.rawValue))
         event_config_set_flag(config, CInt(EVENT_BASE_FLAG_IGNORE_ENV.rawValue))
-        // One epoll_ctl for several changes of a descriptor in a turn; safe because no descriptor is dup'ed.
+        // Combines the changes of a descriptor in an iteration into one epoll_ctl. Safe, because no descriptor is
+        // dup'ed.
         event_config_set_flag(config, CInt(EVENT_BASE_FLAG_EPOLL_USE_CHANGELIST.rawValue))
         guard let base = event_base_new_with_config(config) else { throw .system(operation: "event_base_new", errno) }
         pointer = base
@@ -255,7 +261,7 @@ final class EventBase {
 
     deinit { event_base_free(pointer) }
 
-    /// Waits for readiness or a timer when `blocking`, and calls the handlers of what is due.
+    /// Calls the handlers of ready descriptors and expired timers. Waits for one of them when `blocking`.
     func dispatch(blocking: Bool) {
         let flags = CInt(EVLOOP_ONCE) | (blocking ? CInt(EVLOOP_NO_EXIT_ON_EMPTY) : CInt(EVLOOP_NONBLOCK))
         event_base_loop(pointer, flags)

@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// What the system refused to an event loop.
+/// A failure of the system to serve an event loop.
 public enum EventLoopError: Error, CustomStringConvertible {
     /// A system call failed with this `errno`.
     case system(operation: String, CInt)

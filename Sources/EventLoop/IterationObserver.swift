@@ -1,8 +1,9 @@
-/// Somebody who gathers work during a turn of a loop and does it once at the turn's end.
+/// An object that collects work during an iteration of a loop and does it once at the end.
 public protocol IterationObserver: AnyObject {
-    /// Whether it is going to be told at the end of this turn. Kept by the loop; begins as `false`.
+    /// True when the observer is registered for the end of this iteration. The loop sets it; its initial value is
+    /// `false`.
     var isIterationEndRequested: Bool { get set }
 
-    /// Called on the loop's thread after the turn's handlers and jobs.
+    /// Runs on the loop's thread after the iteration's handlers and jobs.
     func iterationEnded()
 }

@@ -1,18 +1,18 @@
-/// A value that belongs to a loop's thread, in a box that may travel: every access checks the thread.
-// Safe to share: the value is reached through `value` only, which stops the program off the loop's thread.
+/// Holds a value of a loop's thread, and can be passed to other threads. Every access checks the thread.
+// Safe to share: `value` is the only access, and it stops the program on another thread.
 public struct LoopBound<Value>: @unchecked Sendable {
     /// The loop that the value belongs to.
     public let loop: EventLoop
     private let stored: Value
 
-    /// Boxes `value`; the caller must be on `loop`.
+    /// Holds `value`. The caller is on `loop`.
     public init(_ value: Value, loop: EventLoop) {
         loop.preconditionInLoop()
         self.loop = loop
         stored = value
     }
 
-    /// The value; the caller must be on ``loop``.
+    /// The value. The caller is on ``loop``.
     public var value: Value {
         loop.preconditionInLoop()
         return stored

@@ -2,7 +2,7 @@ internal import CLibEvent
 
 /// A timer that calls its handler on the loop's thread, once for each ``schedule(after:)``.
 ///
-/// Not `Sendable`: it lives and ends on its loop. Call ``cancel()`` when it is no longer needed.
+/// Not `Sendable`: it lives and ends on its loop. Call ``cancel()`` at the end of its use.
 public final class LoopTimer {
     private let loop: EventLoop
     private var handler: (() -> Void)?
@@ -13,18 +13,18 @@ public final class LoopTimer {
         Unmanaged<LoopTimer>.fromOpaque(context).takeUnretainedValue().handler?()
     }
 
-    /// Makes a timer that is not yet running.
+    /// Creates a timer, which does not run yet.
     public init(loop: EventLoop, handler: @escaping () -> Void) {
         loop.preconditionInLoop()
         self.loop = loop
         self.handler = handler
-        // The event holds this object unretained: `deinit` checks that it was freed before the memory goes.
+        // The event holds this object unretained. `deinit` checks that the event was freed first.
         let context = Unmanaged.passUnretained(self).toOpaque()
         event = event_new(loop.base.pointer, -1, 0, Self.callback, context)
         precondition(event != nil, "out of memory")
     }
 
-    /// Fires after `delay`, in place of an earlier time. A negative delay counts as zero.
+    /// Fires after `delay`, instead of an earlier scheduled time. A negative delay counts as zero.
     public func schedule(after delay: Duration) {
         loop.preconditionInLoop()
         guard let event else { return }
@@ -33,13 +33,13 @@ public final class LoopTimer {
         event_add(event, &time)
     }
 
-    /// Does not fire any more until it is scheduled again.
+    /// Stops the timer until it is scheduled again.
     public func pause() {
         loop.preconditionInLoop()
         if let event { event_del(event) }
     }
 
-    /// Ends the timer and lets go of the handler. Harmless when repeated.
+    /// Ends the timer and releases the handler. Further calls have no effect.
     public func cancel() {
         loop.preconditionInLoop()
         if let event { event_free(event) }

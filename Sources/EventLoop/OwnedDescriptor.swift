@@ -1,8 +1,8 @@
 internal import Glibc
 
-/// A file descriptor with one owner, closed when the owner goes.
+/// A file descriptor with one owner, closed with it.
 public struct OwnedDescriptor: ~Copyable, Sendable {
-    /// The descriptor, for system calls while the owner lives.
+    /// The descriptor, for system calls during the owner's life.
     public let rawValue: CInt
 
     /// Takes ownership of `descriptor`, the result of a system call that may have failed.
@@ -12,12 +12,12 @@ public struct OwnedDescriptor: ~Copyable, Sendable {
         rawValue = descriptor
     }
 
-    /// Another descriptor for what `descriptor` stands for, which is not given to programs that this one starts.
+    /// Duplicates `descriptor`. Programs that this process starts do not inherit the copy.
     public init(copying descriptor: CInt) throws(EventLoopError) {
         try self.init(takingOwnershipOf: fcntl(descriptor, F_DUPFD_CLOEXEC, 0), from: "fcntl")
     }
 
-    /// Gives the descriptor away; the caller closes it.
+    /// Transfers the descriptor to the caller, which closes it.
     public consuming func release() -> CInt {
         let descriptor = rawValue
         discard self

@@ -5,7 +5,7 @@ public import TransportSecurity
 
 /// An HTTP/1.1 server over TLS on one or more event loops, each with its own listener and its own responder.
 public final class HTTPServer: Sendable {
-    /// The address that is served, with the port that the system chose when 0 was asked for.
+    /// The served address, with the port that the system chose for port 0.
     public let address: SocketAddress
     /// Counters for metrics.
     public let statistics: HTTPServerStatistics
@@ -13,12 +13,12 @@ public final class HTTPServer: Sendable {
     private let listeners: [LoopBound<HTTPListener>]
     private let quota: ConnectionQuota
 
-    /// Binds, or takes over what is bound. Connections wait until ``startAccepting()``.
+    /// Binds the address, or takes over bound sockets. Connections wait until ``startAccepting()``.
     /// - Parameters:
-    ///   - address: Where to listen.
-    ///   - context: The TLS context of new connections; nil speaks plain HTTP, which is for a loopback listener only.
+    ///   - address: The address to listen at.
+    ///   - context: The TLS context of new connections. Nil for plain HTTP, only for a loopback listener.
     ///   - configuration: Limits and deadlines.
-    ///   - inherited: Sockets that listen at `address` already, to be taken over instead of binding.
+    ///   - inherited: Sockets that already listen at `address`, to take over instead of binding.
     ///   - loops: Running loops, each with the responder of its requests. At least one.
     /// - Throws: ``ListenError``.
     public init(
@@ -68,13 +68,13 @@ public final class HTTPServer: Sendable {
         for listener in listeners { await listener.loop.run { listener.value.startAccepting() } }
     }
 
-    /// How many connections there may be.
+    /// The maximum number of connections.
     public var connectionLimit: Int { quota.maximum }
 
-    /// Connections that are open now.
+    /// The number of open connections.
     public var connectionCount: Int { quota.total }
 
-    /// Requests that are being answered now, on all loops.
+    /// The number of active requests on all loops.
     var requestsUnderWay: Int {
         get async {
             var count = 0
@@ -83,7 +83,7 @@ public final class HTTPServer: Sendable {
         }
     }
 
-    /// Connections that are open now, on each loop.
+    /// The number of open connections on each loop.
     var connectionsByLoop: [Int] {
         get async {
             var counts: [Int] = []
@@ -92,8 +92,8 @@ public final class HTTPServer: Sendable {
         }
     }
 
-    /// Uses `context` for new connections, and `responders`, one for each loop, for new requests. Connections that
-    /// are open keep their TLS context.
+    /// Uses `context` for new connections, and `responders`, one for each loop, for new requests. Open connections keep
+    /// their TLS context.
     public func replace(_ context: TLSServerContext, responders: [any Responder]) {
         precondition(responders.count == listeners.count, "every loop has a responder")
         for (listener, responder) in zip(listeners, responders) {
@@ -104,8 +104,9 @@ public final class HTTPServer: Sendable {
         }
     }
 
-    /// Copies of the sockets, for another process that goes on to accept from them: first one of each loop, then the next, so
-    /// that each loop there gets one of each address.
+    /// Returns copies of the sockets for another process that continues to accept from them.
+    ///
+    /// One of each loop comes first, then the next, so that each loop of the other process gets one of each address.
     public func copyListeningSockets() async -> ListeningSockets {
         var copies: [[CInt]] = []
         for listener in listeners { copies.append(await listener.loop.run { listener.value.copyListeningSockets() }) }
@@ -114,12 +115,12 @@ public final class HTTPServer: Sendable {
             takingOwnershipOf: (0..<longest).flatMap { place in copies.compactMap { $0.dropFirst(place).first } })
     }
 
-    /// The addresses in numbers at which connections are accepted: those that ``address`` stands for and the machine has.
+    /// The numeric addresses of accepted connections: those that ``address`` stands for and the machine has.
     public var listeningAddresses: [SocketAddress] {
         get async { await copyListeningSockets().addresses }
     }
 
-    /// Accepts nothing more, lets requests that are under way finish, and closes what is left after `deadline`.
+    /// Stops accepting, lets active requests finish, and closes the others after `deadline`.
     public func drain(deadline: Duration) async {
         await withTaskGroup(of: Void.self) { group in
             for listener in listeners {

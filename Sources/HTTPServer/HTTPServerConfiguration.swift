@@ -2,52 +2,51 @@ public import HTTPCore
 
 /// Limits and deadlines of a server's connections, the same on every loop.
 public struct HTTPServerConfiguration: Sendable {
-    /// Connections in all. Above it a few more are let in to be told 503; beyond those they are closed at once.
+    /// The maximum number of connections. A few more receive a 503, and further ones are closed at once.
     public var maximumConnections = 10_000
-    /// Connections from one address, by default enough for an office behind one; a further one is closed at once.
+    /// The maximum number of connections from one address, by default enough for an office. Further ones are closed at
+    /// once.
     public var maximumConnectionsPerAddress = standardPerAddress
-    /// Whether a connection for which there is no room takes the place of the oldest one that has asked for nothing, of
-    /// its own address if that has all it may have. For servers of one loop.
+    /// True when a connection without room replaces the oldest idle one, of its own address if that is at its limit.
+    /// For servers of one loop.
     public var replacesOldestIdle = false
-    /// Whose connections belong to many clients, so that the limit of one address does not hold for them.
+    /// Addresses with connections of many clients. The limit of one address does not apply to them.
     public var trustedProxies = TrustedProxies()
-    /// From where every connection begins with a ``ProxyHeader``, and from nowhere else.
+    /// Addresses whose connections begin with a ``ProxyHeader``. No other connection has one.
     public var proxyProtocolSenders = TrustedProxies()
-    /// From the accepted connection to the end of its ``ProxyHeader``, where it has one.
+    /// From the accepted connection to the end of its ``ProxyHeader``, if it has one.
     public var proxyHeaderDeadline: Duration = .seconds(5)
-    /// Requests of one loop that are being answered at the same time; a further one is told 503.
+    /// The maximum number of concurrent requests of one loop. A further one receives a 503.
     public var maximumConcurrentRequestsPerLoop = 1_024
-    /// The memory of bodies and of unread output, each with a part that no single sender can exceed; what would go beyond
-    /// it is told 503.
+    /// The memory of bodies and of unread output, with a quota for each sender. Beyond it, requests receive a 503.
     public var budgets = ServerBudgets()
-    /// The longest body that is read without asking the responder who sends it, when it can tell.
+    /// The maximum length of a body that is read from an unidentified sender, if the responder can identify senders.
     public var unidentifiedBodyLimit = 96 * 1_024
-    /// From the accepted connection to the end of the TLS handshake; when the server stops meanwhile, to its first request.
+    /// From the accepted connection to the end of the TLS handshake. While the server stops, to its first request.
     public var handshakeDeadline: Duration = .seconds(10)
     /// From the first byte of a request to the end of its header block.
     public var headerDeadline: Duration = .seconds(10)
     /// Between two requests, and from the handshake to the first.
     public var idleDeadline: Duration = .seconds(75)
-    /// How long a body may go on without ``bodyProgress``. Nothing is demanded in the first such time.
+    /// The time in which a body has to make ``bodyProgress``. The first one has no requirement.
     public var bodyWindow: Duration = .seconds(10)
     /// The bytes of a body that have to arrive in each ``bodyWindow`` after the first.
     public var bodyProgress = 64 * 1_024
-    /// How long a body that is beyond its sender's part of the memory has what is lent to it when others wait for that;
-    /// then it is told 503.
+    /// The time for which a body beyond its sender's quota keeps borrowed memory when others wait for it. It then
+    /// receives a 503.
     public var loanTime: Duration = .seconds(20)
-    /// How long a body waits for memory that is lent to others until it is told 503. Clients wait for a minute for
-    /// something to move.
+    /// The time for which a body waits for borrowed memory until it receives a 503. Clients wait a minute for progress.
     public var loanWaitLimit: Duration = .seconds(45)
-    /// How long a reply may go on without moving at ``minimumWriteRate``.
+    /// The time in which a reply has to progress at ``minimumWriteRate``.
     public var writeDeadline: Duration = .seconds(30)
     /// The bytes of a reply that the client has to take in a second, measured over each ``writeDeadline``.
     public var minimumWriteRate = 2 * 1_024
-    /// How long a connection that is being closed waits for the client to hear why.
+    /// The time for which a closing connection waits for the client to read the reason.
     public var lingerDeadline: Duration = .seconds(2)
-    /// How long a server that stops waits for first requests of new connections, and for requests of senders that it does
-    /// not know to become complete.
+    /// The time for which a stopping server waits for first requests of new connections, and for requests of
+    /// unidentified senders.
     public var drainGrace: Duration = .seconds(5)
-    /// Seconds told in `Retry-After` when load is shed.
+    /// The seconds in `Retry-After` during overload.
     public var retryAfterOverload = 1
 
     public init() {}
@@ -58,17 +57,18 @@ public struct HTTPServerConfiguration: Sendable {
         return minimumWriteRate * Int(seconds) + minimumWriteRate * Int(attoseconds / 1_000_000_000_000_000) / 1_000
     }
 
-    /// The seconds that replies announce as the time for which a connection stays open (``idleDeadline``).
+    /// The announced seconds for which a connection stays open (``idleDeadline``).
     var announcedKeepAlive: Int { Int(idleDeadline.components.seconds) }
 
     private static let standardPerAddress = 2_048
 
-    /// How many of a loop's requests may be of one network: an eighth, or, where more connections of one address are
-    /// let in than usual, half as many as those that are more.
+    /// The maximum number of a loop's requests from one network: an eighth.
+    ///
+    /// If the limit of connections from one address is above the default, it is at least half of the difference.
     var requestShare: Int {
         max(1, maximumConcurrentRequestsPerLoop / 8, (maximumConnectionsPerAddress - Self.standardPerAddress) / 2)
     }
 
-    /// How many connections above ``maximumConnections`` are let in to be refused politely.
+    /// The number of connections above ``maximumConnections`` that receive a reply.
     var refusalAllowance: Int { max(8, maximumConnections / 20) }
 }

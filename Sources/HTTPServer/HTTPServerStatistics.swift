@@ -1,12 +1,12 @@
 public import Synchronization
 
-/// What a server has counted since its start, for metrics. Every loop adds to it.
+/// The counters of a server since its start, for metrics. All loops add to them.
 public final class HTTPServerStatistics: Sendable {
-    /// Connections taken on.
+    /// Connections accepted.
     public let acceptedConnections = Atomic<Int>(0)
-    /// Connections closed at once because a limit was reached.
+    /// Connections closed at once because of a limit.
     public let droppedConnections = Atomic<Int>(0)
-    /// Those of them that were too many of one address.
+    /// Those of them that exceeded the limit of an address.
     public let droppedOfAddress = Atomic<Int>(0)
     /// Connections of proxies that were closed because no valid header named the client.
     public let refusedProxyHeaders = Atomic<Int>(0)

@@ -1,9 +1,9 @@
 internal import Foundation
 
-/// How much every property test tries: one number for all of them.
+/// The number of seeds of all property tests.
 ///
-/// A property test runs the scenarios of a range of seeds. `SALTERN_TEST_SEEDS` is the length of the range (100 when it is not
-/// set; `scripts/test --all` sets 1,000), and `SALTERN_TEST_FIRST_SEED` is where it begins, to repeat one seed that has failed.
+/// A property test runs the scenarios of a range of seeds. `SALTERN_TEST_SEEDS` is the length of the range (default
+/// 100; `scripts/test --all` sets 1,000). `SALTERN_TEST_FIRST_SEED` is its start, to repeat a failed seed.
 public enum PropertyTests {
     /// The number of seeds, at least 1.
     public static let count = number(of: "SALTERN_TEST_SEEDS") ?? 100
@@ -11,30 +11,30 @@ public enum PropertyTests {
     /// The first seed.
     public static let first = number(of: "SALTERN_TEST_FIRST_SEED") ?? 1
 
-    /// The seeds that a test runs, each of them one scenario.
+    /// The seeds of a test, one scenario each.
     public static let seeds = first..<(first + count)
 
-    /// The seeds of a test that makes a database or a server for each: one in 33, and at least 3.
+    /// The seeds of a test that creates a database or a server for each: one in 33, and at least 3.
     public static let databases = first..<(first + max(3, count / 33))
 
-    /// The seeds of a test that takes a tenth of a second or more for each: a tenth, and at least 24.
+    /// The seeds of a test that needs at least a tenth of a second for each: a tenth, and at least 24.
     public static let slow = first..<(first + max(24, count / 10))
 
-    /// The rounds of a test that starts and kills a process in each: a tenth of the seeds, and enough for each kind of end.
+    /// The rounds of a test that starts and kills a process in each: a tenth of the seeds, at least 10.
     public static let processes = Int(max(10, count / 10))
 
-    /// The distance of the cases that are run of a long table: 1 with 1,000 seeds, 11 with 100. It is odd, so that tables of two
-    /// or four columns are met in each column.
+    /// The distance of the tested cases in a long table: 1 with 1,000 seeds, 11 with 100. It is odd, so that tables of
+    /// two or four columns are tested in each column.
     public static let stride = Int(max(1, 1_000 / count)) | 1
 
-    /// The time that a test writes for when its load has no seeds: 30 ms a seed.
+    /// The duration of writing in a test without seeds: 30 ms a seed.
     public static let duration = Duration.milliseconds(30 * count)
 
-    /// Returns the seeds of one of several lanes that run at once: consecutive, and together all of them.
+    /// Returns the seeds of one of several concurrent groups: consecutive, and together all of them.
     ///
     /// - Parameters:
     ///   - lane: 0 to `lanes` - 1.
-    ///   - seeds: What the lanes divide among them.
+    ///   - seeds: The seeds that the groups divide.
     public static func seeds(
         ofLane lane: UInt64, of lanes: UInt64, from seeds: Range<UInt64> = PropertyTests.seeds
     ) -> Range<UInt64> {
@@ -43,7 +43,7 @@ public enum PropertyTests {
         return start..<min(start + size, seeds.upperBound)
     }
 
-    /// A value that is no positive number ends the tests: with a default in its place a misspelt number would test less.
+    /// Ends the tests for a value that is no positive number. A default would let a misspelt number test less.
     private static func number(of name: String) -> UInt64? {
         guard let text = ProcessInfo.processInfo.environment[name] else { return nil }
         guard let number = UInt64(text), (1...1_000_000_000).contains(number) else {

@@ -1,9 +1,10 @@
-/// The one application protocol that is spoken, and the search for it in a client's list.
+/// The only supported application protocol, and the search for it in a client's list.
 enum ApplicationProtocol {
-    /// RFC 7301 section 6.
+    /// The protocol's name in ALPN (RFC 7301 section 6).
     static let http1: StaticString = "http/1.1"
 
-    /// Where in a protocol list (RFC 7301 section 3.1: each name after a byte with its length) the name starts.
+    /// Returns the offset of the name in a protocol list (RFC 7301 section 3.1: each name after a byte with its
+    /// length).
     static func offset(ofHTTP1In list: UnsafeBufferPointer<UInt8>) -> Int? {
         var index = 0
         while index < list.count {

@@ -12,7 +12,7 @@ public struct Certificate: Sendable {
         let certificate: OpaquePointer? = der.withContiguousBytes { bytes in
             var cursor = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self)
             guard let start = cursor, let certificate = d2i_X509(nil, &cursor, bytes.count) else { return nil }
-            // Bytes after the certificate mean that this is something else.
+            // Bytes after the certificate mean another format.
             guard let end = cursor, end - start == bytes.count else {
                 X509_free(certificate)
                 return nil
@@ -35,7 +35,7 @@ public struct Certificate: Sendable {
             while let certificate = PEM_read_bio_X509(bio, nil, nil, nil) {
                 chain.append(Certificate(owner: Owner(takingOwnershipOf: certificate)))
             }
-            // The end of the input is an error entry like any other, and the only one that is expected.
+            // The end of the input is an error entry too, and the only expected one.
             let isEnd = saltern_ERR_get_reason(ERR_peek_last_error()) == PEM_R_NO_START_LINE
             let error = OpenSSLError(draining: "read a PEM certificate")
             guard isEnd else { return .failure(.invalidCertificate(error)) }
@@ -78,8 +78,8 @@ extension Certificate: Equatable {
 extension Certificate {
     /// Owns an `X509 *`.
     ///
-    /// `@unchecked Sendable` is safe: a certificate is never changed after it was read or signed, and OpenSSL
-    /// guards what it caches inside one with a lock of its own.
+    /// `@unchecked Sendable` is safe: a certificate never changes after it was read or signed. OpenSSL locks the caches
+    /// inside one.
     final class Owner: @unchecked Sendable {
         let pointer: OpaquePointer
 
@@ -92,7 +92,7 @@ extension Certificate {
 }
 
 extension Certificate {
-    /// The subject's distinguished name, as RFC 2253 writes it.
+    /// The subject's distinguished name, in the form of RFC 2253.
     public var subject: String {
         let bio = MemoryBIO()
         _ = saltern_X509_NAME_print_RFC2253(bio.pointer, X509_get_subject_name(owner.pointer))
@@ -108,10 +108,10 @@ extension Certificate {
         }
     }
 
-    /// When the certificate starts to be valid, in seconds since 1970 (UTC).
+    /// The start of the validity, in seconds since 1970 (UTC).
     public var notBefore: Int64 { seconds(X509_get0_notBefore(owner.pointer)) }
 
-    /// When the certificate ends to be valid, in seconds since 1970 (UTC).
+    /// The end of the validity, in seconds since 1970 (UTC).
     public var notAfter: Int64 { seconds(X509_get0_notAfter(owner.pointer)) }
 
     /// The public key as SubjectPublicKeyInfo in DER (RFC 5280 section 4.1).
@@ -125,10 +125,10 @@ extension Certificate {
         return [UInt8](UnsafeBufferPointer(start: der, count: Int(count)))
     }
 
-    /// The pin that clients compare with.
+    /// The pin for clients.
     public var pin: SPKIPin { SPKIPin(subjectPublicKeyInfo: subjectPublicKeyInfo) }
 
-    /// True when the certificate names itself as its issuer.
+    /// True when subject and issuer are equal.
     public var isSelfIssued: Bool {
         X509_NAME_cmp(X509_get_subject_name(owner.pointer), X509_get_issuer_name(owner.pointer)) == 0
     }
@@ -138,7 +138,7 @@ extension Certificate {
         X509_NAME_cmp(X509_get_subject_name(owner.pointer), X509_get_issuer_name(other.owner.pointer)) == 0
     }
 
-    /// The hosts of the subject alternative name; entries that are neither DNS names nor addresses are left out.
+    /// The hosts of the subject alternative name. Entries other than DNS names and addresses are left out.
     public var hosts: [Host] {
         guard let raw = X509_get_ext_d2i(owner.pointer, NID_subject_alt_name, nil, nil) else { return [] }
         let names = OpaquePointer(raw)
@@ -158,8 +158,9 @@ extension Certificate {
         }
     }
 
-    /// Returns whether clients that connect to a host take the certificate for it (RFC 9525, section 6.3): a name with `*` as its
-    /// first label is that of any host with another label there.
+    /// Returns whether the certificate is valid for a host of a connection (RFC 9525, section 6.3).
+    ///
+    /// A first label `*` stands for any one label.
     public func covers(_ host: Host) -> Bool {
         guard case .name(let name) = host else { return hosts.contains(host) }
         let labels = name.split(separator: ".", omittingEmptySubsequences: false)
@@ -187,14 +188,13 @@ extension Certificate {
 }
 
 extension Certificate {
-    /// Why a TLS client would refuse the certificate, in OpenSSL's words; `nil` when it would not.
+    /// Returns OpenSSL's reason for which a TLS client would reject the certificate; `nil` for a valid one.
     ///
-    /// A self-issued certificate is verified against itself as the only anchor, with the strict rules of
-    /// RFC 5280; any other against the system's authorities.
+    /// A self-issued certificate is verified against itself as the only anchor, with the strict rules of RFC 5280. Any
+    /// other is verified against the system's authorities.
     /// - Parameters:
     ///   - intermediates: The certificates that link it to an authority.
     ///   - now: The time of the verification, in seconds since 1970 (UTC).
-    /// - Returns: The reason, or `nil`.
     func verificationFailure(intermediates: [Certificate], at now: Int64) -> String? {
         OpenSSLError.clearQueue()
         defer { OpenSSLError.clearQueue() }

@@ -3,17 +3,17 @@ internal import Glibc
 
 /// A directory with `certificate.pem`, `key.pem` and `backup-key.pem`.
 ///
-/// The backup key is what makes pinning safe to live with: clients that pin both keys go on working when the
-/// active one has to be replaced. Move a copy of it to another machine if the active key may be stolen here.
+/// Clients that pin both keys continue to work when the active key is replaced. Copy the backup key to another machine
+/// if the active key may be stolen here.
 public struct CertificateDirectory: Sendable {
     /// The directory.
     public let path: String
 
-    /// The chain that is served, in PEM.
+    /// The served chain, in PEM.
     public var certificateFile: String { "\(path)/\(Name.certificate)" }
-    /// The key of the certificate, in PEM, readable by its owner only.
+    /// The key of the certificate, in PEM. Only its owner may read it.
     public var keyFile: String { "\(path)/\(Name.key)" }
-    /// The key that an interrupted installation has left (``install(chain:key:minimumVersion:)``).
+    /// The key of an interrupted installation (``install(chain:key:minimumVersion:keepsPins:now:)``).
     private var nextKeyFile: String { "\(path)/\(Name.nextKey)" }
     /// The key that the next rotation activates.
     public var backupKeyFile: String { "\(path)/\(Name.backupKey)" }
@@ -24,27 +24,27 @@ public struct CertificateDirectory: Sendable {
         static let key = "key.pem"
         static let backupKey = "backup-key.pem"
         static let all = [certificate, key, backupKey]
-        /// The key of a certificate that is being installed, until it is ``key``.
+        /// The key of a certificate during its installation. It becomes ``key``.
         static let nextKey = "next-key.pem"
     }
 
-    /// Names a directory; nothing is read yet.
+    /// Names a directory, and reads nothing.
     public init(path: String) {
         self.path = path
     }
 
-    /// The pins that clients should know.
+    /// The pins that clients need.
     public struct Pins: Hashable, Sendable {
-        /// The pin of the certificate that is served.
+        /// The pin of the served certificate.
         public let active: SPKIPin
-        /// The pin of the key that comes next; `nil` when there is no backup key.
+        /// The pin of the backup key, or `nil` without one.
         public let backup: SPKIPin?
 
-        /// Returns whether clients that have these pins connect to a server with a key.
+        /// Returns whether clients with these pins connect to a server with that key.
         public func contains(_ pin: SPKIPin) -> Bool { pin == active || pin == backup }
     }
 
-    /// Makes keys and a self-signed certificate. Overwrites nothing; makes the directory when it is missing.
+    /// Creates keys and a self-signed certificate, and the directory if it is missing. Overwrites nothing.
     @discardableResult
     public func create(hosts: [Host]) throws(CertificateError) -> Pins {
         let key = try PrivateKey.generate()
@@ -56,20 +56,20 @@ public struct CertificateDirectory: Sendable {
         for name in Name.all where try folder.exists(name) { throw .alreadyExists(path: "\(path)/\(name)") }
         try key.write(to: Name.key, in: folder, existing: .refuse)
         try backup.write(to: Name.backupKey, in: folder, existing: .refuse)
-        // The certificate comes last: when it is there, everything is.
+        // The certificate comes last: its presence means that all files exist.
         try folder.write(certificate.pem, to: Name.certificate, access: .everyone, existing: .refuse)
         return Pins(active: try key.pin(), backup: try backup.pin())
     }
 
-    /// The chain and the key that belongs to it.
+    /// Reads the chain and its key.
     ///
-    /// When a rotation or an installation was interrupted, the certificate's key is in another file of the directory, and is
-    /// found there.
+    /// After an interrupted rotation or installation, the certificate's key is in another file of the directory. This
+    /// method finds it there.
     public func identity() throws(CertificateError) -> TLSIdentity {
         do throws(CertificateError) {
             return try readIdentity()
         } catch {
-            // Files that are replaced meanwhile do not match. What replaces them ends within milliseconds.
+            // Files that are being replaced do not match. A replacement takes milliseconds.
             guard case .keyDoesNotMatchCertificate = error else { throw error }
             return try readIdentity()
         }
@@ -85,7 +85,7 @@ public struct CertificateDirectory: Sendable {
         return try TLSIdentity(chain: chain, key: Self.key(of: chain.first, key, or: backupKey()))
     }
 
-    /// The certificate's key: in the middle of a rotation it is the backup key.
+    /// Returns the certificate's key, which is the backup key in the middle of a rotation.
     static func key(
         of certificate: Certificate?, _ key: PrivateKey,
         or backup: @autoclosure () throws(CertificateError) -> PrivateKey?
@@ -96,29 +96,29 @@ public struct CertificateDirectory: Sendable {
         return backup
     }
 
-    /// The pins of the certificate and of the backup key.
+    /// Reads the pins of the certificate and of the backup key.
     public func pins() throws(CertificateError) -> Pins {
         let active = try certificate().pin
         let backup = try backupKey()?.pin()
         return Pins(active: active, backup: backup)
     }
 
-    /// When the served certificate ends, in seconds since the epoch.
+    /// Reads the end of the served certificate's validity, in seconds since 1970 (UTC).
     public func notAfter() throws(CertificateError) -> Int64 { try certificate().notAfter }
 
-    /// The served certificate in DER, for apps that ship it.
+    /// Reads the served certificate in DER, for apps that ship it.
     public func exportDER() throws(CertificateError) -> [UInt8] {
         try certificate().der
     }
 
-    /// The certificate in the folder that the directory was when it was opened.
+    /// Reads the certificate in the opened folder.
     static func certificate(in folder: ProtectedFolder) throws(CertificateError) -> Certificate {
         let chain = try Certificate.chain(pem: folder.read(Name.certificate, access: .everyone))
         guard let certificate = chain.first else { throw .noCertificate }
         return certificate
     }
 
-    /// The backup key in that folder; nil when there is none.
+    /// Reads the backup key in the opened folder. Returns nil without one.
     static func backupKey(in folder: ProtectedFolder) throws(CertificateError) -> PrivateKey? {
         guard try folder.exists(Name.backupKey) else { return nil }
         return try PrivateKey(pem: folder.read(Name.backupKey, access: .owner))
@@ -129,7 +129,7 @@ public struct CertificateDirectory: Sendable {
         return certificate
     }
 
-    /// The backup key; `nil` when there is none, as with a certificate from an authority.
+    /// Reads the backup key. Returns `nil` without one, as for a certificate from an authority.
     func backupKey() throws(CertificateError) -> PrivateKey? {
         guard ProtectedFile.exists(backupKeyFile) else { return nil }
         return try PrivateKey(contentsOf: backupKeyFile)
@@ -138,16 +138,17 @@ public struct CertificateDirectory: Sendable {
 
 extension CertificateDirectory {
     private static let secondsPerDay: Int64 = 86400
-    /// The days before its end at which a certificate becomes a warning. certbot renews one of 90 days 30 days before its end,
-    /// and one of 45 days 15 days before it.
+    /// The days before the end of a certificate at which the check warns.
+    ///
+    /// certbot renews a certificate of 90 days 30 days before its end, and one of 45 days 15 days before it.
     public static let warningDays = 14
 
-    /// Looks at everything that has to be right, and reports each point once.
+    /// Checks everything that a server needs, and reports each point once.
     /// - Parameters:
-    ///   - hosts: Hosts that clients connect to: one that the certificate is not for is a problem.
-    ///   - warningDays: The days before its end at which a certificate becomes a warning.
+    ///   - hosts: The hosts of clients' connections. A host that the certificate does not cover is a problem.
+    ///   - warningDays: The days before the end of the certificate at which the check warns.
     ///   - minimumVersion: The oldest version of TLS that is served.
-    ///   - now: The time to compare with, in seconds since 1970 (UTC); the system's when it is `nil`.
+    ///   - now: The time to compare with, in seconds since 1970 (UTC). Nil for the system's.
     public func check(
         hosts: [Host] = [], warningDays: Int = warningDays, minimumVersion: TLSVersion = .version13, now: Int64? = nil
     ) -> [CertificateFinding] {
@@ -173,7 +174,7 @@ extension CertificateDirectory {
         }
         guard let chain, let certificate = chain.first else { return findings }
 
-        // In a chain of another order, the certificate of the key is the one that everything else is about.
+        // If the chain has another order, all further checks concern the certificate of the key.
         let position = key.flatMap { key in chain.firstIndex { $0.matches(key) } } ?? 0
         let ordered = [chain[position]] + chain[..<position] + chain[(position + 1)...]
         if let key, position == 0 { checkMatch(certificate, key, backup, report) }
@@ -201,7 +202,7 @@ extension CertificateDirectory {
         }
     }
 
-    /// The certificate's file is for everybody. Some tools write the key into it, too.
+    /// Checks a certificate's file for a key, which some tools add. All users may read this file.
     private func checkKeyInCertificate(_ report: Report) {
         guard hasKey(certificateFile) else { return }
         if (try? ProtectedFile.read(certificateFile, access: .owner)) == nil {
@@ -232,7 +233,7 @@ extension CertificateDirectory {
         }
     }
 
-    /// Asks for the server's own judgement, which is what a start and a reload go by.
+    /// Checks with the server's own rules, which apply at a start and a reload.
     /// - Parameter chain: The chain, when its first certificate is the one of the key.
     private func checkServing(_ minimumVersion: TLSVersion, _ chain: [Certificate]?, _ report: Report) {
         do throws(CertificateError) {
@@ -242,7 +243,7 @@ extension CertificateDirectory {
             report(.chainOrder, .problem, "\(CertificateError.wrongChainOrder(position: position))")
             return
         } catch .keyDoesNotMatchCertificate {
-            // Reported as such.
+            // The failure is reported already.
             return
         } catch {
             report(.serving, .problem, "a server does not start with certificate and key: \(error)")
@@ -256,7 +257,7 @@ extension CertificateDirectory {
                 + "the chain")
     }
 
-    /// Any other file of the directory may have a key in it, too: a copy, or what an interruption has left.
+    /// Checks the directory's other files for keys: copies, or leftovers of an interruption.
     private func checkOtherFiles(_ report: Report) {
         guard let folder = opendir(path) else { return }
         defer { closedir(folder) }
@@ -340,24 +341,24 @@ extension CertificateDirectory {
 }
 
 extension CertificateDirectory {
-    /// Replaces certificate and key by those of an authority, for example by what certbot has fetched.
+    /// Replaces certificate and key by those of an authority, for example from certbot.
     ///
-    /// Nothing is changed unless a server could serve the pair now. Each step replaces one file as a whole, in an order in
-    /// which ``identity()`` finds the certificate's key at any time:
+    /// Nothing changes unless a server could serve the pair now. Each step replaces one whole file. ``identity()``
+    /// finds the certificate's key after each step:
     ///
-    /// 1. the new key beside the old one;
-    /// 2. the new chain in place of the old one;
-    /// 3. the new key in place of the old one.
+    /// 1. The new key is stored beside the old one.
+    /// 2. The new chain replaces the old one.
+    /// 3. The new key replaces the old one.
     ///
-    /// After an interruption, the next change of the directory finishes what was begun. What is written is the certificates and
-    /// the key alone, whatever else the sources contain. A backup key that becomes the active one is followed by a new one.
+    /// After an interruption, the next change of the directory finishes the installation. Only the certificates and the
+    /// key are written, without the sources' other contents. If the backup key becomes the active key, a new backup key
+    /// is created.
     /// - Parameters:
     ///   - chain: A PEM chain, the server's certificate first.
     ///   - key: The PEM key of that certificate.
     ///   - minimumVersion: The oldest version of TLS that is served.
-    ///   - keepsPins: Whether a key is refused that has neither the pin of the certificate that is served nor that of the backup
-    ///     key, as far as there is one.
-    ///   - now: The time to compare with, in seconds since 1970 (UTC); the system's when it is `nil`.
+    ///   - keepsPins: Rejects a key with another pin than the served certificate and the backup key, if they exist.
+    ///   - now: The time to compare with, in seconds since 1970 (UTC). Nil for the system's.
     /// - Returns: The pins of the new certificate and of the backup key.
     @discardableResult
     public func install(
@@ -399,8 +400,8 @@ extension CertificateDirectory {
         return Pins(active: active, backup: next)
     }
 
-    /// Brings an interrupted installation to its end: the key of the certificate that is served becomes `key.pem`. A key of
-    /// another certificate is removed. The folder is locked.
+    /// Finishes an interrupted installation: the key of the served certificate becomes `key.pem`. Removes the key of
+    /// another certificate. The folder is locked.
     private static func finishInstallation(in folder: ProtectedFolder) throws(CertificateError) {
         guard try folder.exists(Name.nextKey) else { return }
         if try folder.exists(Name.certificate),
@@ -415,11 +416,11 @@ extension CertificateDirectory {
 }
 
 extension CertificateDirectory {
-    /// Replaces the self-signed certificate by a new one for the same key, so that no pin changes.
+    /// Replaces the self-signed certificate by a new one for the same key. No pin changes.
     ///
-    /// Clients whose anchor is the certificate itself need the new one before the old one expires.
-    /// - Parameter hosts: Those of the new certificate; none for those of the present one.
-    /// - Returns: The pins, as they were.
+    /// Clients that use the certificate itself as anchor need the new one before the old one expires.
+    /// - Parameter hosts: The hosts of the new certificate. Empty for those of the present one.
+    /// - Returns: The unchanged pins.
     @discardableResult
     public func renew(hosts: [Host] = []) throws(CertificateError) -> Pins {
         try Self.renew(in: ProtectedFolder(path), hosts: hosts)
@@ -441,23 +442,22 @@ extension CertificateDirectory {
 }
 
 extension CertificateDirectory {
-    /// Makes the backup key the active one, with a new self-signed certificate for the same hosts, and makes a
-    /// new backup key. Clients that pin both of the old keys stay connected throughout.
+    /// Makes the backup key the active one, with a new self-signed certificate for the same hosts and a new backup key.
     ///
-    /// Each step replaces one file as a whole, in an order in which no key is lost and ``identity()`` finds the
-    /// certificate's key at any time:
+    /// Clients that pin both old keys stay connected. Each step replaces one whole file. No key is lost, and
+    /// ``identity()`` finds the certificate's key after each step:
     ///
-    /// 1. a new certificate for the backup key: certificate and backup key belong together;
-    /// 2. the backup key becomes the active key too;
-    /// 3. a new backup key.
+    /// 1. A new certificate for the backup key is stored.
+    /// 2. The backup key also becomes the active key.
+    /// 3. A new backup key is stored.
     ///
-    /// After an interruption, rotating again finishes what was begun and does not rotate twice.
-    /// - Returns: The new pins; the active one is the backup pin of before.
+    /// After an interruption, the next rotation finishes the first one and does not rotate twice.
+    /// - Returns: The new pins. The active one is the earlier backup pin.
     @discardableResult
     public func rotate() throws(CertificateError) -> Pins { try Self.rotate(in: ProtectedFolder(path)) }
 
     static func rotate(in folder: ProtectedFolder) throws(CertificateError) -> Pins {
-        // Two changes at once would each go on from what the other has replaced.
+        // Two concurrent changes would each overwrite the result of the other.
         try folder.lock()
         try finishInstallation(in: folder)
         for name in Name.all { try folder.requireReplaceable(name) }

@@ -1,34 +1,34 @@
 public import Cryptography
 
-/// Why a key, a certificate or a directory of them cannot be used.
+/// The reason for which a key, a certificate or a directory of them cannot be used.
 public enum CertificateError: Error, Hashable, Sendable {
-    /// A file or directory cannot be opened or read; `reason` is the system's wording.
+    /// A file or directory cannot be opened or read. `reason` is the system's wording.
     case cannotRead(path: String, reason: String)
-    /// A file or directory cannot be written; `reason` is the system's wording.
+    /// A file or directory cannot be written. `reason` is the system's wording.
     case cannotWrite(path: String, reason: String)
     /// A file is larger than any certificate chain or key.
     case fileTooLarge(path: String)
-    /// A key file that its group or others can read or write; `mode` holds its permission bits.
+    /// The group or others can read or write a key file. `mode` has its permission bits.
     case keyFileNotPrivate(path: String, mode: UInt32)
-    /// A file exists already and would have been overwritten.
+    /// An existing file would be overwritten.
     case alreadyExists(path: String)
     /// The bytes are not a certificate.
     case invalidCertificate(OpenSSLError)
     /// The bytes are not a private key without a passphrase.
     case invalidKey(OpenSSLError)
-    /// There is no certificate in the chain.
+    /// The chain has no certificate.
     case noCertificate
     /// The private key belongs to another certificate.
     case keyDoesNotMatchCertificate(OpenSSLError)
-    /// The private key belongs to a later certificate of the chain; `position` counts from 1.
+    /// The private key belongs to a later certificate of the chain. `position` counts from 1.
     case wrongChainOrder(position: Int)
-    /// The certificate has ended, or has not begun; `expired` says which.
+    /// The certificate has expired (`expired`), or is not valid yet.
     case notValidNow(expired: Bool)
-    /// A certificate needs a host name or address, and each must be one that clients can match.
+    /// A certificate needs at least one host name or address, all of which clients can match.
     case invalidHost(String)
-    /// Rotation makes a self-signed certificate; this one was issued by an authority, which has to issue the next.
+    /// An authority issued this certificate and has to issue the next. Rotation makes self-signed certificates.
     case issuedByAuthority
-    /// Clients that pin keys do not know the key that is to be installed.
+    /// Clients that pin keys lack the pin of the key to install.
     case unpinnedKey(pin: String)
     /// OpenSSL failed.
     case openSSL(OpenSSLError)

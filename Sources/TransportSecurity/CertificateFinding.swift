@@ -1,16 +1,16 @@
-/// One thing that ``CertificateDirectory/check()`` looked at.
+/// The result of one check by ``CertificateDirectory/check(hosts:warningDays:minimumVersion:now:)``.
 public struct CertificateFinding: Hashable, Sendable {
-    /// How bad it is.
+    /// The severity of a result.
     public enum Severity: String, Sendable {
-        /// As it should be.
+        /// Correct.
         case fine
-        /// Works today, needs attention.
+        /// Works now, and needs attention.
         case warning
         /// A server would not start, or clients would not connect.
         case problem
     }
 
-    /// What was looked at; a stable name for programs.
+    /// The subject of the check, with a stable name for programs.
     public enum Subject: String, Sendable {
         case certificateFile = "certificate_file"
         case keyFile = "key_file"

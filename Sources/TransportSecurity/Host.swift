@@ -1,13 +1,13 @@
 internal import Glibc
 
-/// A host that a certificate vouches for.
+/// A host of a certificate.
 public enum Host: Hashable, Sendable {
-    /// A DNS name in ASCII and lower case; the first label may be `*`.
+    /// A DNS name in ASCII and lower case. The first label may be `*`.
     case name(String)
     /// An IPv4 address in 4 bytes or an IPv6 address in 16, in network order.
     case address([UInt8])
 
-    /// Reads an IP address or a DNS name. A name outside ASCII has to be given in its `xn--` form.
+    /// Reads an IP address or a DNS name. Names outside ASCII need their `xn--` form.
     public init(_ text: String) throws(CertificateError) {
         if let address = Self.addressBytes(text) {
             self = .address(address)
@@ -29,7 +29,7 @@ public enum Host: Hashable, Sendable {
     private static func isName(_ name: String) -> Bool {
         guard (1...253).contains(name.utf8.count) else { return false }
         let labels = name.split(separator: ".", omittingEmptySubsequences: false)
-        // A name that ends in digits only is a mistyped address, not a host.
+        // A name with digits only after the last dot is a mistyped address.
         guard let last = labels.last, !last.utf8.allSatisfy(Self.isDigit) else { return false }
         return labels.enumerated().allSatisfy { index, label in
             if index == 0, label == "*" { return labels.count > 2 }
@@ -48,7 +48,7 @@ public enum Host: Hashable, Sendable {
 }
 
 extension Host: CustomStringConvertible {
-    /// The name, or the address as people write it.
+    /// The name, or the usual text of the address.
     public var description: String {
         switch self {
         case .name(let name): return name

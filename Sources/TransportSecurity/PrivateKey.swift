@@ -1,11 +1,11 @@
 internal import COpenSSL
 public import Cryptography
 
-/// A private key that a TLS server signs its handshakes with.
+/// A private key that signs a TLS server's handshakes.
 public struct PrivateKey: Sendable {
     let owner: Owner
 
-    /// Makes a new ECDSA key on P-256, the fastest that every client understands.
+    /// Creates a new ECDSA key on P-256, the fastest type that all clients support.
     public static func generate() throws(CertificateError) -> PrivateKey {
         guard let key = saltern_EVP_EC_gen_P256() else {
             throw .openSSL(OpenSSLError(draining: "make a P-256 key"))
@@ -13,19 +13,19 @@ public struct PrivateKey: Sendable {
         return PrivateKey(owner: Owner(takingOwnershipOf: key))
     }
 
-    /// Reads a PEM key of any type that OpenSSL can serve. A key under a passphrase is refused: a server starts
-    /// without anybody at the keyboard.
+    /// Reads a PEM key of any type that OpenSSL can serve. Rejects a key under a passphrase, because a server starts
+    /// without a user.
     public init(pem: some ByteSource) throws(CertificateError) {
         OpenSSLError.clearQueue()
         let key = MemoryBIO.withReader(of: pem) { bio in
-            // Without a callback OpenSSL would ask for the passphrase on the terminal.
+            // Without a callback OpenSSL asks for the passphrase on the terminal.
             PEM_read_bio_PrivateKey(bio, nil, { _, _, _, _ in -1 }, nil)
         }
         guard let key else { throw .invalidKey(OpenSSLError(draining: "read a PEM key")) }
         owner = Owner(takingOwnershipOf: key)
     }
 
-    /// Reads a PEM file, and refuses one that its group or others can read or write.
+    /// Reads a PEM file. Rejects one that its group or others can read or write.
     public init(contentsOf path: String) throws(CertificateError) {
         try self.init(pem: ProtectedFile.read(path, access: .owner))
     }
@@ -34,7 +34,7 @@ public struct PrivateKey: Sendable {
         self.owner = owner
     }
 
-    /// The key as PKCS #8 in PEM, without a passphrase.
+    /// Returns the key as PKCS #8 in PEM, without a passphrase.
     public func pem() throws(CertificateError) -> SecureBytes {
         let bio = MemoryBIO()
         guard PEM_write_bio_PKCS8PrivateKey(bio.pointer, owner.pointer, nil, nil, 0, nil, nil) == 1 else {
@@ -43,7 +43,7 @@ public struct PrivateKey: Sendable {
         return bio.withWrittenBytes { SecureBytes(copying: $0) }
     }
 
-    /// The public half as SubjectPublicKeyInfo in DER (RFC 5280 section 4.1).
+    /// Returns the public key as SubjectPublicKeyInfo in DER (RFC 5280 section 4.1).
     public func subjectPublicKeyInfo() throws(CertificateError) -> [UInt8] {
         var der: UnsafeMutablePointer<UInt8>?
         let count = i2d_PUBKEY(owner.pointer, &der)
@@ -52,7 +52,7 @@ public struct PrivateKey: Sendable {
         return [UInt8](UnsafeBufferPointer(start: der, count: Int(count)))
     }
 
-    /// The pin that clients compare with the server's certificate.
+    /// Returns the pin that clients compare with the server's certificate.
     public func pin() throws(CertificateError) -> SPKIPin {
         try SPKIPin(subjectPublicKeyInfo: subjectPublicKeyInfo())
     }
@@ -72,10 +72,9 @@ extension PrivateKey: CustomStringConvertible, CustomDebugStringConvertible, Cus
 }
 
 extension PrivateKey {
-    /// Owns an `EVP_PKEY *`, which OpenSSL wipes when it frees it.
+    /// Owns an `EVP_PKEY *`. OpenSSL zeroes it when it frees it.
     ///
-    /// `@unchecked Sendable` is safe: the key is never changed after it was made, and OpenSSL guards what it
-    /// caches inside a key with a lock of its own.
+    /// `@unchecked Sendable` is safe: the key never changes after its creation. OpenSSL locks the caches inside a key.
     final class Owner: @unchecked Sendable {
         let pointer: OpaquePointer
 
@@ -87,11 +86,11 @@ extension PrivateKey {
     }
 }
 
-/// Owns a `BIO *` in memory, through which PEM is read and written.
+/// Owns a `BIO *` in memory, to read and write PEM.
 struct MemoryBIO: ~Copyable {
     let pointer: OpaquePointer
 
-    /// An empty one to write to. It wipes what was written when it is freed.
+    /// Creates an empty one for writing. It zeroes the bytes when it is freed.
     init() {
         guard let bio = BIO_new(BIO_s_secmem()) else {
             preconditionFailure("\(OpenSSLError(draining: "allocate a buffer"))")
@@ -101,12 +100,12 @@ struct MemoryBIO: ~Copyable {
 
     deinit { BIO_free(pointer) }
 
-    /// Calls `body` with a reader of `source`, which is not copied.
+    /// Calls `body` with a reader of `source`, without copying it.
     static func withReader<Result, Failure: Error>(
         of source: some ByteSource, _ body: (OpaquePointer) throws(Failure) -> Result
     ) throws(Failure) -> Result {
         try source.withContiguousBytes { bytes throws(Failure) in
-            // A null address is an error to OpenSSL, also when there is nothing to read.
+            // OpenSSL rejects a null address, also for an empty source.
             let empty: StaticString = ""
             let base = bytes.baseAddress ?? UnsafeRawPointer(empty.utf8Start)
             guard let bio = BIO_new_mem_buf(base, Int32(clamping: bytes.count)) else {
@@ -117,7 +116,7 @@ struct MemoryBIO: ~Copyable {
         }
     }
 
-    /// Calls `body` with what was written so far.
+    /// Calls `body` with the bytes written so far.
     borrowing func withWrittenBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
         var data: UnsafeMutablePointer<CChar>?
         let count = saltern_BIO_get_mem_data(pointer, &data)

@@ -1,15 +1,15 @@
 public import Cryptography
 internal import Glibc
 
-/// Files that hold keys and certificates: read with their permissions checked. ``ProtectedFolder`` writes them.
+/// Reads files with keys and certificates after a check of their permissions. ``ProtectedFolder`` writes them.
 public enum ProtectedFile {
-    /// Far more than any chain of certificates; keeps a wrong path from filling the memory.
+    /// The maximum size in bytes, far above any certificate chain. A wrong path cannot fill the memory.
     private static let maximumByteCount = 1 << 20
 
-    /// Who may read a file.
+    /// The users that may read a file.
     public enum Access: Sendable {
         case owner
-        /// Its owner, and a group that may read it: a key that was made for another program, which is copied from there.
+        /// The owner, and a group that may read the file: another program's key, as the source of a copy.
         case ownerAndGroup
         case everyone
 
@@ -22,26 +22,26 @@ public enum ProtectedFile {
         }
     }
 
-    /// What happens when there is a file of that name.
+    /// The handling of an existing file with the same name.
     public enum ExistingFile: Sendable {
         case refuse
         case replace
     }
 
-    /// The contents of a file; `.owner` refuses one that is not private (``isPrivate(_:)``).
+    /// Reads a file. `.owner` rejects one that is not private (``isPrivate(_:user:)``).
     public static func read(_ path: String, access: Access) throws(CertificateError) -> SecureBytes {
-        // Without O_NONBLOCK a named pipe would stop the server here until somebody writes to it.
+        // Without O_NONBLOCK, a named pipe would block the server until another process writes to it.
         let descriptor = HeldDescriptor(open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC))
         guard descriptor.isOpen else { throw .cannotRead(path: path, reason: SystemError.text(errno)) }
         return try contents(of: descriptor.number, path: path, access: access)
     }
 
-    /// What is in an open file.
-    /// - Parameter path: For messages.
+    /// Reads an open file.
+    /// - Parameter path: Path for messages.
     static func contents(
         of descriptor: Int32, path: String, access: Access
     ) throws(CertificateError) -> SecureBytes {
-        // The permissions are those of the open file, so that nobody can swap it between check and use.
+        // These are the permissions of the open file, so it cannot be exchanged between check and use.
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw .cannotRead(path: path, reason: SystemError.text(errno)) }
         guard status.st_mode & S_IFMT == S_IFREG else { throw .cannotRead(path: path, reason: "not a file") }
@@ -64,17 +64,17 @@ public enum ProtectedFile {
         }
     }
 
-    /// Returns whether nobody may read the file whom its owner has not chosen, by PostgreSQL's rule for key files.
+    /// Returns whether only users that the owner has chosen can read the file, by PostgreSQL's rule for key files.
     ///
-    /// Group and others have no right to a file, with one exception: where root owns it and this process is not root's, its
-    /// group may read it. That is how a key reaches a process whose user does not own files, as from a Secret of Kubernetes.
-    /// - Parameter user: The user that the process works as.
+    /// Group and others have no rights. Exception: if root owns the file and this process is not root's, its group may
+    /// read it. This serves processes with a user that owns no files, as with a Secret of Kubernetes.
+    /// - Parameter user: The user of the process.
     static func isPrivate(_ status: stat, user: uid_t = geteuid()) -> Bool {
         let isRoots = status.st_uid == 0 && user != 0
         return status.st_mode & (isRoots ? 0o037 : 0o077) == 0
     }
 
-    /// True when the path names anything at all, be it a link that leads nowhere, and also when the system does not say.
+    /// Returns whether the path exists, also as a broken link. Returns true when the system reports another error.
     public static func exists(_ path: String) -> Bool {
         var status = stat()
         return lstat(path, &status) == 0 || (errno != ENOENT && errno != ENOTDIR)

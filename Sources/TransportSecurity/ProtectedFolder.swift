@@ -1,32 +1,32 @@
 public import Cryptography
 internal import Glibc
 
-/// A folder that is held open: what is read and written in it is read and written there, wherever its path leads meanwhile.
+/// A folder that stays open. Files are read and written in it, even if its path leads elsewhere meanwhile.
 ///
-/// A program that names files by their paths can be led elsewhere between two steps by whoever may replace a folder on the
-/// way, and root everywhere.
+/// A user that may replace a folder of a path can redirect a program between two steps. Root is affected in all
+/// folders.
 public final class ProtectedFolder: Sendable {
-    /// The path that it was opened by, for messages.
+    /// The path at opening, for messages.
     public let path: String
     private let folder: HeldDescriptor
 
-    /// Opens a folder. For root a link on the way to it counts only when root has made it: another's may lead anywhere.
+    /// Opens a folder. For root, links on the way count only if root owns them, because others may lead anywhere.
     public init(_ path: String) throws(CertificateError) {
         self.path = path
         folder = try geteuid() == 0 ? Self.walk(path) : Self.open(path)
     }
 
-    /// The folder of a file, and the file's name in it.
+    /// Opens the folder of a file. Also returns the file's name in it.
     public static func ofFile(_ path: String) throws(CertificateError) -> (folder: ProtectedFolder, name: String) {
-        // By bytes: a slash and a mark behind it are one character.
+        // Compares bytes, because a slash and a combining mark are one character.
         guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return (try ProtectedFolder("."), path) }
         let name = String(decoding: path.utf8[path.utf8.index(after: slash)...], as: UTF8.self)
         let folder = String(decoding: path.utf8[..<slash], as: UTF8.self)
         return (try ProtectedFolder(folder.isEmpty ? "/" : folder), name)
     }
 
-    /// Waits until nobody else has it locked, and keeps them waiting until it is given up.
-    /// - Parameter patience: For how many milliseconds: whoever can read the folder can lock it, and for ever.
+    /// Locks the folder, after waiting for other holders of the lock.
+    /// - Parameter patience: The limit in milliseconds. Any user that can read the folder can lock it permanently.
     public func lock(patience: Int = 10_000) throws(CertificateError) {
         let step = 50
         for waited in stride(from: 0, through: patience, by: step) {
@@ -40,8 +40,8 @@ public final class ProtectedFolder: Sendable {
                 ? "somebody else has locked the folder (lsof names who)" : SystemError.text(errno))
     }
 
-    /// Makes a folder that only its owner can enter, unless there is something of that name.
-    /// - Parameter isOwnedLikeParent: Whether a folder that root makes gets the owner of the folder around it.
+    /// Creates a folder that only its owner can enter, unless the name exists.
+    /// - Parameter isOwnedLikeParent: Gives a folder created by root the owner of its parent.
     static func make(_ path: String, isOwnedLikeParent: Bool = false) throws(CertificateError) {
         let end = path.utf8.lastIndex { $0 != UInt8(ascii: "/") }
         guard let end else { return }
@@ -58,8 +58,8 @@ public final class ProtectedFolder: Sendable {
         else { throw parent.cannotWrite(name) }
     }
 
-    /// The contents of a file, and not of one that a link leads to; `.owner` refuses one that is not private
-    /// (``ProtectedFile/isPrivate(_:)``).
+    /// Reads a file, and rejects a link. `.owner` rejects a file that is not private
+    /// (``ProtectedFile/isPrivate(_:user:)``).
     public func read(_ name: String, access: ProtectedFile.Access) throws(CertificateError) -> SecureBytes {
         let descriptor = HeldDescriptor(
             openat(folder.number, name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC))
@@ -69,10 +69,11 @@ public final class ProtectedFolder: Sendable {
         return try ProtectedFile.contents(of: descriptor.number, path: file(name), access: access)
     }
 
-    /// Writes a file so that, whenever the machine stops, either the old contents are there or all of the new. Whose file is
-    /// replaced, his is the new one, when root does it: the server has to be able to read what an admin has changed. Where
-    /// nothing is replaced, the file gets the folder's owner.
-    /// - Parameter other: The file whose owner the new one gets; nil for that of the replaced file.
+    /// Writes a file atomically: after a crash, it has either all old or all new contents.
+    ///
+    /// If root replaces a file, its owner stays, because the server has to read files that an administrator changes. A
+    /// new file gets the folder's owner.
+    /// - Parameter other: The file whose owner the new one gets. Nil for the owner of the replaced file.
     public func write(
         _ contents: some ByteSource, to name: String, access: ProtectedFile.Access,
         existing: ProtectedFile.ExistingFile, ownedLike other: String? = nil
@@ -85,7 +86,7 @@ public final class ProtectedFolder: Sendable {
             case .replace:
                 guard renameat(folder.number, temporary, folder.number, name) == 0 else { throw cannotWrite(name) }
             case .refuse:
-                // A link to it fails when the name is taken, which a renaming does not.
+                // A hard link fails if the name exists. A rename does not.
                 guard linkat(folder.number, temporary, folder.number, name, 0) == 0 else {
                     throw errno == EEXIST ? .alreadyExists(path: file(name)) : cannotWrite(name)
                 }
@@ -98,28 +99,28 @@ public final class ProtectedFolder: Sendable {
         guard fsync(folder.number) == 0 else { throw .cannotWrite(path: path, reason: SystemError.text(errno)) }
     }
 
-    /// Refuses a link: in its place there would be a file, and what it leads to would stay as it is. Root is not to follow one
-    /// either, which may be of somebody with fewer rights.
+    /// Rejects a link. A file would replace the link, and its target would stay unchanged. Root must not follow a link
+    /// of a user with fewer rights.
     public func requireReplaceable(_ name: String) throws(CertificateError) {
         guard let status = status(name), status.st_mode & S_IFMT == S_IFLNK else { return }
         throw .cannotWrite(path: file(name), reason: "it is a link, and only files are replaced")
     }
 
-    /// True when the name is anything's at all, be it a link's that leads nowhere.
-    /// - Throws: When the system does not say.
+    /// Returns whether the name exists, also as a broken link.
+    /// - Throws: ``CertificateError`` when the system reports another error.
     public func exists(_ name: String) throws(CertificateError) -> Bool {
         if status(name) != nil { return true }
         guard errno == ENOENT else { throw .cannotRead(path: file(name), reason: SystemError.text(errno)) }
         return false
     }
 
-    /// Gives a file the name of another, in its place.
+    /// Renames a file, and replaces `other`.
     func rename(_ name: String, to other: String) throws(CertificateError) {
         guard renameat(folder.number, name, folder.number, other) == 0 else { throw cannotWrite(other) }
         guard fsync(folder.number) == 0 else { throw .cannotWrite(path: path, reason: SystemError.text(errno)) }
     }
 
-    /// Removes a file; one that is not there is no error.
+    /// Removes a file. A missing one is no error.
     func remove(_ name: String) throws(CertificateError) {
         guard unlinkat(folder.number, name, 0) == 0 || errno == ENOENT else { throw cannotWrite(name) }
     }
@@ -138,7 +139,7 @@ public final class ProtectedFolder: Sendable {
     private func writeNew(
         _ contents: some ByteSource, to name: String, access: ProtectedFile.Access, ownedLike other: String?
     ) throws(CertificateError) {
-        // Private from the first moment: the mode is widened only when everything is written.
+        // The file is private from the start. The mode is widened after all bytes are written.
         let descriptor = HeldDescriptor(
             openat(
                 folder.number, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
@@ -155,20 +156,20 @@ public final class ProtectedFolder: Sendable {
         var mode = access.mode
         if let other, geteuid() == 0, let replaced = status(other) ?? status(".") {
             guard fchown(descriptor.number, replaced.st_uid, replaced.st_gid) == 0 else { throw cannotWrite(name) }
-            // A key of root's that its group reads is the server's.
+            // A key of root that its group may read belongs to the server.
             if replaced.st_uid == 0, replaced.st_mode & S_IFMT == S_IFREG { mode |= replaced.st_mode & 0o040 }
         }
-        // The process's umask must not decide who can read a key.
+        // The process's umask must not affect the permissions of a key.
         guard fchmod(descriptor.number, mode) == 0, fsync(descriptor.number) == 0 else {
             throw cannotWrite(name)
         }
     }
 }
 
-// MARK: The way to a folder
+// MARK: Path of a folder
 
 extension ProtectedFolder {
-    /// As many as the system follows.
+    /// The maximum number of links on the way, which is that of the system.
     private static let linkLimit = 40
 
     private static func open(_ path: String) throws(CertificateError) -> HeldDescriptor {
@@ -177,7 +178,7 @@ extension ProtectedFolder {
         return folder
     }
 
-    /// Goes to a folder name by name, so that each link is looked at before it is followed.
+    /// Opens the components of a path one by one, and checks each link before it follows it.
     private static func walk(_ path: String) throws(CertificateError) -> HeldDescriptor {
         func names(_ path: String) -> [String] {
             path.utf8.split(separator: UInt8(ascii: "/")).reversed().map { String(decoding: $0, as: UTF8.self) }

@@ -1,8 +1,8 @@
 public import Cryptography
 
-/// The SHA-256 of a certificate's SubjectPublicKeyInfo: what clients pin (RFC 7469 section 2.4).
+/// The SHA-256 of a certificate's SubjectPublicKeyInfo, which clients pin (RFC 7469 section 2.4).
 ///
-/// It names the key, not the certificate, so that it outlives renewal.
+/// It identifies the key, not the certificate, and stays the same at a renewal.
 public struct SPKIPin: Hashable, Sendable {
     /// The digest of the SubjectPublicKeyInfo.
     public let digest: SHA256Digest
@@ -12,7 +12,7 @@ public struct SPKIPin: Hashable, Sendable {
         digest = SHA256.hash(subjectPublicKeyInfo)
     }
 
-    /// Reads ``base64`` or ``description``; `nil` for anything else.
+    /// Reads ``base64`` or ``description``. Returns `nil` for other text.
     public init?(_ text: some StringProtocol) {
         var encoded = Array(text.utf8)
         let prefix = Array(Self.prefix.utf8)
@@ -21,13 +21,13 @@ public struct SPKIPin: Hashable, Sendable {
         self.digest = digest
     }
 
-    /// The pin in base64, as `GET /v1/service` publishes it.
+    /// The pin in base64, as in `GET /v1/service`.
     public var base64: String { Base64.encodeToString(digest) }
 
     private static let prefix = "sha256//"
 }
 
 extension SPKIPin: CustomStringConvertible {
-    /// The form that curl's `--pinnedpubkey` takes: `sha256//` and base64.
+    /// The form of curl's `--pinnedpubkey`: `sha256//` and base64.
     public var description: String { Self.prefix + base64 }
 }

@@ -2,26 +2,25 @@ internal import COpenSSL
 internal import Cryptography
 internal import Glibc
 
-/// Makes the certificate of a server that clients pin.
+/// Creates the certificate of a server that clients pin.
 ///
-/// It verifies against itself as the only anchor, and follows the rules that the strictest clients have (Apple:
-/// a name in the SAN, the purpose serverAuth, at most 398 days). It is no authority: it cannot vouch for others.
+/// It verifies against itself as the only anchor, and follows Apple's rules, the strictest: a name in the SAN, the
+/// purpose serverAuth, at most 398 days. It is no authority and cannot issue other certificates.
 public enum SelfSignedCertificate {
-    /// How long a certificate is valid, in days.
+    /// The validity of a certificate, in days.
     public static let validDays = 397
 
-    /// The start lies this many seconds back, for clients whose clock is late.
+    /// The seconds between the start of the validity and the creation, for clients with late clocks.
     private static let clockTolerance: Int64 = 3600
     private static let secondsPerDay: Int64 = 86400
-    /// RFC 5280 appendix A.1, ub-common-name.
+    /// The maximum length of a common name (RFC 5280 appendix A.1, ub-common-name).
     private static let longestCommonName = 64
 
-    /// Makes a certificate for `hosts`, signed with `key`.
+    /// Creates a certificate for `hosts`, signed with `key`.
     /// - Parameters:
-    ///   - hosts: What clients connect to; the first one becomes the common name.
+    ///   - hosts: The hosts of clients' connections. The first one becomes the common name.
     ///   - key: The key of the server.
-    ///   - now: The time of making, in seconds since 1970 (UTC); the system's when it is `nil`.
-    /// - Returns: The signed certificate.
+    ///   - now: The time of creation, in seconds since 1970 (UTC). `nil` for the system's.
     /// - Throws: ``CertificateError/invalidHost(_:)`` when there is no host.
     public static func make(
         hosts: [Host], key: PrivateKey, now: Int64? = nil
@@ -49,7 +48,7 @@ public enum SelfSignedCertificate {
 
     private static func setSerialNumber(_ certificate: OpaquePointer) throws(CertificateError) {
         var bytes = SecureRandom.bytes(16)
-        // Positive, and always 16 bytes long.
+        // The number is positive, and always 16 bytes long.
         bytes[0] = bytes[0] & 0x7F | 0x40
         guard let number = BN_bin2bn(bytes, Int32(bytes.count), nil) else {
             throw .openSSL(OpenSSLError(draining: "make a serial number"))
@@ -72,7 +71,7 @@ public enum SelfSignedCertificate {
     private static func addExtensions(_ certificate: OpaquePointer, _ hosts: [Host]) throws(CertificateError) {
         var context = X509V3_CTX()
         X509V3_set_ctx(&context, certificate, certificate, nil, nil, 0)
-        // A host holds nothing that OpenSSL's notation could take for syntax: `Host.init` saw to that.
+        // `Host.init` rejects characters with a meaning in OpenSSL's notation.
         let names = hosts.map { host in
             switch host {
             case .name(let name): "DNS:\(name)"

@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// The system's words for its error numbers.
+/// The system's texts for error numbers.
 enum SystemError {
     static func text(_ number: Int32) -> String {
         var text = [CChar](repeating: 0, count: 128)
@@ -9,7 +9,7 @@ enum SystemError {
     }
 }
 
-/// Owns a descriptor, or the -1 of a call that failed. Closing leaves `errno` as it was.
+/// Owns a descriptor, or the -1 of a failed call. Closing leaves `errno` unchanged.
 final class HeldDescriptor: Sendable {
     let number: Int32
 
@@ -25,7 +25,7 @@ final class HeldDescriptor: Sendable {
     var isOpen: Bool { number >= 0 }
 }
 
-/// `read(2)`, again when a signal interrupted it.
+/// Calls `read(2)`, again after an interruption by a signal.
 func readRetrying(_ descriptor: Int32, _ buffer: UnsafeMutableRawBufferPointer) -> Int {
     while true {
         let count = read(descriptor, buffer.baseAddress, buffer.count)
@@ -33,7 +33,7 @@ func readRetrying(_ descriptor: Int32, _ buffer: UnsafeMutableRawBufferPointer) 
     }
 }
 
-/// `write(2)`, again when a signal interrupted it.
+/// Calls `write(2)`, again after an interruption by a signal.
 func writeRetrying(_ descriptor: Int32, _ buffer: UnsafeRawBufferPointer) -> Int {
     while true {
         let count = write(descriptor, buffer.baseAddress, buffer.count)
@@ -41,7 +41,7 @@ func writeRetrying(_ descriptor: Int32, _ buffer: UnsafeRawBufferPointer) -> Int
     }
 }
 
-/// The time, in seconds since 1970 (UTC).
+/// Returns the time, in seconds since 1970 (UTC).
 func systemTime() -> Int64 {
     Int64(time(nil))
 }

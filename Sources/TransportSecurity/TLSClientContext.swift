@@ -1,13 +1,13 @@
 internal import COpenSSL
 internal import Cryptography
 
-/// What all connections of a client share: whom to trust, versions, suites.
+/// The settings that all connections of a client share: trust, versions, suites.
 public final class TLSClientContext: Sendable {
-    /// Whom a client trusts.
+    /// The servers that a client trusts.
     public enum Trust: Sendable {
-        /// A server whose key has one of these pins, whoever issued its certificate.
+        /// Servers whose key has one of these pins, with a certificate of any issuer.
         case pins(Set<SPKIPin>)
-        /// A server with a certificate for its host name from one of the system's authorities.
+        /// Servers with a certificate for their host name from one of the system's authorities.
         case systemAuthorities
     }
 
@@ -25,7 +25,7 @@ public final class TLSClientContext: Sendable {
             SSL_CTX_set_alpn_protos(context.pointer, protocols, UInt32(protocols.count)) == 0, "set ALPN")
         switch trust {
         case .pins:
-            // The pin is compared when the handshake is over, before a byte of ours is sent.
+            // The pin is compared at the end of the handshake, before this side sends data.
             SSL_CTX_set_verify(context.pointer, SSL_VERIFY_NONE, nil)
         case .systemAuthorities:
             try context.require(SSL_CTX_set_default_verify_paths(context.pointer) == 1, "find the system's authorities")

@@ -4,41 +4,42 @@ internal import Glibc
 
 /// TLS on one non-blocking socket.
 ///
-/// It does not own the descriptor: close it after ``shutdown()``, and do not use the connection afterwards. One
-/// thread at a time may use a connection, which is why it is not `Sendable`.
+/// It does not own the descriptor. Close that after ``shutdown()``, and do not use the connection afterwards. It is not
+/// `Sendable`, because only one thread at a time may use it.
 ///
-/// OpenSSL writes to the socket with `write(2)`, so a peer that has gone raises SIGPIPE: the executable that
-/// serves or connects has to ignore that signal once, at its start (`signal(SIGPIPE, SIG_IGN)`).
+/// OpenSSL writes to the socket with `write(2)`, so a closed peer raises SIGPIPE. The executable has to ignore that
+/// signal once, at its start (`signal(SIGPIPE, SIG_IGN)`).
 public final class TLSConnection {
-    /// Where a handshake stands.
+    /// The state of a handshake.
     public enum HandshakeProgress: Hashable, Sendable {
         case finished
         case wantsRead
         case wantsWrite
     }
 
-    /// What a read brought.
+    /// The result of a read.
     public enum ReadResult: Hashable, Sendable {
-        /// So many bytes, at least one.
+        /// The number of bytes, at least one.
         case bytes(Int)
-        /// To be called again when the socket is readable, which it may be still: ask for its level, not its edge.
+        /// No bytes yet. Call again when the socket is readable. It may be readable still, so wait for its level, not
+        /// its edge.
         case wantsRead
         case wantsWrite
-        /// The peer said that it will send nothing more.
+        /// The peer has announced the end of its data.
         case closed
     }
 
-    /// What a write took.
+    /// The result of a write.
     public enum WriteResult: Hashable, Sendable {
-        /// So many bytes, at least one, perhaps fewer than offered.
+        /// The number of bytes taken: at least one, perhaps fewer than offered.
         case bytes(Int)
         case wantsRead
         case wantsWrite
     }
 
-    /// `SSL *`, owned. It holds a reference of its own to its context.
+    /// `SSL *`, owned. It retains its context.
     let ssl: OpaquePointer
-    /// The pins that a client expects; `nil` when it trusts in another way, and on the server's side.
+    /// The pins that a client expects; `nil` with other trust, and on the server's side.
     private let pins: Set<SPKIPin>?
     private var state = State.handshaking
 
@@ -48,16 +49,16 @@ public final class TLSConnection {
         case failed
     }
 
-    /// The server's side of a connection.
+    /// Creates the server's side of a connection.
     public init(context: TLSServerContext, descriptor: Int32) throws(TLSError) {
         ssl = try Self.make(context.context, descriptor)
         pins = nil
         SSL_set_accept_state(ssl)
     }
 
-    /// The client's side of a connection.
+    /// Creates the client's side of a connection.
     ///
-    /// `hostName` is sent to the server (SNI); with the system's authorities its certificate must bear it.
+    /// `hostName` is sent to the server (SNI). With the system's authorities, the certificate must contain it.
     public init(context: TLSClientContext, descriptor: Int32, hostName: String?) throws(TLSError) {
         ssl = try Self.make(context.context, descriptor)
         switch context.trust {
@@ -83,7 +84,7 @@ public final class TLSConnection {
         return ssl
     }
 
-    /// Goes on with the handshake; to be called again when the socket is ready for what it wants.
+    /// Continues the handshake. Call it again when the socket is ready for the returned operation.
     public func handshake() throws(TLSError) -> HandshakeProgress {
         try prepare()
         let status = SSL_do_handshake(ssl)
@@ -99,7 +100,7 @@ public final class TLSConnection {
         }
     }
 
-    /// Reads what is there into `buffer`, which must not be empty, after the handshake.
+    /// Reads the available bytes into `buffer`, which must not be empty, after the handshake.
     public func read(into buffer: UnsafeMutableRawBufferPointer) throws(TLSError) -> ReadResult {
         precondition(!buffer.isEmpty, "nothing can be read into an empty buffer")
         try prepareTransfer()
@@ -115,8 +116,8 @@ public final class TLSConnection {
 
     /// Writes as much of `bytes`, which must not be empty, as the socket takes, after the handshake.
     ///
-    /// After `.wantsRead` or `.wantsWrite` the next write has to start with the same bytes (they may have moved
-    /// in memory, and more may follow): part of them may be in an encrypted record already.
+    /// After `.wantsRead` or `.wantsWrite` the next write has to start with the same bytes, because an encrypted record
+    /// may contain a part of them. They may have moved in memory, and more bytes may follow.
     public func write(_ bytes: UnsafeRawBufferPointer) throws(TLSError) -> WriteResult {
         precondition(!bytes.isEmpty, "there is nothing to write")
         try prepareTransfer()
@@ -130,7 +131,7 @@ public final class TLSConnection {
         }
     }
 
-    /// Tells the peer that nothing more will be sent. Best effort: it does not wait, and it cannot fail.
+    /// Announces the end of data to the peer. Best effort: it neither waits nor fails.
     public func shutdown() {
         guard state == .established else { return }
         OpenSSLError.clearQueue()
@@ -138,8 +139,8 @@ public final class TLSConnection {
         OpenSSLError.clearQueue()
     }
 
-    /// True when bytes were read from the socket and not returned yet, so that its readiness may not be reported
-    /// for them. They can be part of a record: then a read says that it wants more.
+    /// True when bytes were read from the socket and not returned yet. The socket may not become readable for them.
+    /// They can be a part of a record; then a read returns ``ReadResult/wantsRead``.
     public var hasPendingBytes: Bool { SSL_has_pending(ssl) == 1 }
 
     private enum Outcome {
@@ -149,18 +150,18 @@ public final class TLSConnection {
     }
 
     private func prepareTransfer() throws(TLSError) {
-        // OpenSSL would shake hands by itself, and a client would send before the pins are compared.
+        // OpenSSL would perform the handshake by itself. A client would then send before the check of the pins.
         precondition(state != .handshaking, "the handshake has to be finished first")
         try prepare()
     }
 
     private func prepare() throws(TLSError) {
         guard state != .failed else { throw .failedBefore }
-        // SSL_get_error looks at the thread's whole queue: an old entry would pass for an error of this call.
+        // SSL_get_error reads the thread's whole queue. An old entry would count as an error of this call.
         OpenSSLError.clearQueue()
     }
 
-    /// What a call that did not succeed means.
+    /// Returns the meaning of a failed call's status.
     private func outcome(_ status: Int32, of operation: String) throws(TLSError) -> Outcome {
         let systemError = errno
         switch SSL_get_error(ssl, status) {
@@ -191,7 +192,7 @@ public final class TLSConnection {
 }
 
 extension TLSConnection {
-    /// The protocol that ALPN chose; `nil` when the client did not use ALPN.
+    /// The protocol that ALPN selected; `nil` without ALPN.
     public var negotiatedProtocol: String? {
         var name: UnsafePointer<UInt8>?
         var length: UInt32 = 0
@@ -203,12 +204,12 @@ extension TLSConnection {
     /// True when the handshake resumed an earlier session.
     public var wasResumed: Bool { SSL_session_reused(ssl) == 1 }
 
-    /// The version in use; `nil` before the handshake is finished.
+    /// The TLS version; `nil` before the end of the handshake.
     public var version: TLSVersion? {
         SSL_is_init_finished(ssl) == 1 ? TLSVersion(number: SSL_version(ssl)) : nil
     }
 
-    /// OpenSSL's name of the cipher suite in use; `nil` before the handshake chose one.
+    /// OpenSSL's name of the cipher suite; `nil` before its selection.
     public var cipherSuite: String? {
         guard let cipher = SSL_get_current_cipher(ssl) else { return nil }
         return String(cString: SSL_CIPHER_get_name(cipher))
@@ -220,7 +221,7 @@ extension TLSConnection {
         return Certificate(owner: Certificate.Owner(takingOwnershipOf: certificate))
     }
 
-    /// Names the server that a client expects: in SNI, and to the check of its certificate.
+    /// Sets the server name that a client expects, for SNI and for the check of the certificate.
     private func expect(_ hostName: String, _ trust: TLSClientContext.Trust) throws(TLSError) {
         let host: Host
         do { host = try Host(hostName) } catch {
@@ -232,7 +233,7 @@ extension TLSConnection {
             isDone = saltern_SSL_set_host_name(ssl, name) == 1
             if case .systemAuthorities = trust { isDone = isDone && SSL_set1_host(ssl, name) == 1 }
         case .address(let bytes):
-            // RFC 6066 section 3: an address is never sent as SNI.
+            // RFC 6066 section 3 forbids addresses in SNI.
             if case .systemAuthorities = trust {
                 isDone = X509_VERIFY_PARAM_set1_ip(SSL_get0_param(ssl), bytes, bytes.count) == 1
             }

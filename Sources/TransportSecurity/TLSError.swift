@@ -1,16 +1,16 @@
 public import Cryptography
 
-/// Why a TLS connection is over. Wanting to read or write is not an error.
+/// The reason for the end of a TLS connection. Waiting to read or write is no error.
 public enum TLSError: Error, Hashable, Sendable {
-    /// The peer closed the connection without saying so in TLS, so that what it sent may be cut off.
+    /// The peer closed the connection without TLS's notification, so its data may be truncated.
     case closedWithoutNotification
-    /// The socket failed; `errno` of the failed call.
+    /// The socket failed with this `errno`.
     case socket(errno: Int32)
-    /// The peer does not speak TLS as we do: wrong version, no common suite, garbage, or an alert.
+    /// The peers do not agree on TLS: wrong version, no common suite, invalid bytes, or an alert.
     case protocolViolation(OpenSSLError)
     /// The server's key has none of the pins that the client expects.
     case pinMismatch
-    /// The connection failed earlier and cannot be used again.
+    /// The connection has already failed and cannot be used again.
     case failedBefore
 }
 

@@ -3,7 +3,7 @@ internal import Cryptography
 
 /// A certificate chain and the private key of its first certificate.
 public struct TLSIdentity: Sendable {
-    /// The server's certificate, then the ones that link it to an authority.
+    /// The server's certificate, then those that link it to an authority.
     public let chain: [Certificate]
     /// The key of the first certificate.
     public let key: PrivateKey
@@ -11,7 +11,7 @@ public struct TLSIdentity: Sendable {
     /// The server's own certificate.
     public let certificate: Certificate
 
-    /// Joins a chain and its key; refuses a key that belongs to another certificate.
+    /// Joins a chain and its key. Rejects a key of another certificate.
     public init(chain: [Certificate], key: PrivateKey) throws(CertificateError) {
         guard let certificate = chain.first else { throw .noCertificate }
         OpenSSLError.clearQueue()
@@ -25,7 +25,7 @@ public struct TLSIdentity: Sendable {
         self.key = key
     }
 
-    /// Reads a PEM chain and a PEM key; refuses a key file that others can read.
+    /// Reads a PEM chain and a PEM key. Rejects a key file that others can read.
     public init(certificateFile: String, keyFile: String) throws(CertificateError) {
         try self.init(
             chain: Certificate.chain(contentsOf: certificateFile), key: PrivateKey(contentsOf: keyFile))

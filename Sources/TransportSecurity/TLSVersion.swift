@@ -1,6 +1,6 @@
 internal import COpenSSL
 
-/// The versions of TLS in use.
+/// The supported versions of TLS.
 public enum TLSVersion: String, Sendable, Hashable, CaseIterable, Comparable {
     /// RFC 5246, with the AEAD suites only.
     case version12 = "TLSv1.2"

@@ -1,16 +1,18 @@
-// What unix(7) offers by way of macros, and Swift's module of the C library lacks.
+// Functions of unix(7) that need C macros, which Swift cannot import.
 #pragma once
 #include <stddef.h>
 
-// How many descriptors go with one message (SCM_MAX_FD).
+// The maximum number of descriptors in one message (SCM_MAX_FD).
 #define SALTERN_DESCRIPTOR_LIMIT 253
 
-// Sends bytes, and descriptors with them (SCM_RIGHTS). As send(2) answers.
+// Sends bytes together with descriptors (SCM_RIGHTS). Returns the result of sendmsg(2), or -1 if `count` is out of
+// range.
 long saltern_send_descriptors(int socket, const void *bytes, size_t length, const int *descriptors, int count);
 
-// Receives bytes, and into `descriptors`, which has room for SALTERN_DESCRIPTOR_LIMIT, what comes with them. As recv(2)
-// answers. What is received is the caller's to close, and is not given to programs that the process starts.
+// Receives bytes, and descriptors into `descriptors`, which has room for SALTERN_DESCRIPTOR_LIMIT. Returns the result
+// of recvmsg(2), or -1 with EMSGSIZE if a descriptor was lost. The caller closes the descriptors, and started programs
+// do not inherit them.
 long saltern_receive_descriptors(int socket, void *bytes, size_t capacity, int *descriptors, int *count);
 
-// The user whose process is at the other end (SO_PEERCRED); -1 when that is not known.
+// Returns the user id of the process at the other end (SO_PEERCRED), or -1 when it is unknown.
 long saltern_peer_user(int socket);

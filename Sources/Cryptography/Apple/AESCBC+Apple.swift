@@ -1,7 +1,7 @@
 internal import CommonCrypto
 
 extension AESCBC {
-    /// - Returns: How many bytes were written.
+    /// - Returns: The number of bytes written.
     static func encrypt(
         _ plaintext: UnsafeRawBufferPointer, into ciphertext: UnsafeMutableRawBufferPointer, using key: SecureBytes,
         vector: [UInt8]
@@ -9,12 +9,12 @@ extension AESCBC {
         try run(kCCEncrypt, kCCOptionPKCS7Padding, plaintext, into: ciphertext, using: key, vector: vector)
     }
 
-    /// - Returns: How many bytes were written.
+    /// - Returns: The number of bytes written.
     static func decrypt(
         _ ciphertext: UnsafeRawBufferPointer, into plaintext: UnsafeMutableRawBufferPointer, using key: SecureBytes,
         vector: [UInt8]
     ) throws(Failure) -> Int {
-        // CommonCrypto does not say whether padding was right, so it is looked at here.
+        // CommonCrypto does not report wrong padding, so it is checked here.
         let count = try run(kCCDecrypt, 0, ciphertext, into: plaintext, using: key, vector: vector)
         let padding = Int(plaintext[count - 1])
         guard (1...blockByteCount).contains(padding),

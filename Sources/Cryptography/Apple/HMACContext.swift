@@ -1,7 +1,7 @@
 internal import CryptoKit
 internal import Foundation
 
-/// A key of HMAC, which CryptoKit wipes with its last copy.
+/// An HMAC key. CryptoKit zeroes it with its last copy.
 struct HMACContext: Sendable {
     private let key: SymmetricKey
     private let digest: HMACDigest

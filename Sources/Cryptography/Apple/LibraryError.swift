@@ -1,6 +1,6 @@
-/// What ``AESGCM`` and others throw when CryptoKit or CommonCrypto failed.
+/// A failure of CryptoKit or CommonCrypto, thrown by ``AESGCM`` and the other algorithms.
 public struct LibraryError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What was being done, and what the library had to say about it.
+    /// The operation, and the library's description of the failure.
     public let description: String
 
     init(_ operation: String, _ reason: some Any) { description = "\(operation): \(reason)" }

@@ -2,7 +2,7 @@ internal import CryptoKit
 internal import Foundation
 
 extension P256.PublicKey {
-    /// Whether it is a point of the curve.
+    /// Throws unless the bytes are a point of the curve.
     func check() throws(P256.Failure) { _ = try key() }
 
     fileprivate func key() throws(P256.Failure) -> CryptoKit.P256.KeyAgreement.PublicKey {
@@ -19,7 +19,7 @@ extension P256.PrivateKey {
         form.withUnsafeBytes { buffer.copyMemory(from: $0) }
     }
 
-    /// Whether the number belongs to the point.
+    /// Throws unless the number belongs to the point.
     func check() throws(P256.Failure) {
         guard try key().publicKey.x963Representation.elementsEqual(publicKey.bytes) else { throw .notAKey }
     }
@@ -38,7 +38,7 @@ extension P256.PrivateKey {
         }
     }
 
-    /// Of the number alone: whether the point belongs to it is for ``check()`` to say.
+    /// Makes a key of the number alone. ``check()`` compares it with the point.
     private func key() throws(P256.Failure) -> CryptoKit.P256.KeyAgreement.PrivateKey {
         do {
             return try bytes.withUnsafeBytes { bytes in

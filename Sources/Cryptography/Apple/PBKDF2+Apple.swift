@@ -1,7 +1,7 @@
 internal import CommonCrypto
 
 extension PBKDF2 {
-    /// Fills `key`; no length has more than 31 bits.
+    /// Fills `key`. Each length fits in 31 bits.
     static func derive(
         _ key: UnsafeMutableRawBufferPointer, from password: UnsafeRawBufferPointer, salt: UnsafeRawBufferPointer,
         _ digest: HMACDigest, rounds: Int32
@@ -11,7 +11,7 @@ extension PBKDF2 {
             case .sha1: kCCPRFHmacAlgSHA1
             case .sha256: kCCPRFHmacAlgSHA256
             }
-        // CommonCrypto takes no null for an empty password.
+        // CommonCrypto rejects a null pointer for an empty password.
         let status = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 1) { none in
             CCKeyDerivationPBKDF(
                 CCPBKDFAlgorithm(kCCPBKDF2),

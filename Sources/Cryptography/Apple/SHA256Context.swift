@@ -6,14 +6,14 @@ struct SHA256Context: ~Copyable {
 
     mutating func update(_ bytes: UnsafeRawBufferPointer) { hash.update(bufferPointer: bytes) }
 
-    /// Writes 32 bytes; to be called last.
+    /// Writes 32 bytes. This is the last call.
     borrowing func finish(into digest: UnsafeMutablePointer<UInt8>) {
         hash.finalize().withUnsafeBytes { bytes in
             UnsafeMutableRawPointer(digest).copyMemory(from: bytes)
         }
     }
 
-    /// The digest of a whole message.
+    /// Computes the digest of a whole message.
     static func hash(_ bytes: UnsafeRawBufferPointer, into digest: UnsafeMutablePointer<UInt8>) {
         var context = SHA256Context()
         context.update(bytes)
@@ -22,7 +22,7 @@ struct SHA256Context: ~Copyable {
 }
 
 extension UnsafeMutableRawPointer {
-    /// Copies all of `bytes` to here.
+    /// Copies all of `bytes` to this address.
     func copyMemory(from bytes: UnsafeRawBufferPointer) {
         guard let base = bytes.baseAddress else { return }
         copyMemory(from: base, byteCount: bytes.count)

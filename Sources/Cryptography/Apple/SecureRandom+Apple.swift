@@ -6,6 +6,6 @@ extension SecureRandom {
         precondition(status == errSecSuccess, "no secure randomness, refusing to go on: \(status)")
     }
 
-    /// There is one generator for both.
+    /// Draws from the same generator: the platform has one.
     static func drawSecret(_ bytes: UnsafeMutablePointer<UInt8>, _ count: Int) { draw(bytes, count) }
 }

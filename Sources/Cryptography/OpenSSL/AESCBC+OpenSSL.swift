@@ -1,7 +1,7 @@
 internal import COpenSSL
 
 extension AESCBC {
-    /// - Returns: How many bytes were written.
+    /// - Returns: The number of bytes written.
     static func encrypt(
         _ plaintext: UnsafeRawBufferPointer, into ciphertext: UnsafeMutableRawBufferPointer, using key: SecureBytes,
         vector: [UInt8]
@@ -9,7 +9,7 @@ extension AESCBC {
         try run(plaintext, into: ciphertext, using: key, vector: vector, encrypts: true)
     }
 
-    /// - Returns: How many bytes were written.
+    /// - Returns: The number of bytes written.
     static func decrypt(
         _ ciphertext: UnsafeRawBufferPointer, into plaintext: UnsafeMutableRawBufferPointer, using key: SecureBytes,
         vector: [UInt8]

@@ -12,7 +12,7 @@ extension AESGCM {
         try cipher.finishSealing(tag: tag)
     }
 
-    /// Writes the plaintext, which is worth nothing when this throws.
+    /// Writes the plaintext, which is invalid when this throws.
     static func decrypt(
         _ ciphertext: UnsafeRawBufferPointer, tag: UnsafeRawBufferPointer, using key: SecureBytes, nonce: RawSpan,
         authenticating authenticatedData: UnsafeRawBufferPointer, into plaintext: UnsafeMutableRawBufferPointer

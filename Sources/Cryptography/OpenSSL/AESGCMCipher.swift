@@ -2,7 +2,7 @@ internal import COpenSSL
 
 /// Owns one `EVP_CIPHER_CTX *` for one message.
 struct AESGCMCipher: ~Copyable {
-    /// What the cipher does.
+    /// The operation of the cipher.
     enum Direction: Int32 {
         case open = 0
         case seal = 1
@@ -16,10 +16,10 @@ struct AESGCMCipher: ~Copyable {
 
     deinit { EVP_CIPHER_CTX_free(context) }
 
-    /// Sets key and nonce, whose lengths were checked; to be called first.
+    /// Sets key and nonce, after a check of their lengths. This is the first call.
     borrowing func begin(_ direction: Direction, key: SecureBytes, nonce: RawSpan) throws(AESGCM.Failure) {
         let cipher = FetchedAlgorithm.aes256GCM.pointer
-        // The nonce's length has to be set between choosing the cipher and setting the nonce.
+        // OpenSSL requires this order: cipher, length of the nonce, nonce.
         guard EVP_CipherInit_ex2(context, cipher, nil, nil, direction.rawValue, nil) == 1,
             saltern_EVP_CIPHER_CTX_set_iv_length(context, Int32(nonce.byteCount)) == 1
         else { throw .library(OpenSSLError(draining: "set up AES-GCM")) }

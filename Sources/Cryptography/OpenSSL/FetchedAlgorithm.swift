@@ -1,12 +1,12 @@
 internal import COpenSSL
 
-/// Algorithms looked up once for the life of the process.
+/// Algorithms that are fetched once for the life of the process.
 ///
-/// OpenSSL 3 otherwise walks its providers by name at every use, under a lock, which costs more than hashing
-/// a short message.
+/// OpenSSL 3 otherwise searches its providers by name at every use, under a lock. This costs more than hashing a short
+/// message.
 ///
 /// Each owner is immutable and never freed. Sharing it is safe: OpenSSL's fetched objects are constant and
-/// reference-counted atomically, and every function they are passed to takes them as `const`.
+/// reference-counted atomically, and functions take them as `const`.
 enum FetchedAlgorithm {
     static let sha256 = Digest("SHA256")
     static let sha1 = Digest("SHA1")
@@ -15,7 +15,7 @@ enum FetchedAlgorithm {
     static let hmac = MAC("HMAC")
     static let hkdf = KDF("HKDF")
 
-    /// Owns an `EVP_MD *`; see ``FetchedAlgorithm`` for why it is `Sendable`.
+    /// Owns an `EVP_MD *`. ``FetchedAlgorithm`` states why it is `Sendable`.
     final class Digest: @unchecked Sendable {
         let pointer: OpaquePointer
 
@@ -27,7 +27,7 @@ enum FetchedAlgorithm {
         deinit { EVP_MD_free(pointer) }
     }
 
-    /// Owns an `EVP_CIPHER *`; see ``FetchedAlgorithm`` for why it is `Sendable`.
+    /// Owns an `EVP_CIPHER *`. ``FetchedAlgorithm`` states why it is `Sendable`.
     final class Cipher: @unchecked Sendable {
         let pointer: OpaquePointer
 
@@ -39,7 +39,7 @@ enum FetchedAlgorithm {
         deinit { EVP_CIPHER_free(pointer) }
     }
 
-    /// Owns an `EVP_MAC *`; see ``FetchedAlgorithm`` for why it is `Sendable`.
+    /// Owns an `EVP_MAC *`. ``FetchedAlgorithm`` states why it is `Sendable`.
     final class MAC: @unchecked Sendable {
         let pointer: OpaquePointer
 
@@ -51,7 +51,7 @@ enum FetchedAlgorithm {
         deinit { EVP_MAC_free(pointer) }
     }
 
-    /// Owns an `EVP_KDF *`; see ``FetchedAlgorithm`` for why it is `Sendable`.
+    /// Owns an `EVP_KDF *`. ``FetchedAlgorithm`` states why it is `Sendable`.
     final class KDF: @unchecked Sendable {
         let pointer: OpaquePointer
 
@@ -63,7 +63,7 @@ enum FetchedAlgorithm {
         deinit { EVP_KDF_free(pointer) }
     }
 
-    /// Every OpenSSL 3 has these algorithms; without them (a broken openssl.cnf) no request could be served.
+    /// Stops the process when the algorithm is missing. Every OpenSSL 3 has it unless openssl.cnf is broken.
     private static func require(_ pointer: OpaquePointer?, _ name: String) -> OpaquePointer {
         guard let pointer else {
             preconditionFailure("\(OpenSSLError(draining: "OpenSSL does not offer \(name)"))")
@@ -72,14 +72,14 @@ enum FetchedAlgorithm {
     }
 }
 
-/// Stops the process when a call failed that can fail only for want of memory.
+/// Stops the process when a call failed that can fail only for lack of memory.
 ///
-/// Swift itself stops when memory runs out; this says so with OpenSSL's own reason.
+/// Swift itself stops when memory runs out. This message adds OpenSSL's own reason.
 func requireSuccess(_ status: Int32, _ operation: StaticString) {
     precondition(status == 1, "\(OpenSSLError(draining: "\(operation)"))")
 }
 
-/// The same for a call that returns a new object.
+/// Stops the process when a call that returns a new object failed.
 func requireAllocated(_ pointer: OpaquePointer?, _ operation: StaticString) -> OpaquePointer {
     guard let pointer else { preconditionFailure("\(OpenSSLError(draining: "\(operation)"))") }
     return pointer

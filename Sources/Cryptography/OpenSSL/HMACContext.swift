@@ -1,16 +1,16 @@
 internal import COpenSSL
 
-/// Owns a keyed `EVP_MAC_CTX *`. OpenSSL wipes the key when it frees it.
+/// Owns a keyed `EVP_MAC_CTX *`. OpenSSL zeroes the key when it frees it.
 ///
-/// `@unchecked Sendable` is safe: after `init` the context is only ever the constant source of
-/// `EVP_MAC_CTX_dup`, and each message is computed on a duplicate of its own.
+/// `@unchecked Sendable` is safe: after `init` the context is only the constant source of `EVP_MAC_CTX_dup`. Each
+/// message is computed on a duplicate.
 final class HMACContext: @unchecked Sendable {
     private let keyed: OpaquePointer
 
     init(_ digest: HMACDigest, key: some ByteSource) {
         keyed = requireAllocated(EVP_MAC_CTX_new(FetchedAlgorithm.hmac.pointer), "allocate HMAC")
         key.withContiguousBytes { key in
-            // A null key means "keep the old key" to OpenSSL, so an empty one is given an address.
+            // For OpenSSL a null key means "keep the old key", so an empty key needs an address.
             var none: UInt8 = 0
             let status =
                 if let base = key.baseAddress {
@@ -37,7 +37,7 @@ final class HMACContext: @unchecked Sendable {
 }
 
 extension HMACDigest {
-    /// What OpenSSL calls it.
+    /// The algorithm's name in OpenSSL.
     fileprivate var name: String {
         switch self {
         case .sha1: "SHA1"

@@ -1,35 +1,34 @@
 internal import COpenSSL
 
-/// A failed OpenSSL call, with everything that OpenSSL had to say about it.
+/// A failed OpenSSL call, with all entries of OpenSSL's error queue.
 ///
-/// Making one drains the calling thread's error queue, so that an old entry can never be taken for the cause
-/// of a later failure.
+/// Creating one drains the calling thread's queue, so an old entry never counts as the cause of a later failure.
 public struct OpenSSLError: Error, Hashable, Sendable, CustomStringConvertible {
     /// One line of OpenSSL's error stack.
     public struct Entry: Hashable, Sendable, CustomStringConvertible {
-        /// The packed code, as `openssl errstr` reads it.
+        /// The packed code, the argument of `openssl errstr`.
         public let code: UInt
         /// The library number within OpenSSL, `ERR_LIB_…`.
         public let library: Int32
         /// The reason number within that library.
         public let reason: Int32
-        /// OpenSSL's own wording, with the extra data that the failing function attached, such as a path.
+        /// OpenSSL's own wording, with the extra data of the failing function, such as a path.
         public let description: String
     }
 
-    /// What was being done, in plain words.
+    /// The failed operation, in plain words.
     public let operation: String
-    /// The stack, oldest entry (the root cause) first; empty when OpenSSL gave no reason.
+    /// The stack, oldest entry (the root cause) first. Empty when OpenSSL gave no reason.
     public let stack: [Entry]
 
     /// Takes the whole error queue of the calling thread.
-    /// - Parameter operation: What was being done, in plain words, such as `read the key`.
+    /// - Parameter operation: The failed operation in plain words, such as `read the key`.
     public init(draining operation: String) {
         self.operation = operation
         self.stack = Self.drain()
     }
 
-    /// Forgets whatever is in the calling thread's error queue.
+    /// Empties the calling thread's error queue.
     public static func clearQueue() {
         ERR_clear_error()
     }
@@ -60,5 +59,5 @@ public struct OpenSSLError: Error, Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// What ``AESGCM`` and others throw when the platform's library failed.
+/// A failure of the platform's library, thrown by ``AESGCM`` and the other algorithms.
 public typealias LibraryError = OpenSSLError

@@ -2,9 +2,11 @@ internal import COpenSSL
 
 /// OpenSSL's state of the process.
 package enum OpenSSLLibrary {
-    /// Sets OpenSSL up without the exit handler that frees its state. A program of an app may return from `main` while a vault still
-    /// syncs on another thread, which would then use freed memory. Only the first set-up in a process decides: every call of this
-    /// module and of libcurl comes after it. Source: OPENSSL_init_crypto(3), `OPENSSL_INIT_NO_ATEXIT`.
+    /// Initialises OpenSSL without the exit handler that frees its state.
+    ///
+    /// A program may return from `main` while a vault still syncs on another thread, which would then use freed memory.
+    /// Only the first initialisation in a process counts, so every call of this module and of libcurl comes after it.
+    /// Source: OPENSSL_init_crypto(3), `OPENSSL_INIT_NO_ATEXIT`.
     package static func setUp() { isSetUp }
 
     private static let isSetUp: Void = requireSuccess(

@@ -1,7 +1,7 @@
 internal import COpenSSL
 
 extension P256.PublicKey {
-    /// Whether it is a point of the curve.
+    /// Throws unless the bytes are a point of the curve.
     func check() throws(P256.Failure) { _ = try owner() }
 
     fileprivate func owner() throws(P256.Failure) -> P256.Owner {
@@ -28,7 +28,7 @@ extension P256.PrivateKey {
         else { throw .library(LibraryError(draining: "read a P-256 key")) }
     }
 
-    /// Whether the number belongs to the point.
+    /// Throws unless the number belongs to the point.
     func check() throws(P256.Failure) {
         let pair = try pair()
         guard withExtendedLifetime(pair, { EVP_PKEY_pairwise_check(pair.context) }) == 1 else {
@@ -69,7 +69,7 @@ extension P256.PrivateKey {
 }
 
 extension P256 {
-    /// Owns an `EVP_PKEY *`, which OpenSSL wipes when it frees it.
+    /// Owns an `EVP_PKEY *`. OpenSSL zeroes it when it frees it.
     fileprivate final class Owner {
         let pointer: OpaquePointer
 

@@ -1,7 +1,7 @@
 internal import COpenSSL
 
 extension PBKDF2 {
-    /// Fills `key`; no length has more than 31 bits.
+    /// Fills `key`. Each length fits in 31 bits.
     static func derive(
         _ key: UnsafeMutableRawBufferPointer, from password: UnsafeRawBufferPointer, salt: UnsafeRawBufferPointer,
         _ digest: HMACDigest, rounds: Int32

@@ -16,12 +16,12 @@ struct SHA256Context: ~Copyable {
         requireSuccess(EVP_DigestUpdate(context, bytes.baseAddress, bytes.count), "SHA-256")
     }
 
-    /// Writes 32 bytes; to be called last.
+    /// Writes 32 bytes. This is the last call.
     borrowing func finish(into digest: UnsafeMutablePointer<UInt8>) {
         requireSuccess(EVP_DigestFinal_ex(context, digest, nil), "finish SHA-256")
     }
 
-    /// The digest of a whole message, in the calling thread's own context.
+    /// Computes the digest of a whole message, in the calling thread's own context.
     static func hash(_ bytes: UnsafeRawBufferPointer, into digest: UnsafeMutablePointer<UInt8>) {
         let context = ThreadDigestContext.current
         requireSuccess(EVP_DigestInit_ex2(context, FetchedAlgorithm.sha256.pointer, nil), "start SHA-256")
@@ -30,11 +30,10 @@ struct SHA256Context: ~Copyable {
     }
 }
 
-/// One digest context for each thread, so that hashing a token costs no allocation.
+/// One digest context for each thread, so that hashing a token allocates nothing.
 ///
-/// It may be used only between two suspension points: start, update and finish in one synchronous function.
-/// Nothing secret stays in it: OpenSSL wipes the block buffer when a digest is finished, and what remains is
-/// the digest itself.
+/// Use it only between two suspension points: start, update and finish in one synchronous function. It keeps no secret:
+/// OpenSSL zeroes the block buffer when a digest is finished, and only the digest itself remains.
 enum ThreadDigestContext {
     /// The calling thread's `EVP_MD_CTX *`, which the thread owns until it ends.
     static var current: OpaquePointer {

@@ -6,8 +6,7 @@ extension SecureRandom {
         require(RAND_bytes_ex(nil, bytes, count, 0))
     }
 
-    /// From the generator that OpenSSL keeps apart for private values, so that nothing published was drawn from the same
-    /// state.
+    /// Draws from OpenSSL's separate generator for private values. No published value comes from the same state.
     static func drawSecret(_ bytes: UnsafeMutablePointer<UInt8>, _ count: Int) {
         OpenSSLLibrary.setUp()
         require(RAND_priv_bytes_ex(nil, bytes, count, 0))

@@ -1,11 +1,13 @@
 /// A block of addresses, such as `10.0.0.0/8` or `2001:db8::/32` (RFC 4632, RFC 4291 §2.3).
 public struct AddressBlock: Hashable, Sendable {
     private let first: IPAddress
-    /// How many bits of the address are the block's, counted as of IPv6.
+    /// The bits of the prefix, counted for IPv6.
     private let length: Int
 
-    /// Reads `address/length`, or one address. Nil when it is neither, when bits behind the length are set, which is a
-    /// slip, and for a length of 0: a block that holds everybody distinguishes nobody.
+    /// Reads `address/length`, or one address.
+    ///
+    /// Returns nil for other text, for set bits after the prefix (a typing error), and for a length of 0, which matches
+    /// all addresses.
     public init?(_ text: String) {
         let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         guard let first = IPAddress(String(parts[0])) else { return nil }
@@ -20,7 +22,7 @@ public struct AddressBlock: Hashable, Sendable {
         self.length = length
     }
 
-    /// Whether an address lies in the block.
+    /// Returns whether an address is in the block.
     public func contains(_ address: IPAddress) -> Bool {
         (address.bits ^ first.bits) >> (128 - length) == 0
     }

@@ -1,9 +1,9 @@
-/// Tells domain names from addresses in the host of a request.
+/// Distinguishes domain names from addresses in the host of a request.
 enum HostKind {
-    /// Returns whether a host, with or without a port, is a domain name other than `localhost` and those below it (RFC 6761
-    /// §6.3).
+    /// Returns whether a host, with or without port, is a domain name other than `localhost` and names below it (RFC
+    /// 6761 §6.3).
     ///
-    /// A name whose last label is a number is an IPv4 address in one of its forms (WHATWG URL, "ends in a number checker").
+    /// A name with a number as its last label is an IPv4 address (WHATWG URL, "ends in a number checker").
     static func isDomainName(_ host: UnsafeBufferPointer<UInt8>) -> Bool {
         guard host.first != ASCII.openBracket else { return false }
         var name = host[..<(host.lastIndex(of: ASCII.colon) ?? host.endIndex)]

@@ -1,7 +1,6 @@
 /// An IPv4 or IPv6 address as 128 bits.
 ///
-/// An IPv4 address is held as it is mapped into IPv6 (RFC 4291 §2.5.5.2), so `192.0.2.1` and `::ffff:192.0.2.1` are the
-/// same address.
+/// An IPv4 address is stored mapped into IPv6 (RFC 4291 §2.5.5.2), so `192.0.2.1` and `::ffff:192.0.2.1` are equal.
 public struct IPAddress: Hashable, Sendable {
     /// The bits, the most significant first.
     package let bits: UInt128
@@ -10,7 +9,7 @@ public struct IPAddress: Hashable, Sendable {
         self.bits = bits
     }
 
-    /// `::`, which is nobody's address.
+    /// `::`, which no host has.
     public static let unspecified = IPAddress(bits: 0)
 
     /// Reads dotted decimal, or the text form of IPv6 (RFC 4291 §2.2) without brackets and without a zone.
@@ -20,23 +19,24 @@ public struct IPAddress: Hashable, Sendable {
         self = address
     }
 
-    /// Reads an address as `init(_: String)` does, without a `String`.
+    /// Reads an address like `init(_: String)`, without a `String`.
     public init?(_ text: UnsafeBufferPointer<UInt8>) {
         let bits = text.contains(ASCII.colon) ? Self.sixteenBitGroups(text) : Self.dottedDecimal(text[...])
         guard let bits else { return nil }
         self.bits = text.contains(ASCII.colon) ? bits : Self.mapped | bits
     }
 
-    /// Whether it is an IPv4 address.
+    /// True for an IPv4 address.
     public var isIPv4: Bool { bits >> 32 == 0xFFFF }
 
-    /// The whole IPv4 address, or the first 64 bits of the IPv6 address, the network that one client has for itself. The
-    /// two never meet: an IPv6 network that looks like an IPv4 address would lie in `::/8`, which is given to nobody.
+    /// The whole IPv4 address, or the first 64 bits of an IPv6 address: the network of one client.
+    ///
+    /// The two never collide. The IPv6 network of a number like an IPv4 address is in `::/8`, which is not assigned.
     public var network: UInt64 { UInt64(truncatingIfNeeded: isIPv4 ? bits : bits >> 64) }
 
     private static let mapped: UInt128 = 0xFFFF << 32
 
-    /// Four numbers up to 255 without leading zeros, which some programs take for octal.
+    /// Reads four numbers up to 255. Rejects leading zeros, which some programs read as octal.
     private static func dottedDecimal(_ text: Slice<UnsafeBufferPointer<UInt8>>) -> UInt128? {
         var bits: UInt128 = 0
         let parts = text.split(separator: ASCII.dot, maxSplits: 4, omittingEmptySubsequences: false)
@@ -52,12 +52,12 @@ public struct IPAddress: Hashable, Sendable {
         return bits
     }
 
-    /// Eight groups of up to four hexadecimal digits; `::` once for one or more groups of zeros; the last two groups
-    /// may be dotted decimal.
+    /// Reads eight groups of up to four hexadecimal digits. `::` stands once for one or more groups of zeros, and
+    /// dotted decimal for the last two groups.
     private static func sixteenBitGroups(_ text: UnsafeBufferPointer<UInt8>) -> UInt128? {
         var bits: UInt128 = 0
         var count = 0
-        /// How many groups come before `::`.
+        /// The number of groups before `::`.
         var gap: Int?
         var rest = text[...]
         if rest.first == ASCII.colon {
@@ -105,8 +105,10 @@ public struct IPAddress: Hashable, Sendable {
 }
 
 extension IPAddress: CustomStringConvertible {
-    /// Dotted decimal for IPv4, also where it is mapped into IPv6; for IPv6 the text of RFC 5952, section 4: lower case, no
-    /// leading zeros, and `::` for the first of the longest runs of two or more groups of zeros.
+    /// Dotted decimal for IPv4, also if mapped into IPv6. For IPv6 the text of RFC 5952, section 4.
+    ///
+    /// That is lower case without leading zeros, and `::` for the first of the longest runs of two or more groups of
+    /// zeros.
     public var description: String {
         if isIPv4 {
             return (0..<4).map { String(UInt8(truncatingIfNeeded: bits >> (24 - 8 * $0))) }.joined(separator: ".")

@@ -1,29 +1,29 @@
-/// The proxies whose word on where a request came from is taken.
+/// The proxies that may name the client of a request.
 public struct TrustedProxies: Sendable, Equatable {
     private let blocks: [AddressBlock]
 
-    /// Trusts whoever is in one of the blocks; by default nobody.
+    /// Trusts all addresses in the blocks; by default none.
     public init(_ blocks: [AddressBlock] = []) {
         self.blocks = blocks
     }
 
-    /// Whether an address is that of a trusted proxy.
+    /// Returns whether an address belongs to a trusted proxy.
     public func contains(_ address: IPAddress) -> Bool {
         for block in blocks where block.contains(address) { return true }
         return false
     }
 
-    /// Who sent a request.
+    /// Returns the client of a request.
     ///
-    /// That is the peer, unless the peer is a proxy. Then it is the last address of `X-Forwarded-For` that is not a
-    /// proxy's: each proxy appends whom it got the request from, so what stands before that address is hearsay. An
-    /// address that cannot be read leaves the peer; when all are proxies, the first one is who asks.
+    /// That is the peer, unless the peer is a trusted proxy. Then it is the last address of `X-Forwarded-For` that is
+    /// no trusted proxy. Each proxy appends the address of its peer, so earlier addresses are unverified. If an address
+    /// cannot be read, the result is the peer. If all are proxies, it is the first address.
     public func client(_ fields: RequestFields, peer: ClientAddress) -> ClientAddress {
         guard !blocks.isEmpty, contains(peer.ip) else { return peer }
         return fields.withValue(named: "x-forwarded-for", client(forwardedFor:)).flatMap { $0 } ?? peer
     }
 
-    /// Returns whether a request names another client whom ``client(_:peer:)`` does not take, because the peer is no proxy.
+    /// Returns whether a request names another client that ``client(_:peer:)`` ignores, because the peer is no proxy.
     public func ignores(_ fields: RequestFields, peer: ClientAddress) -> Bool {
         fields.contains("x-forwarded-for") && !contains(peer.ip)
     }
@@ -43,7 +43,7 @@ public struct TrustedProxies: Sendable, Equatable {
         return client
     }
 
-    /// The address of `address`, `address:port`, `[address]` or `[address]:port`: some proxies append the port.
+    /// Returns the address of `address`, `address:port`, `[address]` or `[address]:port`. Some proxies append the port.
     private static func host(_ entry: UnsafeBufferPointer<UInt8>) -> UnsafeBufferPointer<UInt8> {
         if entry.first == ASCII.openBracket, let close = entry.firstIndex(of: ASCII.closeBracket) {
             guard isPort(entry[(close + 1)...]) else { return entry }
@@ -55,7 +55,7 @@ public struct TrustedProxies: Sendable, Equatable {
         return UnsafeBufferPointer(rebasing: entry[..<colon])
     }
 
-    /// Whether the text is empty or a colon and one to five digits.
+    /// Returns whether the text is empty or a colon with one to five digits.
     private static func isPort(_ text: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
         guard let colon = text.first else { return true }
         let digits = text.dropFirst()

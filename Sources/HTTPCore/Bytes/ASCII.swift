@@ -1,4 +1,4 @@
-/// Bytes that HTTP and JSON give a meaning to, and the character classes of RFC 9110 §5.6.
+/// Bytes with a meaning in HTTP and JSON, and the character classes of RFC 9110 §5.6.
 package enum ASCII {
     package static let tab: UInt8 = 0x09
     package static let lineFeed: UInt8 = 0x0A
@@ -23,7 +23,7 @@ package enum ASCII {
     package static let openBrace: UInt8 = 0x7B
     package static let closeBrace: UInt8 = 0x7D
 
-    /// The byte with A-Z folded to a-z; every other byte unchanged.
+    /// Returns the byte with A-Z folded to a-z. Other bytes stay unchanged.
     @inline(__always)
     package static func lowercased(_ byte: UInt8) -> UInt8 {
         byte &- 0x41 < 26 ? byte | 0x20 : byte
@@ -34,7 +34,7 @@ package enum ASCII {
         byte &- 0x30 < 10
     }
 
-    /// A whole number as it is written in one way only: digits, with no plus and no zero in front, which `Int` reads as well.
+    /// Reads a whole number in its only form: digits, without plus sign and leading zeros, which `Int` accepts.
     package static func wholeNumber<Number: FixedWidthInteger>(_ text: some StringProtocol) -> Number? {
         guard let number = Number(text), String(number) == text else { return nil }
         return number
@@ -45,7 +45,7 @@ package enum ASCII {
         (byte | 0x20) &- 0x61 < 26
     }
 
-    /// The value of a hexadecimal digit in either case, or nil.
+    /// Returns the value of a hexadecimal digit in either case, or nil.
     @inline(__always)
     package static func hexValue(_ byte: UInt8) -> UInt8? {
         let digit = byte &- 0x30
@@ -54,7 +54,7 @@ package enum ASCII {
         return letter < 6 ? letter + 10 : nil
     }
 
-    /// Writes `value` as 16 hexadecimal digits in lower case to `digits` from `start` on, where there must be room.
+    /// Writes `value` as 16 hexadecimal digits in lower case to `digits` from `start` on. There must be room.
     package static func writeHexadecimal(
         _ value: UInt64, to digits: UnsafeMutableBufferPointer<UInt8>, at start: Int
     ) {
@@ -64,17 +64,17 @@ package enum ASCII {
         }
     }
 
-    /// Whether the byte is a `tchar` (RFC 9110 §5.6.2), the alphabet of methods and field names.
+    /// Returns whether the byte is a `tchar` (RFC 9110 §5.6.2), the alphabet of methods and field names.
     @inline(__always)
     package static func isTokenCharacter(_ byte: UInt8) -> Bool {
-        // One bit a character: ! # $ % & ' * + - . 0-9, then A-Z ^ _ ` a-z | ~.
+        // One bit for each character: ! # $ % & ' * + - . 0-9, then A-Z ^ _ ` a-z | ~.
         let low: UInt64 = 0x03FF_6CFA_0000_0000
         let high: UInt64 = 0x57FF_FFFF_C7FF_FFFE
         if byte < 64 { return (low >> UInt64(byte)) & 1 == 1 }
         return byte < 128 && (high >> UInt64(byte & 63)) & 1 == 1
     }
 
-    /// Whether `bytes` is a non-empty `token`.
+    /// Returns whether `bytes` is a non-empty `token`.
     package static func isToken(_ bytes: some Sequence<UInt8>) -> Bool {
         var isEmpty = true
         for byte in bytes {
@@ -84,7 +84,7 @@ package enum ASCII {
         return !isEmpty
     }
 
-    /// Whether two byte strings are equal when A-Z and a-z are the same.
+    /// Returns whether two byte strings are equal without regard to the case of A-Z.
     package static func equalsIgnoringCase(_ left: UnsafeBufferPointer<UInt8>, _ right: UnsafeBufferPointer<UInt8>)
         -> Bool
     {
@@ -93,7 +93,7 @@ package enum ASCII {
         return true
     }
 
-    /// Whether `bytes` equals `literal`, which is in lower case, when A-Z and a-z are the same.
+    /// Returns whether `bytes` equals `literal`, which is in lower case, without regard to the case of A-Z.
     package static func equalsIgnoringCase(_ bytes: UnsafeBufferPointer<UInt8>, _ literal: StaticString) -> Bool {
         guard bytes.count == literal.utf8CodeUnitCount else { return false }
         let start = literal.utf8Start
@@ -101,7 +101,7 @@ package enum ASCII {
         return true
     }
 
-    /// The part of `bytes` without leading and trailing spaces and tabs (`OWS`, RFC 9110 §5.6.3).
+    /// Returns `bytes` without leading and trailing spaces and tabs (`OWS`, RFC 9110 §5.6.3).
     package static func trimmed(_ bytes: UnsafeBufferPointer<UInt8>) -> UnsafeBufferPointer<UInt8> {
         var start = 0
         var end = bytes.count

@@ -1,6 +1,6 @@
 /// Decimal numbers as ASCII, without a `String`.
 package enum DecimalDigits {
-    /// Appends a number with a minus sign where it needs one.
+    /// Appends a number, with a minus sign if it is negative.
     package static func append(_ value: Int64, to output: inout some ByteOutput) {
         if value < 0 { output.append(ASCII.minus) }
         var rest = value.magnitude
@@ -13,7 +13,7 @@ package enum DecimalDigits {
         }
     }
 
-    /// Appends a number from 0 with leading zeros to so many digits; digits that do not fit are cut off at the front.
+    /// Appends a number of at least 0 with leading zeros, in `digits` digits. Excess leading digits are cut off.
     package static func append(_ value: Int, digits: Int, to output: inout some ByteOutput) {
         var divisor = 1
         for _ in 1..<max(digits, 1) { divisor *= 10 }

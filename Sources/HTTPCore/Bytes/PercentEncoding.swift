@@ -2,7 +2,7 @@
 package enum PercentEncoding {
     private static let digits = Array("0123456789ABCDEF".utf8)
 
-    /// The text with every byte escaped that is not unreserved (RFC 3986 §2.3): fit for any part of a URI.
+    /// Returns the text with every byte escaped that is not unreserved (RFC 3986 §2.3). It fits in any part of a URI.
     package static func encode(_ text: String) -> String {
         var encoded: [UInt8] = []
         encoded.reserveCapacity(text.utf8.count)

@@ -1,7 +1,8 @@
 /// Finds the end of plain text, eight bytes at a time.
 enum TextScanner {
-    /// The first position at or after `start` of a byte that is not plain JSON text: a control character, a quote, a
-    /// backslash or a byte above 0x7F; the end if there is none.
+    /// Returns the first position from `start` of a byte that is not plain JSON text, or the end.
+    ///
+    /// Such bytes are control characters, quotes, backslashes, and bytes above 0x7F.
     static func endOfPlainText(in bytes: UnsafeBufferPointer<UInt8>, from start: Int) -> Int {
         let ones: UInt64 = 0x0101_0101_0101_0101
         let tops: UInt64 = 0x8080_8080_8080_8080

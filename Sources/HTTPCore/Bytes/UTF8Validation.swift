@@ -1,6 +1,6 @@
 /// UTF-8 as RFC 3629 defines it: no overlong forms, no surrogates, nothing above U+10FFFF.
 enum UTF8Validation {
-    /// The length in bytes of the well-formed sequence at `position`, or 0 when there is none.
+    /// Returns the length in bytes of the well-formed sequence at `position`, or 0 without one.
     static func lengthOfSequence(in bytes: UnsafeBufferPointer<UInt8>, at position: Int) -> Int {
         let lead = bytes[position]
         let length: Int
@@ -24,7 +24,7 @@ enum UTF8Validation {
     }
 
     /// Writes a Unicode scalar value, which is no surrogate and at most U+10FFFF.
-    /// - Returns: How many bytes, at most four.
+    /// - Returns: The number of bytes, at most four.
     static func write(_ scalar: UInt32, to output: UnsafeMutablePointer<UInt8>) -> Int {
         func tail(_ shift: UInt32) -> UInt8 { UInt8(0x80 | (scalar >> shift) & 0x3F) }
         switch scalar {

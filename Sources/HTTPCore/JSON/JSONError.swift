@@ -1,4 +1,4 @@
-/// Why bytes are not the JSON that this server takes, and where.
+/// The reason for which bytes are no acceptable JSON, with the position.
 public struct JSONError: Error, Sendable, Equatable {
     /// Stable names of the reasons.
     public enum Code: String, Sendable, CaseIterable {
@@ -16,9 +16,9 @@ public struct JSONError: Error, Sendable, Equatable {
     public let code: Code
     /// The position in bytes from the start of the document.
     public let offset: Int
-    /// The name of the member that came twice.
+    /// The name of a duplicate member.
     public let member: String?
-    /// The number that was exceeded, where a client could not know it.
+    /// The exceeded limit, unless clients have it already.
     public let limit: Int?
 
     package init(_ code: Code, at offset: Int, member: String? = nil, limit: Int? = nil) {

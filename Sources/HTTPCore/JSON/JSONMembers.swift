@@ -1,5 +1,4 @@
-/// Reads the members of one object strictly: each that the endpoint knows is taken out, and `finish()` refuses the
-/// rest.
+/// Reads the members of one object strictly. Each supported member is taken out, and `finish()` rejects the rest.
 ///
 /// ```swift
 /// var members = try JSONMembers(value)
@@ -8,18 +7,18 @@
 /// try members.finish()
 /// ```
 ///
-/// For an optional member `null` is the same as absence. For a required one it has the wrong type. An error that a
-/// conversion throws gets the member's path as its `field`, unless it has one already that begins with it.
+/// For an optional member, `null` equals absence. For a required one, it has the wrong type. A thrown error of a
+/// conversion gets the member's path as its `field`, unless its field already begins with the path.
 public struct JSONMembers {
     private let members: [JSONObject.Member]
     private let path: String
-    /// One bit for each member that was asked for. Objects here have far fewer than 64 members that anybody knows;
-    /// those after the 64th count as unknown.
+    /// One bit for each member that was taken. Supported objects have far fewer than 64 members. Those after the 64th
+    /// count as unknown.
     private var taken: UInt64 = 0
 
     /// Opens an object.
     ///
-    /// - Throws: A 422 `wrong_type` when the value is something else.
+    /// - Throws: A 422 `wrong_type` for another value.
     public init(_ value: JSONValue, at path: String = "") throws(Problem) {
         guard case .object(let object) = value else {
             throw JSONMembers.wrongType(expected: "object", path.isEmpty ? nil : path)
@@ -28,9 +27,9 @@ public struct JSONMembers {
         self.path = path
     }
 
-    /// Takes a member that must be there and converts it.
+    /// Takes a required member and converts it.
     ///
-    /// - Throws: A 422 `missing_member`, or what `convert` throws with the field's path.
+    /// - Throws: A 422 `missing_member`, or an error of `convert` with the field's path.
     public mutating func required<Value>(
         _ name: String, _ convert: (JSONValue) throws -> Value
     ) throws -> Value {
@@ -38,9 +37,9 @@ public struct JSONMembers {
         return try convertNamingField(value, at: path, convert)
     }
 
-    /// Takes a member that may be absent or null, and converts it.
+    /// Takes an optional member, which may be null, and converts it.
     ///
-    /// - Throws: What `convert` throws, with the field's path.
+    /// - Throws: An error of `convert`, with the field's path.
     public mutating func optional<Value>(
         _ name: String, _ convert: (JSONValue) throws -> Value
     ) throws -> Value? {
@@ -48,12 +47,12 @@ public struct JSONMembers {
         return try convertNamingField(value, at: path, convert)
     }
 
-    /// Takes a member that is null, which is the same as absence. Another value is left where it is.
+    /// Takes a member that is null, which equals absence. Leaves another value for a later call.
     public mutating func skipNull(_ name: String) {
         if let member = members.first(where: { $0.name == name }), case .null = member.value { _ = take(name) }
     }
 
-    /// Takes a member that must be there, and tells its path.
+    /// Takes a required member, and returns it with its path.
     mutating func required(_ name: String) throws(Problem) -> (value: JSONValue, path: String) {
         let path = JSONPath.member(name, of: path)
         guard let value = take(name) else {
@@ -63,14 +62,14 @@ public struct JSONMembers {
         return (value, path)
     }
 
-    /// Takes a member that may be absent or null, and tells its path.
+    /// Takes an optional member, which may be null, and returns it with its path.
     mutating func optional(_ name: String) -> (value: JSONValue, path: String)? {
         guard let value = take(name) else { return nil }
         if case .null = value { return nil }
         return (value, JSONPath.member(name, of: path))
     }
 
-    /// Takes a member that must be an object, reads its members and finishes it.
+    /// Takes a required object, reads its members and finishes it.
     public mutating func object<Value>(
         _ name: String, _ read: (inout JSONMembers) throws -> Value
     ) throws -> Value {
@@ -78,7 +77,7 @@ public struct JSONMembers {
         return try required(name) { try JSONMembers.read($0, at: path, read) }
     }
 
-    /// Takes a member that may be absent or null and otherwise must be an object; reads its members, finishes it.
+    /// Takes an optional object, which may be null, reads its members and finishes it.
     public mutating func optionalObject<Value>(
         _ name: String, _ read: (inout JSONMembers) throws -> Value
     ) throws -> Value? {
@@ -86,14 +85,14 @@ public struct JSONMembers {
         return try optional(name) { try JSONMembers.read($0, at: path, read) }
     }
 
-    /// Takes a member that must be an array and converts each element.
+    /// Takes a required array and converts each element.
     ///
     /// - Parameters:
     ///   - name: The member.
-    ///   - count: How many elements there may be; outside of it 422 `wrong_count`.
-    ///   - convert: Makes a value of an element, given also the element's path.
+    ///   - count: The permitted number of elements. Other numbers cause 422 `wrong_count`.
+    ///   - convert: Converts an element, with the element's path.
     /// - Returns: The values in order.
-    /// - Throws: 422 `missing_member`, `wrong_type` or `wrong_count`, or what `convert` throws with the element's path.
+    /// - Throws: 422 `missing_member`, `wrong_type` or `wrong_count`, or an error of `convert` with the element's path.
     public mutating func array<Value>(
         _ name: String, count: ClosedRange<Int>, _ convert: (JSONValue, _ path: String) throws -> Value
     ) throws -> [Value] {
@@ -104,7 +103,7 @@ public struct JSONMembers {
         }
     }
 
-    /// Takes a member that must be an array of so many elements, and tells its path.
+    /// Takes a required array with a permitted number of elements, and returns them with its path.
     mutating func elements(
         _ name: String, count: ClosedRange<Int>
     ) throws -> (elements: [JSONValue], path: String) {
@@ -120,9 +119,9 @@ public struct JSONMembers {
         return (elements, path)
     }
 
-    /// Ends the reading.
+    /// Finishes the object.
     ///
-    /// - Throws: A 422 `unknown_member` that names the first member nobody asked for.
+    /// - Throws: A 422 `unknown_member` with the first member that was not taken.
     public func finish() throws(Problem) {
         for (index, member) in members.enumerated() where index >= 64 || taken & (1 << UInt64(index)) == 0 {
             throw Problem(
@@ -131,7 +130,7 @@ public struct JSONMembers {
         }
     }
 
-    /// Opens the object, lets `read` take its members, and finishes it.
+    /// Opens the object, takes its members with `read`, and finishes it.
     public static func read<Value>(
         _ value: JSONValue, at path: String = "", _ read: (inout JSONMembers) throws -> Value
     ) throws -> Value {
@@ -157,7 +156,7 @@ public struct JSONMembers {
         }
     }
 
-    /// The problem with the path of what it is about.
+    /// Returns the problem with the path of its value.
     static func naming(_ error: any ProblemConvertible, at path: String) -> Problem {
         var problem = error.problem
         problem.field = JSONPath.absolute(problem.field, in: path)
@@ -171,12 +170,12 @@ public struct JSONMembers {
     }
 }
 
-/// The same readings for values that take long to convert: others have their turn meanwhile.
+/// Reads members whose conversion takes long, and suspends in between for other work.
 extension JSONMembers {
-    /// Elements of an array that are converted before others have their turn. Each gives way by itself when it is large.
+    /// The number of array elements that are converted before a suspension. Large elements suspend by themselves.
     private static let elementsPerIteration = 16
 
-    /// Takes a member that must be there and converts it.
+    /// Takes a required member and converts it.
     public mutating func required<Value>(
         _ name: String, pace: Pace, _ convert: (JSONValue) async throws -> Value
     ) async throws -> Value {
@@ -184,7 +183,7 @@ extension JSONMembers {
         return try await convertNamingField(value, at: path, convert)
     }
 
-    /// Takes a member that may be absent or null, and converts it.
+    /// Takes an optional member, which may be null, and converts it.
     public mutating func optional<Value>(
         _ name: String, pace: Pace, _ convert: (JSONValue) async throws -> Value
     ) async throws -> Value? {
@@ -192,7 +191,7 @@ extension JSONMembers {
         return try await convertNamingField(value, at: path, convert)
     }
 
-    /// Takes a member that must be an array and converts each element.
+    /// Takes a required array and converts each element.
     public mutating func array<Value>(
         _ name: String, count: ClosedRange<Int>, pace: Pace,
         _ convert: (JSONValue, _ path: String) async throws -> Value
@@ -208,7 +207,7 @@ extension JSONMembers {
         return values
     }
 
-    /// Opens the object, lets `read` take its members, and finishes it.
+    /// Opens the object, takes its members with `read`, and finishes it.
     public static func read<Value>(
         _ value: JSONValue, at path: String = "", pace: Pace, _ read: (inout JSONMembers) async throws -> Value
     ) async throws -> Value {

@@ -1,25 +1,29 @@
 /// A strict parser for JSON documents (RFC 8259).
 ///
-/// It refuses what the RFC leaves open or what attackers use: duplicate member names (also when one is written with
-/// escapes), bytes that are not UTF-8, a byte order mark, lone surrogates, deep nesting, more values than anybody asked
-/// for, names and numbers of any length, and anything after the document. Time is linear in the size of the document,
-/// also for hostile ones.
+/// It rejects input that the RFC leaves open, or that attackers use:
+///
+/// - duplicate member names, also if one is written with escapes
+/// - bytes that are not UTF-8, a byte order mark, lone surrogates
+/// - deep nesting, too many values, long names and numbers
+/// - bytes after the document
+///
+/// Time is linear in the size of the document, also for hostile ones.
 public struct JSONParser: Sendable {
-    /// How deeply arrays and objects may be nested.
+    /// The maximum nesting of arrays and objects.
     public var depthLimit: Int
-    /// How many members one object may have.
+    /// The maximum number of members in one object.
     public var memberLimit: Int
-    /// How many values the document may have: objects, arrays, strings, numbers and literals, at any depth.
+    /// The maximum number of values in the document: objects, arrays, strings, numbers and literals, at any depth.
     public var valueLimit: Int
-    /// How many bytes one number may have.
+    /// The maximum number of bytes of one number.
     public var numberLengthLimit: Int
 
-    /// Enough for every route but those that take lists.
+    /// Enough for all routes without lists.
     public static let standardValueLimit = 256
-    /// How many bytes the name of a member may have: more than any name that anybody knows.
+    /// The maximum number of bytes of a member's name, longer than any supported name.
     public static let nameLengthLimit = 1_024
 
-    /// Creates a parser with limits; `depthLimit` is in 1...512, because trees are freed by way of the stack.
+    /// Creates a parser with limits. `depthLimit` is in 1...512, because the release of a tree is recursive.
     public init(
         depthLimit: Int = 32, memberLimit: Int = 1024, valueLimit: Int = .max, numberLengthLimit: Int = 64
     ) {
@@ -38,12 +42,12 @@ public struct JSONParser: Sendable {
         }
     }
 
-    /// Parses a whole document, which is copied.
+    /// Parses a copy of a whole document.
     public func parse(_ document: [UInt8]) throws(JSONError) -> JSONValue {
         try parse(ZeroizingBuffer(document))
     }
 
-    /// Parses a whole document, and lets others have their turn after every so many bytes.
+    /// Parses a whole document, and suspends after each slice of bytes for other work.
     public func parse(_ document: consuming ZeroizingBuffer, pace: Pace) async throws(JSONError) -> JSONValue {
         var parsing = JSONParsing(consume document, limits: self)
         while true {

@@ -1,65 +1,65 @@
-/// The parsing of one document as far as it has come: a value that can be left and gone on with at any byte.
+/// The state of parsing one document. It can pause and continue at any byte.
 ///
-/// It writes in place: what is written with escapes becomes the text that they stand for where they stood, which is
-/// never longer. So the strings of the result are slices of the document, and a document is never in memory twice.
+/// It writes in place: the text of an escape, which is never longer, replaces the escape. The strings of the result are
+/// slices of the document, so a document is never in memory twice.
 public struct JSONParsing: ~Copyable {
-    /// What may come next.
+    /// The tokens that may follow.
     enum Step {
         case value
-        /// A value, or the end of an array that has none yet.
+        /// A value, or the end of an array without elements.
         case firstElement
         case name
-        /// A name, or the end of an object that has none yet.
+        /// A name, or the end of an object without members.
         case firstName
-        /// The rest of a string; a name, or a value.
+        /// The rest of a string, which is a name or a value.
         case string(isName: Bool)
         case colon
-        /// A comma, or the end of what is open.
+        /// A comma, or the end of the innermost array or object.
         case separator
-        /// White space.
+        /// White space after the document.
         case end(JSONValue)
     }
 
-    /// An array or an object whose end has not come.
+    /// An unfinished array or object.
     struct Open {
         let isObject: Bool
         var elements: [JSONValue] = []
         var members: [JSONObject.Member] = []
         var names = JSONNameSet()
-        /// The name whose value comes next.
+        /// The name of the value that follows.
         var name: JSONString?
     }
 
-    /// The document, which nobody else refers to until the first string is found.
+    /// The document. No other value refers to it until the first string is found.
     let document: ZeroizingBuffer
     /// The bytes of ``document``, which lives as long as this value.
     let bytes: UnsafeMutableBufferPointer<UInt8>
     let limits: JSONParser
     var position = 0
-    /// Where to pause.
+    /// The position of the next pause.
     var pause = 0
     private var step = Step.value
     private var open: [Open] = []
     private var valueCount = 0
-    /// The string that is being read: where it begins, and where what was unescaped of it ends.
+    /// The current string: its start, and the end of its unescaped text.
     private var stringStart = 0
     private var stringEnd = 0
 
-    /// What a value costs beside its bytes: memory for it, and for what it is put into.
+    /// The work of a value besides its bytes: memory for it and for its container.
     private static let valueWork = 64
 
     package init(_ document: consuming ZeroizingBuffer, limits: JSONParser) {
         var document = consume document
-        // The memory is this value's own from here on, or a copy is made.
+        // From here on the memory belongs to this value alone. A shared document is copied.
         bytes = document.withUnsafeMutableBytes { $0.assumingMemoryBound(to: UInt8.self) }
         self.document = document
         self.limits = limits
     }
 
-    /// Goes on with the document.
+    /// Continues with the document.
     ///
-    /// - Parameter work: After about how many bytes to pause.
-    /// - Returns: The value of the whole document, or nil when there is more to do.
+    /// - Parameter work: The approximate number of bytes before a pause.
+    /// - Returns: The value of the whole document, or nil at a pause.
     public mutating func advance(work: Int) throws(JSONError) -> JSONValue? {
         guard bytes.count <= Int(UInt32.max) else { throw JSONError(.malformed, at: 0) }
         let (end, overflow) = position.addingReportingOverflow(work)
@@ -93,10 +93,10 @@ public struct JSONParsing: ~Copyable {
 
     func malformed() -> JSONError { JSONError(.malformed, at: position) }
 
-    /// The next byte without moving, or nil at the end.
+    /// The next byte, or nil at the end. Does not move.
     var next: UInt8? { position < bytes.count ? bytes[position] : nil }
 
-    /// Steps over white space. Returns false when it is time to pause.
+    /// Skips white space. Returns false at a pause.
     private mutating func skipWhitespace() -> Bool {
         let end = min(pause, bytes.count)
         while position < end {
@@ -155,7 +155,7 @@ public struct JSONParsing: ~Copyable {
         step = .colon
     }
 
-    /// Puts a complete value where it belongs.
+    /// Adds a complete value to its container.
     private mutating func take(_ value: JSONValue) {
         guard let last = open.indices.last else { return step = .end(value) }
         if let name = open[last].name.take() {
@@ -194,8 +194,8 @@ public struct JSONParsing: ~Copyable {
     }
 }
 
-/// Tells whether a member's name came before: by comparing while there are few, by a hash that an attacker cannot
-/// predict (the standard library's is seeded in each process) when there are many.
+/// Detects duplicate names: by comparison while there are few, otherwise by a hash. Attackers cannot predict the
+/// standard library's hash, which is seeded in each process.
 struct JSONNameSet {
     private var seen: Set<JSONString> = []
 
@@ -207,8 +207,10 @@ struct JSONNameSet {
 }
 
 extension JSONParsing {
-    /// Reads a number. What is an integer is one, however it is written (`600000.0`, `6e5`), and exact; without fraction
-    /// and exponent it is that or out of range. `-0` keeps its sign as a floating-point number.
+    /// Reads a number. An integer in any form (`600000.0`, `6e5`) becomes an exact integer.
+    ///
+    /// Without fraction and exponent, a number is an integer or out of range. `-0` keeps its sign as a floating-point
+    /// number.
     private mutating func readNumber() throws(JSONError) -> JSONValue {
         let start = position
         if next == ASCII.minus { position += 1 }
@@ -234,7 +236,7 @@ extension JSONParsing {
         return .double(value)
     }
 
-    /// Steps over the integer part, which has no leading zeros.
+    /// Skips the integer part, which has no leading zeros.
     private mutating func skipIntegerDigits(of number: Int) throws(JSONError) {
         let start = position
         try skipDigits(of: number)
@@ -244,7 +246,7 @@ extension JSONParsing {
         }
     }
 
-    /// Steps over digits; a number that is too long is not read to its end.
+    /// Skips digits. Throws before the end of a number that is too long.
     private mutating func skipDigits(of number: Int) throws(JSONError) {
         guard let byte = next, ASCII.isDigit(byte) else { throw malformed() }
         repeat {
@@ -253,11 +255,11 @@ extension JSONParsing {
         } while next.map(ASCII.isDigit) ?? false
     }
 
-    /// The integer that a number is, if it is one other than `-0` and fits. Nothing is rounded.
+    /// Returns the exact integer value of a number, or nil for a fraction, `-0`, or an integer that does not fit.
     private func exactInteger(_ number: Slice<UnsafeMutableBufferPointer<UInt8>>) -> Int64? {
         let isNegative = number.first == ASCII.minus
         let mantissa = number.prefix { $0 | 0x20 != UInt8(ascii: "e") }
-        // The value is that of `significant`, which does not end with a zero, times ten to the power of `exponent`.
+        // The value is `significant`, which does not end with a zero, times ten to the power of `exponent`.
         var significant: Int64 = 0
         var exponent = Self.exponent(number[mantissa.endIndex...].dropFirst())
         var zeros = 0
@@ -282,13 +284,13 @@ extension JSONParsing {
         return exponent + zeros < 0 ? nil : Self.shifted(significant, by: exponent + zeros)
     }
 
-    /// An exponent without its letter; one that is beyond all integers is as good as any other such.
+    /// Reads an exponent without its letter. Exponents beyond all integers have the same effect, so they are capped.
     private static func exponent(_ text: Slice<UnsafeMutableBufferPointer<UInt8>>) -> Int {
         let value = text.filter(ASCII.isDigit).reduce(0) { min($0 * 10 + Int($1 - ASCII.zero), 10_000) }
         return text.first == ASCII.minus ? -value : value
     }
 
-    /// A value times a power of ten, if it fits.
+    /// Returns a value times a power of ten, or nil if it does not fit.
     private static func shifted(_ value: Int64, by zeros: Int) -> Int64? {
         if value == 0 { return 0 }
         var value = value
@@ -302,9 +304,9 @@ extension JSONParsing {
 }
 
 extension JSONParsing {
-    /// Reads on in a string whose opening quote has been passed.
+    /// Continues to read a string after its opening quote.
     ///
-    /// - Returns: The string, with `position` behind its closing quote, or nil when it is time to pause.
+    /// - Returns: The string, with `position` after its closing quote, or nil at a pause.
     private mutating func continueString(isName: Bool) throws(JSONError) -> JSONString? {
         while let byte = next {
             guard position < pause else { return nil }
@@ -325,7 +327,7 @@ extension JSONParsing {
             default: throw malformed()
             }
         }
-        // The same error, whether the end came in the piece in which the name grew too long or in a later one.
+        // The error does not depend on the piece in which the name grew too long.
         if isName { try refuseLongName() }
         throw malformed()
     }
@@ -335,7 +337,7 @@ extension JSONParsing {
         throw JSONError(.nameTooLong, at: stringStart - 1, limit: JSONParser.nameLengthLimit)
     }
 
-    /// Takes bytes as they are: moves them down behind what was unescaped before them.
+    /// Keeps bytes unchanged, and moves them to the end of the unescaped text.
     private mutating func keep(_ count: Int) {
         if stringEnd != position, let base = bytes.baseAddress {
             (base + stringEnd).update(from: base + position, count: count)
@@ -344,7 +346,7 @@ extension JSONParsing {
         stringEnd += count
     }
 
-    /// Reads one escape, with `position` at its backslash. What it stands for takes fewer bytes.
+    /// Reads one escape, with `position` at its backslash. Its text has fewer bytes.
     private mutating func escape() throws(JSONError) {
         let start = position
         position += 1

@@ -1,4 +1,4 @@
-/// Where a value is in a document, as people write it: `kdf.iterations`, `operations[3].id`.
+/// The path of a value in a document, such as `kdf.iterations` or `operations[3].id`.
 package enum JSONPath {
     package static func member(_ name: String, of parent: String) -> String {
         parent.isEmpty ? name : "\(parent).\(name)"
@@ -8,14 +8,15 @@ package enum JSONPath {
         "\(parent)[\(index)]"
     }
 
-    /// The path of a field inside of `parent`; one that names its parents already, and none, stand for themselves.
+    /// Returns the path of a field inside `parent`. A field that already has the path of its parents is unchanged, and
+    /// nil stands for the parent.
     package static func absolute(_ field: String?, in parent: String) -> String {
         guard let field, field != parent else { return parent }
         let isAbsolute = field.hasPrefix(parent + ".") || field.hasPrefix(parent + "[")
         return isAbsolute ? field : member(field, of: parent)
     }
 
-    /// A name that a client chose, short enough to be sent back.
+    /// Returns a name from a client, shortened for a reply.
     package static func abbreviated(_ name: String) -> String {
         name.utf8.count <= 64 ? name : String(name.unicodeScalars.prefix(61)) + "..."
     }

@@ -1,13 +1,13 @@
-/// A string of a JSON document as UTF-8 bytes: a slice of the document, so that a megabyte of base64 is not copied to be
-/// looked at, and so that a key is nowhere but in memory that is zeroed when it is given back.
+/// A string of a JSON document as UTF-8 bytes. It is a slice of the document, so a megabyte of base64 is not copied.
 ///
-/// Two strings are equal when their bytes are, without Unicode normalisation.
+/// A key in it is only in memory that is zeroed at its release. Two strings are equal when their bytes are, without
+/// Unicode normalisation.
 public struct JSONString: Sendable {
     private let storage: ZeroizingBuffer
     private let start: UInt32
     private let end: UInt32
 
-    /// Takes a slice of `storage` that is valid UTF-8. A document is shorter than 4 GiB.
+    /// Creates a slice of `storage` that is valid UTF-8. A document is shorter than 4 GiB.
     package init(storage: ZeroizingBuffer, range: Range<Int>) {
         self.storage = storage
         start = UInt32(range.lowerBound)
@@ -18,7 +18,7 @@ public struct JSONString: Sendable {
         self.init(storage: ZeroizingBuffer(string.utf8), range: 0..<string.utf8.count)
     }
 
-    /// Takes ASCII bytes, such as base64, as they are; a byte above 0x7F is a programming error.
+    /// Takes ASCII bytes, such as base64, unchanged. A byte above 0x7F is a programming error.
     public init(ascii bytes: [UInt8]) {
         precondition(bytes.allSatisfy { $0 < 0x80 }, "these bytes are ASCII")
         self.init(storage: ZeroizingBuffer(bytes), range: 0..<bytes.count)
@@ -54,7 +54,7 @@ extension JSONString: Hashable {
         withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
     }
 
-    /// Compares with text, without making a `String`.
+    /// Compares with text, without creating a `String`.
     public static func == (left: JSONString, right: String) -> Bool {
         left.count == right.utf8.count && left.withUTF8 { $0.elementsEqual(right.utf8) }
     }

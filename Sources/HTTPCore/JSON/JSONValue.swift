@@ -1,19 +1,19 @@
-/// A JSON value (RFC 8259). Integers are exact; an object keeps the order of its members and has no name twice.
+/// A JSON value (RFC 8259). Integers are exact. An object keeps the order of its members and has no duplicate names.
 public enum JSONValue: Sendable, Hashable {
     case null
     case bool(Bool)
-    /// A number that is an integer and fits, however it is written: `600000.0` is one (JSON Schema 2020-12, §6.1.1).
+    /// An integer that fits, in any form: `600000.0` is one (JSON Schema 2020-12, §6.1.1).
     case integer(Int64)
-    /// Any other number; always finite.
+    /// Any other number, always finite.
     case double(Double)
     case string(JSONString)
     case array([JSONValue])
     case object(JSONObject)
 
-    /// Text as a value.
+    /// Returns text as a value.
     public static func string(_ text: String) -> JSONValue { .string(JSONString(text)) }
 
-    /// What the value is, in the words of RFC 8259.
+    /// The type of the value, in the words of RFC 8259.
     public var kind: String {
         switch self {
         case .null: "null"
@@ -25,7 +25,7 @@ public enum JSONValue: Sendable, Hashable {
         }
     }
 
-    /// Whether an object with a member of this name is anywhere in the value.
+    /// Returns whether an object anywhere in the value has a member of this name.
     public func contains(memberNamed name: String) -> Bool {
         switch self {
         case .array(let elements): elements.contains { $0.contains(memberNamed: name) }
@@ -50,18 +50,18 @@ public struct JSONObject: Sendable, Hashable {
 
     public let members: [Member]
 
-    /// Takes members whose names the caller knows to be different.
+    /// Creates an object from members with unique names, without a check.
     package init(unique members: [Member]) {
         self.members = members
     }
 
-    /// An object of the program's own making; a name that comes twice is a programming error.
+    /// Creates an object of the program. A duplicate name is a programming error.
     public init(_ members: [(name: String, value: JSONValue)]) {
         precondition(Set(members.map(\.name)).count == members.count, "a member is named once")
         self.members = members.map { Member(name: JSONString($0.name), value: $0.value) }
     }
 
-    /// The value of a member. Takes time in proportion to the number of members.
+    /// Returns the value of a member. Takes time in proportion to the number of members.
     public subscript(name: String) -> JSONValue? {
         members.first { $0.name == name }?.value
     }
@@ -79,7 +79,7 @@ extension JSONValue: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, Ex
     }
 }
 
-/// The value as one type; each throws a 422 `wrong_type` when it is another.
+/// Reads the value as one type. Each method throws a 422 `wrong_type` for other types.
 extension JSONValue {
     public func text() throws(Problem) -> JSONString {
         guard case .string(let text) = self else { throw JSONMembers.wrongType(expected: "string") }
@@ -95,7 +95,7 @@ extension JSONValue {
         return value
     }
 
-    /// The value as an integer within bounds; outside of them 422 `out_of_range` with the bound as `limit`.
+    /// Reads an integer within bounds. Throws 422 `out_of_range` with the bound as `limit` outside them.
     public func integer(in range: ClosedRange<Int>) throws(Problem) -> Int {
         let value = try integer()
         guard let value = Int(exactly: value), range.contains(value) else {

@@ -1,7 +1,7 @@
-/// Writes one JSON document into a byte buffer, without a tree in between.
+/// Writes one JSON document into a byte buffer, without a tree.
 ///
-/// Commas are its own business. That names and values alternate in objects and that exactly one value is written is
-/// the caller's; `finish()` checks that every object and array was closed.
+/// It writes the commas. The caller alternates names and values in objects, and writes exactly one value. `finish()`
+/// checks that every object and array is closed.
 public struct JSONWriter: Sendable {
     var bytes: ZeroizingBuffer
     private var needsComma = false
@@ -11,16 +11,16 @@ public struct JSONWriter: Sendable {
         bytes = ZeroizingBuffer(capacity: capacity)
     }
 
-    /// The document, for readers who keep arrays.
+    /// Returns the document as an array.
     public consuming func finish() -> [UInt8] { Array(finishWiped()) }
 
-    /// The document, in memory that is zeroed when it is given back.
+    /// Returns the document in memory that is zeroed at its release.
     public consuming func finishWiped() -> ZeroizingBuffer {
         precondition(depth == 0, "every object and array is closed")
         return bytes
     }
 
-    /// The document and a line feed behind it.
+    /// Returns the document with a line feed after it.
     public consuming func finishLine() -> ZeroizingBuffer {
         bytes.append(ASCII.lineFeed)
         return finishWiped()
@@ -28,7 +28,7 @@ public struct JSONWriter: Sendable {
 
     // MARK: Structure
 
-    /// Writes an object whose members `build` writes.
+    /// Writes an object with members that `build` writes.
     public mutating func object<Failure: Error>(
         _ build: (inout JSONWriter) throws(Failure) -> Void
     ) throws(Failure) {
@@ -37,7 +37,7 @@ public struct JSONWriter: Sendable {
         close(ASCII.closeBrace)
     }
 
-    /// Writes an array whose elements `build` writes.
+    /// Writes an array with elements that `build` writes.
     public mutating func array<Failure: Error>(
         _ build: (inout JSONWriter) throws(Failure) -> Void
     ) throws(Failure) {
@@ -46,7 +46,7 @@ public struct JSONWriter: Sendable {
         close(ASCII.closeBracket)
     }
 
-    /// Writes a member's name; its value must follow.
+    /// Writes a member's name. Its value must follow.
     public mutating func name(_ name: String) {
         string(name)
         bytes.append(ASCII.colon)
@@ -88,7 +88,7 @@ public struct JSONWriter: Sendable {
         DecimalDigits.append(value, to: &bytes)
     }
 
-    /// Writes the shortest text that reads back as the same number, which must be finite.
+    /// Writes a finite number as the shortest text with the same value.
     public mutating func double(_ value: Double) {
         precondition(value.isFinite, "JSON has only finite numbers")
         separate()
@@ -106,8 +106,8 @@ public struct JSONWriter: Sendable {
         text.withUTF8 { JSONEscaping.append($0, to: &bytes) }
     }
 
-    /// Writes bytes that need no escapes, such as base64, as a string. Anything but printable ASCII without quote and
-    /// backslash is a programming error.
+    /// Writes bytes that need no escapes, such as base64, as a string. Bytes other than printable ASCII without quote
+    /// and backslash are a programming error.
     public mutating func string(plain text: some Collection<UInt8>) {
         separate()
         bytes.append(ASCII.doubleQuote)
@@ -117,8 +117,9 @@ public struct JSONWriter: Sendable {
         bytes.append(ASCII.doubleQuote)
     }
 
-    /// Writes a string of at most `capacity` bytes that `fill` puts in place, for encoders such as base64: no copy is
-    /// made. `fill` returns how many bytes it wrote; they obey the rule of ``string(plain:)``.
+    /// Writes a string of at most `capacity` bytes in place, for encoders such as base64, without a copy.
+    ///
+    /// `fill` writes the bytes and returns their number. The rule of ``string(plain:)`` applies.
     public mutating func string(
         plainCapacity capacity: Int, filledBy fill: (UnsafeMutableBufferPointer<UInt8>) -> Int
     ) {
@@ -130,7 +131,7 @@ public struct JSONWriter: Sendable {
         bytes.append(ASCII.doubleQuote)
     }
 
-    /// Writes a point in time in RFC 3339, always with three digits of the second and always in UTC.
+    /// Writes a time in the form of RFC 3339, with three digits of the second, in UTC.
     public mutating func timestamp(_ timestamp: UTCTimestamp) {
         separate()
         bytes.append(ASCII.doubleQuote)
@@ -138,7 +139,7 @@ public struct JSONWriter: Sendable {
         bytes.append(ASCII.doubleQuote)
     }
 
-    /// Writes a document that is JSON already.
+    /// Writes a complete JSON document as a value.
     public mutating func raw(json: some Collection<UInt8>) {
         separate()
         bytes.append(contentsOf: json)
@@ -207,13 +208,13 @@ extension JSONWriter {
         self.value(value)
     }
 
-    /// Writes a member whose value is text that needs no escapes, such as base64.
+    /// Writes a member with text that needs no escapes, such as base64.
     public mutating func member(_ name: String, plain text: some Collection<UInt8>) {
         self.name(name)
         string(plain: text)
     }
 
-    /// Writes a member whose value is an object that `build` writes.
+    /// Writes a member with an object that `build` writes.
     public mutating func object<Failure: Error>(
         _ name: String, _ build: (inout JSONWriter) throws(Failure) -> Void
     ) throws(Failure) {
@@ -221,7 +222,7 @@ extension JSONWriter {
         try object(build)
     }
 
-    /// Writes a member whose value is an array that `build` writes.
+    /// Writes a member with an array that `build` writes.
     public mutating func array<Failure: Error>(
         _ name: String, _ build: (inout JSONWriter) throws(Failure) -> Void
     ) throws(Failure) {
@@ -230,25 +231,25 @@ extension JSONWriter {
     }
 }
 
-/// Documents that are written in pieces, because what they hold is fetched in pieces.
+/// Writes documents in pieces, because their contents are fetched in pieces.
 extension JSONWriter {
-    /// Begins an object; ``endObject()`` must follow.
+    /// Begins an object. ``endObject()`` must follow.
     public mutating func beginObject() { open(ASCII.openBrace) }
 
     public mutating func endObject() { close(ASCII.closeBrace) }
 
-    /// Begins an array; ``endArray()`` must follow.
+    /// Begins an array. ``endArray()`` must follow.
     public mutating func beginArray() { open(ASCII.openBracket) }
 
     public mutating func endArray() { close(ASCII.closeBracket) }
 
-    /// Begins a string whose text comes in pieces that need no escapes, such as base64.
+    /// Begins a string with text in pieces that need no escapes, such as base64.
     public mutating func beginPlainString() {
         separate()
         bytes.append(ASCII.doubleQuote)
     }
 
-    /// Writes a piece of at most `capacity` bytes that `fill` puts in place; it returns how many these are.
+    /// Writes a piece of at most `capacity` bytes in place. `fill` writes it and returns its length.
     public mutating func continuePlainString(
         capacity: Int, filledBy fill: (UnsafeMutableBufferPointer<UInt8>) -> Int
     ) {
@@ -259,17 +260,17 @@ extension JSONWriter {
 
     public mutating func endPlainString() { bytes.append(ASCII.doubleQuote) }
 
-    /// Bytes that wait to be taken.
+    /// The number of bytes that were not taken yet.
     public var count: Int { bytes.count }
 
-    /// Takes what was written so far; the document goes on behind it.
+    /// Takes the bytes written so far. The document continues after them.
     public mutating func takePiece() -> [UInt8] {
         defer { bytes.removeAll(keepingCapacity: true) }
         return Array(bytes)
     }
 }
 
-/// Writes strings as JSON: quote, backslash and control characters are escaped, everything else is left as it is.
+/// Writes strings as JSON. Quote, backslash and control characters are escaped, other characters stay.
 enum JSONEscaping {
     static func append(_ text: UnsafeBufferPointer<UInt8>, to output: inout ZeroizingBuffer) {
         output.append(ASCII.doubleQuote)

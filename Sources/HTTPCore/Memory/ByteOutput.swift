@@ -1,11 +1,11 @@
-/// What bytes can be appended to: an array, or memory that is zeroed.
+/// A target for bytes: an array, or memory that is zeroed.
 public protocol ByteOutput {
     mutating func append(_ byte: UInt8)
     mutating func append(_ bytes: UnsafeRawBufferPointer)
 }
 
 extension ByteOutput {
-    /// Appends the bytes of a text that is part of the program.
+    /// Appends the bytes of a literal.
     public mutating func append(_ text: StaticString) {
         append(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
     }
@@ -13,7 +13,7 @@ extension ByteOutput {
     /// Appends the UTF-8 form of a text.
     public mutating func append(utf8 text: String) {
         var text = text
-        // Also for short strings, which have no memory of their own, this is one copy of bytes.
+        // One copy of bytes, also for short strings, which have no memory of their own.
         text.withUTF8 { append(UnsafeRawBufferPointer($0)) }
     }
 }

@@ -1,23 +1,24 @@
-/// What becomes of a wish for memory.
+/// The result of a request for memory from the reserve.
 public enum MemoryGrant: Sendable {
     case granted
-    /// It will be worth asking again: the borrower is woken then.
+    /// The borrower is in the queue, and is woken when it should request again.
     case waiting
     case refused
 }
 
-/// Memory that is lent to bodies beyond their party's part, and who waits for some. Pure.
+/// The reserve for bodies beyond their sender's quota, and the queue for it. Pure.
 ///
-/// - It is lent in the order in which it was asked for. Of one network one waits, so nobody fills the queue.
-/// - Whoever has it keeps it while nobody waits. When somebody does, whoever has had it for long has to give it back, and
-///   its network is slow from then on: it waits behind those that are not, gives back to them at once, and nobody gives
-///   back because of it. Otherwise two slow senders would take it from each other for ever. Slow is who was slow last: a
-///   body that arrives whole ends it.
+/// - The queue is first in, first out. It has one entry for each network, so no network fills it.
+/// - A borrower keeps its memory while the queue is empty. Otherwise it must return memory that it has held for long.
+///   Its network is slow from then on.
+/// - Slow networks queue behind others, return memory at once, and never cause others to return memory. Otherwise two
+///   slow senders would take it from each other permanently.
+/// - A complete body ends a network's slowness.
 struct LargeBodyMemory: Sendable {
     struct Requester: Sendable {
         let id: ObjectIdentifier
         let network: UInt64
-        /// Called from any thread when it is worth asking again, or somebody waits for what this one has.
+        /// Called from any thread when a new request may succeed, or when others wait for this borrower's memory.
         let wake: @Sendable () -> Void
     }
 
@@ -28,21 +29,21 @@ struct LargeBodyMemory: Sendable {
     private(set) var used = 0
     private var waiting: [Requester] = []
     private var holding: [Requester] = []
-    /// The longest known first.
+    /// The slow networks, the longest known first.
     private var slow: [UInt64] = []
 
     init(total: Int) { self.total = total }
 
-    /// Whether somebody waits for whom it is given back.
+    /// True when a borrower that is not slow waits.
     var isWanted: Bool { waiting.contains { !isSlow($0) } }
 
-    /// Who is to be asked next whether there is enough.
+    /// The first in the queue.
     var next: Requester? { waiting.first { !isSlow($0) } ?? waiting.first }
 
-    /// Lends so much.
-    /// - Parameter requester: Who would wait for it; nil for nobody.
-    /// - Returns: What became of it, and who has to be woken for that: whoever is next; or those who have something that is
-    ///   waited for, and who gave up a place in the queue.
+    /// Grants memory, or adds the borrower to the queue.
+    /// - Parameter requester: The borrower to queue. Nil for a request that does not wait.
+    /// - Returns: The result, and the borrowers to wake: the next in the queue after a grant. Otherwise the holders of
+    ///   memory that is waited for, and a borrower that lost its queue slot.
     mutating func lend(_ count: Int, to requester: Requester?) -> (answer: MemoryGrant, wakes: [Requester]) {
         if used + count <= total, isFirst(requester) {
             if let requester {
@@ -64,27 +65,27 @@ struct LargeBodyMemory: Sendable {
         return (.waiting, wakes)
     }
 
-    /// - Returns: Who has to be woken.
+    /// - Returns: The borrowers to wake.
     mutating func giveBack(_ count: Int, by id: ObjectIdentifier) -> [Requester] {
         used -= count
-        // As removeAll would, of which Swift 6.2 makes now this machine code and now that, so that two builds differ.
+        // Equals removeAll, for which Swift 6.2 generates varying machine code, so that two builds differ.
         holding = holding.filter { $0.id != id }
         return next.map { [$0] } ?? []
     }
 
-    /// Takes somebody out of the queue who does not wait any more.
+    /// Removes a borrower from the queue.
     mutating func remove(_ id: ObjectIdentifier) -> Requester? {
         waiting.firstIndex { $0.id == id }.map { waiting.remove(at: $0) }
     }
 
-    /// A body of the network had to give back what it had for too long.
+    /// Marks a network as slow: one of its bodies had to return memory.
     mutating func wasSlow(_ network: UInt64) {
         hasArrived(from: network)
         if slow.count == Self.slowLimit { slow.removeFirst() }
         slow.append(network)
     }
 
-    /// A body of the network has arrived whole.
+    /// Ends a network's slowness: one of its bodies is complete.
     mutating func hasArrived(from network: UInt64) { slow.removeAll { $0 == network } }
 
     func isSlow(_ network: UInt64) -> Bool { slow.contains(network) }

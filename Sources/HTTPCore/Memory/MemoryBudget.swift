@@ -1,41 +1,41 @@
 internal import Synchronization
 
-/// How much memory all bodies of a process may take, and how much of it one party may have.
+/// The memory limit of all bodies of a process, with a quota for each sender.
 ///
-/// What is counted is a body's peak: its text, what is parsed and decoded of it, and what the database's driver holds of
-/// it while it is sent (``MemoryFactor``). A party is an account, or an address as long as no account is known.
+/// A body counts with its peak: its text, the parsed and decoded values, and the copies of the database's driver while
+/// it is sent (``MemoryFactor``). A sender is an account, or an address while the account is unknown.
 ///
-/// - Each party has a part, an eighth of the whole.
-/// - Beyond its part it may have one body at a time that is the only one it has, for otherwise the largest items could
-///   not be stored at all. Such bodies have memory of their own: it is lent to them, and what the others have is whole.
-///   Who comes when it is lent out may wait for it, and whoever has it gives it back in time (``MemoryCharge/borrow``).
-/// - What has not arrived can be held until others need it (``MemoryCharge/hold``).
+/// - Each sender has a quota, an eighth of the total.
+/// - A sender without other bodies may have one body beyond its quota, because the largest items need it. The memory of
+///   such bodies comes from a separate reserve. When the reserve is used up, bodies can wait for it, and borrowers
+///   return it in time (``MemoryCharge/borrow(_:from:wake:)``).
+/// - Memory of incomplete bodies can be held until others need it (``MemoryCharge/hold(_:at:wake:)``).
 public final class MemoryBudget: Sendable {
-    /// Who is charged.
+    /// The sender that is charged.
     public enum Owner: Hashable, Sendable {
-        /// The network of an address, as connections are counted by.
+        /// The network of an address, as in the limits of connections.
         case address(UInt64)
         case account(UInt64, UInt64)
     }
 
     private struct State {
-        /// Within parts.
+        /// The bytes within quotas.
         var used = 0
-        /// By bodies beyond their party's part.
+        /// The reserve of bodies beyond their sender's quota.
         var lent: LargeBodyMemory
         var recallable: RevocableMemory
         var owners: [Owner: Int] = [:]
     }
 
-    /// The bytes of the whole that is divided into parts.
+    /// The total of bytes that is divided into quotas.
     public let total: Int
-    /// The bytes that one party may have in several bodies.
+    /// The quota of one sender in bytes, for several bodies.
     public let part: Int
-    /// The bytes for all bodies beyond their party's part: the largest charge that can ever be granted.
+    /// The size of the reserve in bytes: the largest charge that can ever be granted.
     public let loan: Int
     private let state: Mutex<State>
 
-    /// - Parameter moment: How long who holds something (``MemoryCharge/hold``) loses nothing.
+    /// - Parameter moment: The time during which held memory (``MemoryCharge/hold(_:at:wake:)``) cannot be recalled.
     public init(total: Int, loan: Int, moment: Duration = .seconds(1)) {
         self.total = total
         self.loan = loan
@@ -44,22 +44,22 @@ public final class MemoryBudget: Sendable {
             State(lent: LargeBodyMemory(total: loan), recallable: RevocableMemory(total: total, moment: moment)))
     }
 
-    /// Bytes that are charged now.
+    /// The charged bytes.
     public var used: Int { state.withLock { $0.used + $0.lent.used } }
 
-    /// Whether somebody waits for whom lent memory is given back.
+    /// True when a body waits for which borrowers return memory.
     public var isLoanWanted: Bool { state.withLock { $0.lent.isWanted } }
 
-    /// Bytes that are charged to a party now.
+    /// Returns the bytes charged to a sender.
     public func used(by owner: Owner) -> Int { state.withLock { $0.owners[owner] ?? 0 } }
 
-    /// A charge of nothing, to be enlarged.
+    /// Returns an empty charge, to be enlarged.
     public func open(for owner: Owner) -> MemoryCharge { MemoryCharge(self, owner) }
 
-    /// Exchanges a charge for another one; a smaller one of the same party is always granted.
+    /// Exchanges a charge for another one. A smaller one of the same sender is always granted.
     /// - Parameters:
-    ///   - requester: Who waits when what would have to be lent is not there; nil for nobody.
-    ///   - holder: When, and who is told when others need it; nil when it is not held but kept.
+    ///   - requester: The borrower that waits when the reserve is used up. Nil for a request that does not wait.
+    ///   - holder: The time and the callback of a recall. Nil for memory that cannot be recalled.
     fileprivate func exchange(
         _ old: Int, of payer: Owner, for new: Int, of owner: Owner, by charge: MemoryCharge,
         requester: LargeBodyMemory.Requester? = nil,
@@ -102,7 +102,7 @@ public final class MemoryBudget: Sendable {
         return answer
     }
 
-    /// Takes somebody out of the queue who does not wait any more.
+    /// Removes a borrower from the queue, and wakes the next.
     fileprivate func stopWaiting(_ id: ObjectIdentifier) {
         let (hasWaited, next) = state.withLock { ($0.lent.remove(id), $0.lent.next) }
         if hasWaited != nil { next?.wake() }
@@ -118,16 +118,16 @@ public final class MemoryBudget: Sendable {
 
     fileprivate func noteRecall(from network: UInt64) { state.withLock { $0.lent.wasSlow(network) } }
 
-    /// Parties that have nothing take no memory either.
+    /// Returns nil for 0, so that senders without bodies take no memory.
     private static func remaining(_ count: Int) -> Int? { count > 0 ? count : nil }
 }
 
-/// What one body takes of a ``MemoryBudget``; given back when the last reference to it goes.
+/// The charge of one body in a ``MemoryBudget``. It ends with its last reference.
 public final class MemoryCharge: Sendable {
     private struct State {
         var owner: MemoryBudget.Owner
         var count = 0
-        /// The network that waits for something to be lent, or has borrowed it.
+        /// The network that waits for the reserve or has borrowed from it.
         var network: UInt64?
     }
 
@@ -144,14 +144,14 @@ public final class MemoryCharge: Sendable {
         resize(to: 0)
     }
 
-    /// The bytes that are charged.
+    /// The charged bytes.
     public var count: Int { state.withLock { $0.count } }
 
-    /// Whether it is beyond what one party may have of the parts.
+    /// True when the charge exceeds the quota of a sender.
     public var isLent: Bool { count > budget.part }
 
-    /// Makes the charge so many bytes.
-    /// - Returns: Whether there is room; if not, nothing has changed. To have less is always granted.
+    /// Changes the charge to `count` bytes. Less is always granted.
+    /// - Returns: True if there is room. Otherwise nothing has changed.
     @discardableResult public func resize(to count: Int) -> Bool {
         state.withLock { state in
             let answer = budget.exchange(state.count, of: state.owner, for: count, of: state.owner, by: self)
@@ -160,11 +160,11 @@ public final class MemoryCharge: Sendable {
         }
     }
 
-    /// Makes the charge so many bytes, within its party's part, which it loses when others need them.
+    /// Changes the charge to `count` bytes within its sender's quota. It is recalled when others need the memory.
     /// - Parameters:
-    ///   - now: What time it is.
-    ///   - wake: Called from any thread when the charge is recalled: it is to be made nothing.
-    /// - Returns: Whether there is room; if not, nothing has changed.
+    ///   - now: The present time.
+    ///   - wake: Called from any thread at a recall. The charge must then become 0.
+    /// - Returns: True if there is room. Otherwise nothing has changed.
     public func hold(_ count: Int, at now: ContinuousClock.Instant, wake: @escaping @Sendable () -> Void) -> Bool {
         state.withLock { state in
             let answer = budget.exchange(
@@ -174,13 +174,13 @@ public final class MemoryCharge: Sendable {
         }
     }
 
-    /// Whether others need what it holds.
+    /// True when the held memory is recalled.
     public var isRecalled: Bool { budget.isRecalled(ObjectIdentifier(self)) }
 
-    /// Makes the charge so many bytes, more than its party's part, or waits for them in a queue until the charge goes.
+    /// Changes the charge to `count` bytes, above its sender's quota, or waits in a queue until the charge ends.
     /// - Parameters:
-    ///   - network: From where the body comes.
-    ///   - wake: Called from any thread when it is worth asking again, and when somebody waits for what this one has.
+    ///   - network: The network of the body's sender.
+    ///   - wake: Called from any thread when a new request may succeed, and when others wait for this charge's memory.
     public func borrow(_ count: Int, from network: UInt64, wake: @escaping @Sendable () -> Void) -> MemoryGrant {
         state.withLock { state in
             let requester = LargeBodyMemory.Requester(id: ObjectIdentifier(self), network: network, wake: wake)
@@ -192,25 +192,25 @@ public final class MemoryCharge: Sendable {
         }
     }
 
-    /// Whether somebody waits for what was lent.
+    /// True when others wait for this charge's part of the reserve.
     public var isWanted: Bool { isLent && budget.isLoanWanted }
 
-    /// Whether others come first, because a body from the same network had to give back.
+    /// True when others precede it, because a body from the same network had to return memory.
     public var isSlow: Bool { state.withLock { $0.network }.map(budget.isSlow) ?? false }
 
-    /// What was lent is given back before its body has arrived: others come first from now on.
+    /// Notes that an incomplete body returned borrowed memory. Others precede its network from now on.
     public func noteRecall() {
         if let network = state.withLock({ $0.network }) { budget.noteRecall(from: network) }
     }
 
-    /// The body has arrived whole: what it holds it keeps.
+    /// Notes that the body is complete. It keeps its memory.
     public func noteArrival() {
         budget.keep(ObjectIdentifier(self))
         if let network = state.withLock({ $0.network }) { budget.noteArrival(from: network) }
     }
 
-    /// Charges another party from now on: the account, once it is known who asks.
-    /// - Returns: Whether that party has room; if not, nothing has changed.
+    /// Charges another sender from now on: the account, after authentication.
+    /// - Returns: True if that sender has room. Otherwise nothing has changed.
     public func move(to owner: MemoryBudget.Owner) -> Bool {
         state.withLock { state in
             let answer = budget.exchange(state.count, of: state.owner, for: state.count, of: owner, by: self)
@@ -220,11 +220,11 @@ public final class MemoryCharge: Sendable {
     }
 }
 
-/// Which bodies that are still arriving lose their memory when it runs short. Pure.
+/// Selects the incomplete bodies that lose their memory in a shortage. Pure.
 ///
-/// Whoever began first loses it, as soon as more than three quarters are taken, so that there is room for who comes next. Nobody
-/// does in his first moment: a body that is sent at once arrives, and who wants to keep others out has to send all of it
-/// anew in each such moment.
+/// When more than three quarters are taken, the oldest body loses its memory, so that new ones have room. A new body is
+/// protected for a moment, so a body that is sent at once arrives. To block others, an attacker has to send whole
+/// bodies again in each such moment.
 struct RevocableMemory: Sendable {
     private struct Holder: Sendable {
         let since: ContinuousClock.Instant
@@ -234,7 +234,7 @@ struct RevocableMemory: Sendable {
     }
 
     private let mark: Int
-    /// How long nobody loses anything.
+    /// The time during which a body loses no memory.
     private let moment: Duration
     private var holders: [ObjectIdentifier: Holder] = [:]
 
@@ -243,7 +243,7 @@ struct RevocableMemory: Sendable {
         self.moment = moment
     }
 
-    /// Notes how much somebody has from now on, who can lose it.
+    /// Records the memory of a body that can lose it.
     mutating func hold(
         _ count: Int, by id: ObjectIdentifier, at now: ContinuousClock.Instant, wake: @escaping @Sendable () -> Void
     ) {
@@ -251,19 +251,19 @@ struct RevocableMemory: Sendable {
         if count > 0 { holders[id] = Holder(since: now, count: count, wake: wake) }
     }
 
-    /// Notes how much somebody has, if he can lose it.
+    /// Updates the memory of a body, if it can lose it.
     mutating func resize(to count: Int, by id: ObjectIdentifier) {
         if count == 0 { keep(id) } else { holders[id]?.count = count }
     }
 
-    /// What somebody has cannot be lost any more.
+    /// Protects the memory of a body permanently.
     mutating func keep(_ id: ObjectIdentifier) { if !holders.isEmpty { holders[id] = nil } }
 
     func isRecalled(_ id: ObjectIdentifier) -> Bool { holders[id]?.isRecalled ?? false }
 
-    /// Takes from the eldest until no more than the mark is taken.
-    /// - Parameter used: How much is taken, or would be.
-    /// - Returns: Who has to be woken, to give back what they have.
+    /// Recalls memory from the oldest bodies until at most the mark is taken.
+    /// - Parameter used: The bytes that are taken, or would be.
+    /// - Returns: The callbacks of the bodies that have to return memory.
     mutating func recall(used: Int, at now: ContinuousClock.Instant) -> [@Sendable () -> Void] {
         guard used > mark else { return [] }
         var excess = used - mark - holders.values.reduce(0) { $1.isRecalled ? $0 + $1.count : $0 }

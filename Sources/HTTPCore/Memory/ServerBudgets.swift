@@ -1,13 +1,13 @@
-/// The memory that a process gives to what clients send and do not take, whatever the number of its loops.
+/// The memory of a process for bodies and for unread output, independent of the number of its loops.
 public struct ServerBudgets: Sendable {
-    /// Bodies of senders that are known, by account.
+    /// Bodies of identified senders, by account.
     public let bodies: MemoryBudget
-    /// Bodies of which only the address is known.
+    /// Bodies of unidentified senders, by address.
     public let unidentifiedBodies: MemoryBudget
     /// Replies that wait for their clients, by address.
     public let output: MemoryBudget
 
-    /// By default a process has 200 MiB, so that with everything else it stays below 256 MB.
+    /// Creates budgets. The defaults limit a process to 200 MiB, so that it stays below 256 MB in total.
     public init(
         bodies: MemoryBudget = MemoryBudget(total: 48 * mebibyte, loan: 56 * mebibyte),
         unidentifiedBodies: MemoryBudget = MemoryBudget(total: 8 * mebibyte, loan: 0),

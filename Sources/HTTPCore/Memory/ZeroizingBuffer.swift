@@ -1,27 +1,26 @@
 internal import Glibc
 
-/// Bytes whose memory is zeroed before it is given back: what a client sends and is sent can be a key or a token.
+/// Bytes in memory that is zeroed before its release, because requests and replies can have keys and tokens.
 ///
-/// A value like an array: copies share the memory until one of them is changed, and a copy that is made when it grows
-/// leaves nothing behind.
-// Safe to share: memory is changed only through the one value that refers to it, as in an array; the JSON parser, which
-// writes in place, does so before anybody else can know of the memory.
+/// A value like an array: copies share the memory until one of them is changed. Growth leaves no copy behind.
+// Safe to share: memory is changed only through the one value that refers to it, as in an array. The JSON parser writes
+// in place before other code can refer to the memory.
 public struct ZeroizingBuffer: @unchecked Sendable {
     private(set) var storage: Storage
 
-    /// No bytes; nothing is allocated.
+    /// Creates no bytes, and allocates nothing.
     public init() { storage = .empty }
 
-    /// No bytes, and room for so many.
+    /// Creates no bytes, with room for `capacity`.
     public init(capacity: Int) { storage = .make(capacity: capacity) }
 
-    /// Copies bytes. What they are copied from is left as it is.
+    /// Copies bytes. The original is left unchanged.
     public init(copying bytes: UnsafeRawBufferPointer) {
         self.init(capacity: bytes.count)
         append(bytes)
     }
 
-    /// Copies bytes. What they are copied from is left as it is.
+    /// Copies bytes. The original is left unchanged.
     public init(_ bytes: some Sequence<UInt8>) {
         self.init(capacity: bytes.underestimatedCount)
         append(contentsOf: bytes)
@@ -32,9 +31,9 @@ public struct ZeroizingBuffer: @unchecked Sendable {
         var capacity: Int
     }
 
-    /// Memory and how much of it is used.
+    /// Memory with the number of used bytes.
     final class Storage: ManagedBuffer<Extent, UInt8> {
-        // Safe to share: it has no bytes, and is never the only reference that a change asks for.
+        // Safe to share: it has no bytes, and is never the only reference, which a change requires.
         nonisolated(unsafe) static let empty = make(capacity: 0)
 
         static func make(capacity: Int) -> Storage {
@@ -44,10 +43,10 @@ public struct ZeroizingBuffer: @unchecked Sendable {
 
         var memory: UnsafeMutablePointer<UInt8> { withUnsafeMutablePointerToElements { $0 } }
 
-        /// The header in place: through `header` each byte that is added would be checked for exclusive access at run time.
+        /// The header in place. Through `header`, each added byte would need a check for exclusive access at run time.
         var extent: UnsafeMutablePointer<Extent> { withUnsafeMutablePointerToHeader { $0 } }
 
-        /// How many bytes are used.
+        /// The number of used bytes.
         var count: Int {
             get { extent.pointee.count }
             set { extent.pointee.count = newValue }
@@ -56,7 +55,7 @@ public struct ZeroizingBuffer: @unchecked Sendable {
         deinit { explicit_bzero(memory, count) }
     }
 
-    /// How many bytes fit without moving.
+    /// The number of bytes that fit without reallocation.
     public var capacity: Int { storage.extent.pointee.capacity }
 
     /// Calls `body` with the bytes, without a copy.
@@ -67,7 +66,7 @@ public struct ZeroizingBuffer: @unchecked Sendable {
         return try body(UnsafeRawBufferPointer(start: storage.memory, count: storage.count))
     }
 
-    /// Calls `body` with the bytes, which it may change.
+    /// Calls `body` with the mutable bytes.
     public mutating func withUnsafeMutableBytes<Result, Failure: Error>(
         _ body: (UnsafeMutableRawBufferPointer) throws(Failure) -> Result
     ) throws(Failure) -> Result {
@@ -76,7 +75,7 @@ public struct ZeroizingBuffer: @unchecked Sendable {
         return try body(UnsafeMutableRawBufferPointer(start: storage.memory, count: storage.count))
     }
 
-    /// Adds a byte.
+    /// Appends a byte.
     @inline(__always)
     public mutating func append(_ byte: UInt8) {
         makeRoom(for: 1)
@@ -84,7 +83,7 @@ public struct ZeroizingBuffer: @unchecked Sendable {
         storage.count += 1
     }
 
-    /// Adds bytes.
+    /// Appends bytes.
     public mutating func append(_ bytes: UnsafeRawBufferPointer) {
         guard let source = bytes.baseAddress, !bytes.isEmpty else { return }
         makeRoom(for: bytes.count)
@@ -93,14 +92,14 @@ public struct ZeroizingBuffer: @unchecked Sendable {
         storage.count += bytes.count
     }
 
-    /// Adds bytes.
+    /// Appends bytes.
     public mutating func append(contentsOf bytes: some Sequence<UInt8>) {
         let isDone: Void? = bytes.withContiguousStorageIfAvailable { append(UnsafeRawBufferPointer($0)) }
         if isDone != nil { return }
         for byte in bytes { append(byte) }
     }
 
-    /// Adds at most `capacity` bytes that `fill` puts in place; it returns how many these are.
+    /// Appends at most `capacity` bytes in place. `fill` writes them and returns their number.
     public mutating func append(capacity: Int, filledBy fill: (UnsafeMutableBufferPointer<UInt8>) -> Int) {
         makeRoom(for: capacity)
         let free = UnsafeMutableBufferPointer(start: storage.memory + storage.count, count: capacity)
@@ -110,17 +109,17 @@ public struct ZeroizingBuffer: @unchecked Sendable {
         storage.count += count
     }
 
-    /// Makes room for so many bytes in all.
+    /// Makes room for `capacity` bytes in total.
     public mutating func reserveCapacity(_ capacity: Int) { prepareToChange(capacity: capacity) }
 
-    /// Forgets the bytes and zeroes their memory.
+    /// Removes the bytes and zeroes their memory.
     public mutating func removeAll(keepingCapacity keepsCapacity: Bool = false) {
         guard keepsCapacity, isKnownUniquelyReferenced(&storage) else { return storage = .empty }
         explicit_bzero(storage.memory, storage.count)
         storage.count = 0
     }
 
-    /// Forgets the first bytes; the others move to the front.
+    /// Removes the first bytes. The others move to the front.
     public mutating func removeFirst(_ dropped: Int) {
         precondition((0...count).contains(dropped), "no more is forgotten than there is")
         withUnsafeMutableBytes { bytes in
@@ -137,7 +136,7 @@ public struct ZeroizingBuffer: @unchecked Sendable {
         prepareToChange(capacity: needed <= capacity ? needed : Swift.max(needed, capacity * 2))
     }
 
-    /// Makes the memory this value's own, with room for so many bytes.
+    /// Makes the memory unique to this value, with room for `capacity` bytes.
     private mutating func prepareToChange(capacity: Int) {
         if capacity <= self.capacity, isKnownUniquelyReferenced(&storage) { return }
         let old = storage
@@ -166,7 +165,7 @@ extension ZeroizingBuffer: RandomAccessCollection {
 }
 
 extension [UInt8] {
-    /// A copy that nobody zeroes, in one piece: the initialiser for any sequence takes it byte by byte.
+    /// Copies bytes into an array that is not zeroed, in one piece. The initialiser for sequences copies byte by byte.
     public init(_ bytes: ZeroizingBuffer) {
         self = bytes.withUnsafeBytes { [UInt8]($0) }
     }
@@ -183,13 +182,13 @@ extension ZeroizingBuffer: Equatable, ExpressibleByArrayLiteral {
 }
 
 extension ZeroizingBuffer: CustomStringConvertible, CustomReflectable {
-    /// The number of bytes and nothing else.
+    /// The number of bytes. The contents are never shown.
     public var description: String { "WipedBytes(\(count))" }
     public var customMirror: Mirror { Mirror(self, children: ["count": count]) }
 }
 
 extension UnsafeMutableRawBufferPointer {
-    /// Zeroes the bytes, also when nobody reads them any more.
+    /// Zeroes the bytes. The compiler does not remove this.
     public func wipe() {
         guard let baseAddress else { return }
         explicit_bzero(baseAddress, count)

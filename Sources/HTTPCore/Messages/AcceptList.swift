@@ -1,10 +1,11 @@
-/// The `Accept` field of a request (RFC 9110 §12.5.1): media ranges with weights, read where they stand.
+/// The `Accept` field of a request (RFC 9110 §12.5.1): media ranges with weights, read in place.
 ///
-/// Parameters other than `q` choose nothing: there is one form of each type here.
+/// Parameters other than `q` are ignored: there is one form of each type here.
 public enum AcceptList {
-    /// Of several media types, in lower case, the one that is wanted most, the first of them when several are wanted
-    /// alike. Everything is without the field, and with one that has no element.
-    /// - Returns: Its index; nil when none is acceptable.
+    /// Selects the preferred one of several media types in lower case, the first of equal ones.
+    ///
+    /// Without the field, or with one without elements, all types are acceptable.
+    /// - Returns: Its index, or nil when none is acceptable.
     /// - Throws: 400 `malformed_accept`.
     public static func best(of mediaTypes: [StaticString], in fields: RequestFields) throws(Problem) -> Int? {
         let answer: Answer? =
@@ -32,12 +33,12 @@ public enum AcceptList {
         case malformed
     }
 
-    /// Returns whether a list has empty elements at most (RFC 9110 §5.6.1.2).
+    /// Returns whether a list has at most empty elements (RFC 9110 §5.6.1.2).
     private static func isEmpty(_ value: UnsafeBufferPointer<UInt8>) -> Bool {
         value.allSatisfy { $0 == ASCII.comma || $0 == ASCII.space || $0 == ASCII.tab }
     }
 
-    /// The weight of the range that describes the media type most closely; nil when the field is malformed.
+    /// Returns the weight of the most specific range for the media type, or nil for a malformed field.
     private static func quality(of mediaType: StaticString, in value: UnsafeBufferPointer<UInt8>) -> Int? {
         var closest: (specificity: Int, quality: Int)?
         var elements = FieldParts(of: value, separator: ASCII.comma)
@@ -53,7 +54,7 @@ public enum AcceptList {
 
     private struct Range {
         private let type: MediaType
-        /// In thousandths.
+        /// The weight in thousandths.
         let quality: Int
 
         private static let wildcard = UInt8(ascii: "*")
@@ -76,7 +77,8 @@ public enum AcceptList {
             if isAnyType && !isAnySubtype { return nil }
         }
 
-        /// How closely the range describes a type: 2 by name, 1 by its kind, 0 like everything; nil when it does not.
+        /// Returns the specificity of the range for a type: 2 by name, 1 by kind, 0 for all types. Returns nil if it
+        /// does not match.
         func specificity(for mediaType: StaticString) -> Int? {
             if isAnyType { return 0 }
             if type.isNamed(mediaType) { return 2 }
@@ -86,7 +88,7 @@ public enum AcceptList {
         }
     }
 
-    /// A weight in thousandths (RFC 9110 §12.4.2): `0` or `1`, with at most three digits after the point.
+    /// Reads a weight, in thousandths (RFC 9110 §12.4.2): `0` or `1`, with at most three digits after the point.
     private static func weight(_ text: [UInt8]) -> Int? {
         guard let first = text.first, first == ASCII.zero || first == ASCII.zero + 1 else { return nil }
         let rest = text.dropFirst()

@@ -1,8 +1,8 @@
-/// Where a request came from: the peer of the connection, or whom a trusted proxy names.
+/// The origin of a request: the peer of the connection, or the client that a trusted proxy names.
 public struct ClientAddress: Hashable, Sendable, CustomStringConvertible {
     /// The numeric address, for example `127.0.0.1` or `2001:db8::1`, without brackets or port.
     public let address: String
-    /// The address as a number; ``IPAddress/unspecified`` when the text is none.
+    /// The address as a number. ``IPAddress/unspecified`` when the text is no address.
     public let ip: IPAddress
     public let port: UInt16
 

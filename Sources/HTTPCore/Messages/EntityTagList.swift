@@ -1,6 +1,6 @@
-/// The value of `If-Match` or `If-None-Match` (RFC 9110 §13.1.1, §13.1.2): the one reader of entity tags.
+/// The value of `If-Match` or `If-None-Match` (RFC 9110 §13.1.1, §13.1.2), the only parser of entity tags.
 ///
-/// Several field lines are one list, and empty members of a list are allowed (RFC 9110 §5.6.1). `*` stands alone.
+/// Several field lines are one list, and empty members are allowed (RFC 9110 §5.6.1). `*` excludes other members.
 public struct EntityTagList: Sendable, Equatable {
     /// A tag (RFC 9110 §8.8.3).
     public struct Tag: Sendable, Equatable {
@@ -13,7 +13,7 @@ public struct EntityTagList: Sendable, Equatable {
     public let isAny: Bool
     public let tags: [Tag]
 
-    /// Reads the field `name`; nil when the request does not have it.
+    /// Reads the field `name`. Returns nil without one.
     ///
     /// - Throws: 400 `malformed_precondition` when a member is no entity tag, unless the field is `*`.
     public static func read(_ name: String, in fields: RequestFields) throws(Problem) -> EntityTagList? {
@@ -44,15 +44,15 @@ public struct EntityTagList: Sendable, Equatable {
             rest = rest.drop { $0 == ASCII.space || $0 == ASCII.tab }
             guard rest.isEmpty || rest.first == ASCII.comma else { return nil }
         }
-        // A tag beside it contradicts it: a change of one revision would be a change of any.
+        // A tag contradicts `*`: a change of one revision would become a change of any.
         guard !isAny || tags.isEmpty else { return nil }
         self.isAny = isAny
         self.tags = tags
     }
 
-    /// Takes `"…"` or `W/"…"`. A backslash in a tag is a character like others.
+    /// Takes `"…"` or `W/"…"`. A backslash in a tag is an ordinary character.
     private static func takeTag(_ rest: inout Slice<UnsafeBufferPointer<UInt8>>) -> Tag? {
-        // The W is a capital (RFC 9110 §8.8.3).
+        // The W is upper case (RFC 9110 §8.8.3).
         let isWeak = rest.count > 1 && rest.first == UInt8(ascii: "W") && rest[rest.startIndex + 1] == ASCII.slash
         let quoted = isWeak ? rest.dropFirst(2) : rest
         guard quoted.first == ASCII.doubleQuote, let end = quoted.dropFirst().firstIndex(of: ASCII.doubleQuote) else {

@@ -1,11 +1,10 @@
-/// The header fields of a response, in order, with names that are compared without regard to case.
+/// The header fields of a response, in order. The case of names is ignored.
 ///
-/// Response splitting is impossible by construction: no name that is not a token and no control character in a value
-/// ever gets in.
+/// Response splitting is impossible: names are always tokens, and values have no control characters.
 public struct HTTPFields: Sendable, Equatable, ExpressibleByDictionaryLiteral {
     /// One field line.
     public struct Field: Sendable, Equatable {
-        /// The name as it was given.
+        /// The name as given.
         public let name: String
         /// The value, without control characters.
         public let value: String
@@ -19,14 +18,14 @@ public struct HTTPFields: Sendable, Equatable, ExpressibleByDictionaryLiteral {
         for (name, value) in elements { append(name, value) }
     }
 
-    /// How many fields most replies have at most.
+    /// The usual maximum of fields in a reply.
     private static let usualCount = 8
 
-    /// Adds a field line after those that are there.
+    /// Appends a field line.
     ///
     /// - Parameters:
-    ///   - name: A token (RFC 9110 §5.6.2). Names are chosen by the program, so anything else is a programming error.
-    ///   - value: Control characters in it, CR, LF and NUL above all, are replaced by spaces (RFC 9110 §5.5).
+    ///   - name: A token (RFC 9110 §5.6.2). The program chooses names, so another value is a programming error.
+    ///   - value: Control characters, in particular CR, LF and NUL, are replaced by spaces (RFC 9110 §5.5).
     public mutating func append(_ name: String, _ value: String) {
         var name = name
         precondition(name.withUTF8 { ASCII.isToken($0) }, "a field name is a token")
@@ -34,23 +33,23 @@ public struct HTTPFields: Sendable, Equatable, ExpressibleByDictionaryLiteral {
         fields.append(Field(name: name, value: Self.withoutControlCharacters(value)))
     }
 
-    /// Adds the lines of other fields, which were checked when they got in there.
+    /// Appends the lines of other fields, which are already checked.
     public mutating func append(contentsOf other: HTTPFields) {
         fields.append(contentsOf: other.fields)
     }
 
-    /// Replaces every line named `name` by one.
+    /// Replaces all lines named `name` by one.
     public mutating func set(_ name: String, _ value: String) {
         if contains(name) { remove(name) }
         append(name, value)
     }
 
-    /// Removes every line named `name`.
+    /// Removes all lines named `name`.
     public mutating func remove(_ name: String) {
         fields.removeAll { Self.isSame($0.name, name) }
     }
 
-    /// The value of the field; several lines are joined by a comma and a space (RFC 9110 §5.3).
+    /// Returns the value of the field. Several lines are joined by a comma and a space (RFC 9110 §5.3).
     public subscript(name: String) -> String? {
         var combined: String?
         for field in fields where Self.isSame(field.name, name) {
@@ -59,7 +58,7 @@ public struct HTTPFields: Sendable, Equatable, ExpressibleByDictionaryLiteral {
         return combined
     }
 
-    /// The value of each line named `name`, in order.
+    /// Returns the value of each line named `name`, in order.
     public func all(named name: String) -> [String] {
         fields.filter { Self.isSame($0.name, name) }.map(\.value)
     }

@@ -1,6 +1,6 @@
 /// A request method (RFC 9110 §9): a case-sensitive token.
 public struct HTTPMethod: Hashable, Sendable, CustomStringConvertible {
-    /// The token as it stands in the request line.
+    /// The token of the request line.
     public let name: String
 
     private init(known name: String) {
@@ -17,7 +17,7 @@ public struct HTTPMethod: Hashable, Sendable, CustomStringConvertible {
     public static let connect = HTTPMethod(known: "CONNECT")
     public static let trace = HTTPMethod(known: "TRACE")
 
-    /// Creates a method from a token, or nil when the bytes are not one.
+    /// Creates a method from a token, or nil for other bytes.
     public init?(token: UnsafeBufferPointer<UInt8>) {
         if token.count < 8 {
             var packed: UInt64 = 0
@@ -42,7 +42,7 @@ public struct HTTPMethod: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Creates a method from a token, or nil when the bytes are not one.
+    /// Creates a method from a token, or nil for other bytes.
     public init?(token: [UInt8]) {
         guard let method = token.withUnsafeBufferPointer({ HTTPMethod(token: $0) }) else { return nil }
         self = method

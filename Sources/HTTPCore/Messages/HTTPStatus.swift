@@ -3,7 +3,7 @@ public struct HTTPStatus: Hashable, Sendable, CustomStringConvertible {
     /// The three-digit code, 100 to 599.
     public let code: UInt16
 
-    /// Creates a status from its code, which must be in 100...599: a status is chosen by the program, never by a peer.
+    /// Creates a status from its code, which must be in 100...599. The program chooses a status, never a peer.
     public init(_ code: UInt16) {
         precondition((100...599).contains(code), "a status code is in 100...599")
         self.code = code
@@ -43,7 +43,7 @@ public struct HTTPStatus: Hashable, Sendable, CustomStringConvertible {
     public static let gatewayTimeout = HTTPStatus(504)
     public static let httpVersionNotSupported = HTTPStatus(505)
 
-    /// The standard phrase for the code, or an empty one (RFC 9112 §4 allows that) for a code without a name here.
+    /// The standard phrase of the code. Empty for a code without a name here, which RFC 9112 §4 allows.
     public var reason: String {
         switch code {
         case 100: "Continue"
@@ -83,7 +83,7 @@ public struct HTTPStatus: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Whether a reply with this status never carries a body (RFC 9110 §6.4.1).
+    /// True when a reply with this status never has a body (RFC 9110 §6.4.1).
     public var forbidsBody: Bool { code < 200 || code == 204 || code == 304 }
 
     public var description: String { "\(code) \(reason)" }

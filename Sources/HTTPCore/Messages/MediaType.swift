@@ -1,8 +1,8 @@
-/// A media type or media range as a field has it (RFC 9110 §8.3.1, §12.5.1): the one reader for all fields that name some.
+/// A media type or media range of a field (RFC 9110 §8.3.1, §12.5.1). This is the only parser of media types.
 ///
-/// The reader checks the grammar of the type and of its parameters. Empty parameters are allowed (RFC 9110 §5.6.6).
+/// It checks the grammar of the type and of its parameters. Empty parameters are allowed (RFC 9110 §5.6.6).
 struct MediaType {
-    /// Type and subtype with the slash between them, as they were sent.
+    /// Type and subtype with the slash between them, as sent.
     let name: UnsafeBufferPointer<UInt8>
     /// The position of the slash in ``name``.
     let slash: Int
@@ -10,9 +10,9 @@ struct MediaType {
     /// Reads a type and calls `visit` for each parameter.
     ///
     /// - Parameters:
-    ///   - text: One media type. The memory must stay valid as long as the value is used.
+    ///   - text: One media type. The memory must stay valid during the value's use.
     ///   - visit: Returns false for a parameter that makes the type unusable.
-    /// - Returns: Nil when the text is not a media type, or when `visit` returned false.
+    /// - Returns: Nil when the text is no media type, or when `visit` returned false.
     init?(_ text: UnsafeBufferPointer<UInt8>, _ visit: (Parameter) -> Bool) {
         var parts = FieldParts(of: text, separator: ASCII.semicolon)
         guard let name = parts.next(), let slash = name.firstIndex(of: ASCII.slash), ASCII.isToken(name[..<slash]),
@@ -26,7 +26,7 @@ struct MediaType {
         }
     }
 
-    /// Returns whether type and subtype are those of `literal`, which is in lower case.
+    /// Returns whether type and subtype equal `literal`, which is in lower case.
     func isNamed(_ literal: StaticString) -> Bool { ASCII.equalsIgnoringCase(name, literal) }
 
     /// A parameter: a name, and a value that is a token or a quoted string.
@@ -36,7 +36,7 @@ struct MediaType {
         private let content: UnsafeBufferPointer<UInt8>
         private let isQuoted: Bool
 
-        /// Reads `name=value`; nil when the text has another form.
+        /// Reads `name=value`. Returns nil for other text.
         fileprivate init?(_ text: UnsafeBufferPointer<UInt8>) {
             guard let equals = text.firstIndex(of: ASCII.equals), ASCII.isToken(text[..<equals]) else { return nil }
             name = UnsafeBufferPointer(rebasing: text[..<equals])
@@ -71,7 +71,7 @@ struct MediaType {
             return value
         }
 
-        /// Returns whether the text can stand between the quotes of a quoted string (RFC 9110 §5.6.4).
+        /// Returns whether the text is permitted between the quotes of a quoted string (RFC 9110 §5.6.4).
         private static func isQuotedText(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
             var isEscaped = false
             for byte in text {

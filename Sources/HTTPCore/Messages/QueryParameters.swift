@@ -1,7 +1,7 @@
 /// The parameters of a query: `name=value` pairs joined by `&`, each name at most once.
 ///
-/// Decoding is strict. `+` is refused, because half of the world's encoders mean a space by it and the other half a
-/// plus: clients write `%20` or `%2B`.
+/// Decoding is strict. `+` is rejected, because encoders disagree about its meaning (space or plus). Clients write
+/// `%20` or `%2B`.
 public struct QueryParameters: Sendable, Equatable {
     private var pairs: [Pair] = []
 
@@ -10,14 +10,14 @@ public struct QueryParameters: Sendable, Equatable {
         let value: String
     }
 
-    /// No parameters.
+    /// Creates no parameters.
     public init() {}
 
     /// Parses a raw query.
     ///
-    /// - Parameter query: The bytes after `?`; nil and empty both mean no parameters.
-    /// - Throws: A 400 `invalid_query` for a bad escape, an empty name, a missing `=`, a `+`, or more than 32
-    ///   parameters; 400 `duplicate_parameter` for a name that comes twice.
+    /// - Parameter query: The bytes after `?`. Nil and empty both mean no parameters.
+    /// - Throws: 400 `invalid_query` for an invalid escape, an empty name, a missing `=`, a `+`, or more than 32
+    ///   parameters. 400 `duplicate_parameter` for a duplicate name.
     public init(parsing query: ArraySlice<UInt8>?) throws(Problem) {
         guard let query, !query.isEmpty else { return }
         for part in query.split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: false) {
@@ -40,14 +40,14 @@ public struct QueryParameters: Sendable, Equatable {
 
     public var isEmpty: Bool { pairs.isEmpty }
 
-    /// The names, in the order in which they came.
+    /// The names, in the order of the query.
     public var names: [String] { pairs.map(\.name) }
 
     public subscript(name: String) -> String? {
         pairs.first { $0.name == name }?.value
     }
 
-    /// The parameter as a value of the wanted type, or nil when it is absent.
+    /// Returns the parameter as a value of the type, or nil when it is absent.
     ///
     /// - Throws: A 400 `invalid_parameter` with `field` when the text does not have the type's form.
     public func optional<Value: PathParameterConvertible>(
@@ -61,9 +61,9 @@ public struct QueryParameters: Sendable, Equatable {
         return value
     }
 
-    /// The parameter as a value of the wanted type.
+    /// Returns the parameter as a value of the type.
     ///
-    /// - Throws: As ``optional(_:as:)``, and a 400 `missing_parameter` when it is absent.
+    /// - Throws: Errors of ``optional(_:as:)``, and a 400 `missing_parameter` when it is absent.
     public func require<Value: PathParameterConvertible>(
         _ name: String, as type: Value.Type = Value.self
     ) throws(Problem) -> Value {
@@ -74,9 +74,9 @@ public struct QueryParameters: Sendable, Equatable {
         return value
     }
 
-    /// Refuses parameters that the endpoint does not know.
+    /// Rejects parameters that the endpoint does not support.
     ///
-    /// - Throws: A 400 `unknown_parameter` that names the first one.
+    /// - Throws: A 400 `unknown_parameter` with the first one.
     public func refuseUnknown(except known: [String]) throws(Problem) {
         guard let unknown = pairs.first(where: { !known.contains($0.name) }) else { return }
         throw Problem(

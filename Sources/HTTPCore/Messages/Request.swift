@@ -1,17 +1,17 @@
-/// A whole request, routed and with its body.
+/// A complete and routed request.
 public final class Request: Sendable {
     public let id: RequestID
     public let head: RequestHead
-    /// Who asks: the peer, or whom a trusted proxy names.
+    /// The client: the peer, or the address that a trusted proxy names.
     public let client: ClientAddress
     public let parameters: PathParameters
     public let query: QueryParameters
     public let bodyType: BodyType
-    /// Nil when its route takes none.
+    /// Nil when its route takes no body.
     public let body: RequestBody?
-    /// How many values a JSON body may have.
+    /// The maximum number of values in a JSON body.
     public let valueLimit: Int
-    /// How work on it lets others have their turn.
+    /// The suspension points of long work on the request.
     public let pace: Pace
 
     public init(
@@ -30,15 +30,15 @@ public final class Request: Sendable {
         self.pace = pace
     }
 
-    /// The trace that it belongs to, for the log alone.
+    /// The trace of the request, only for the log.
     public var trace: TraceParent? { TraceParent(head.fields) }
 
-    /// The body's bytes; from then on there are none.
+    /// Returns the body's bytes, and leaves none.
     public func takeBody() -> ZeroizingBuffer { body?.take() ?? ZeroizingBuffer() }
 }
 
 extension Request: CustomStringConvertible, CustomReflectable {
-    /// Identifier and method: everything else can hold secrets.
+    /// Identifier and method. All other parts can have secrets.
     public var description: String { "Request(\(id) \(head.method))" }
     public var customMirror: Mirror { Mirror(self, children: ["id": id, "method": head.method]) }
 }

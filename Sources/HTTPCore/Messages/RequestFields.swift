@@ -1,9 +1,9 @@
-/// The header fields of a request: one byte buffer that holds the whole head, and where in it each field is.
+/// The header fields of a request: one byte buffer with the whole head, and the position of each field in it.
 ///
-/// Names are compared without regard to case. Values are bytes; as a `String`, bytes that are not UTF-8 (`obs-text`)
-/// become U+FFFD. Nothing here is printed by `description`: a field can be a credential.
+/// The case of names is ignored. Values are bytes. As a `String`, bytes that are not UTF-8 (`obs-text`) become U+FFFD.
+/// `description` prints no field, because a field can be a credential.
 public struct RequestFields: Sendable {
-    /// Where one field line is in the storage.
+    /// The position of one field line in the storage.
     package struct Entry: Sendable {
         package var nameStart: UInt32
         package var nameEnd: UInt32
@@ -24,7 +24,7 @@ public struct RequestFields: Sendable {
     package let storage: ZeroizingBuffer
     package let entries: [Entry]
 
-    /// Takes a parsed head. Every range must lie within `storage`.
+    /// Takes a parsed head. Every range must be within `storage`.
     package init(storage: ZeroizingBuffer, entries: [Entry]) {
         self.storage = storage
         self.entries = entries
@@ -33,13 +33,14 @@ public struct RequestFields: Sendable {
     /// The number of field lines.
     public var count: Int { entries.count }
 
-    /// The value of the field; several lines are joined by a comma and a space (RFC 9110 §5.3), so that a doubled
-    /// field that must be single is not valid instead of one of the two being chosen.
+    /// Returns the value of the field. Several lines are joined by a comma and a space (RFC 9110 §5.3).
+    ///
+    /// A duplicate of a single-valued field thus becomes invalid, instead of one of the two being chosen.
     public subscript(name: String) -> String? {
         withValue(named: name) { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// The value of each line named `name`, in order.
+    /// Returns the value of each line named `name`, in order.
     public func all(named name: String) -> [String] {
         entries.filter { isNamed(name, $0) }.map { String(decoding: storage[$0.value], as: UTF8.self) }
     }
@@ -48,7 +49,7 @@ public struct RequestFields: Sendable {
         entries.contains { isNamed(name, $0) }
     }
 
-    /// Calls `body` with the bytes of the field's value, joined as in the subscript; nil when there is no such field.
+    /// Calls `body` with the bytes of the field's value, joined as in the subscript. Returns nil without such a field.
     public func withValue<Result>(
         named name: String, _ body: (UnsafeBufferPointer<UInt8>) throws -> Result
     ) rethrows -> Result? {
@@ -66,7 +67,7 @@ public struct RequestFields: Sendable {
         return try combined.withContiguousStorageIfAvailable(body)
     }
 
-    /// Every field line as text, in order. Field values can be credentials: for tests and exports, never for logs.
+    /// All field lines as text, in order. Values can be credentials: use this for tests and exports, never for logs.
     public var lines: [(name: String, value: String)] {
         entries.map {
             (String(decoding: storage[$0.name], as: UTF8.self), String(decoding: storage[$0.value], as: UTF8.self))

@@ -1,32 +1,32 @@
-/// How the body of a request is delimited (RFC 9112 §6).
+/// The framing of a request's body (RFC 9112 §6).
 public enum BodyFraming: Hashable, Sendable {
     /// No body, which includes `Content-Length: 0`.
     case none
-    /// Exactly so many bytes, at least 1.
+    /// The exact number of bytes, at least 1.
     case length(Int)
-    /// `Transfer-Encoding: chunked`; the length is not known.
+    /// `Transfer-Encoding: chunked`, with an unknown length.
     case chunked
 }
 
 /// The head of a request: request line and fields, checked, not yet routed.
 ///
-/// Path and query stay as they came: the router decodes the path once, segment by segment.
+/// Path and query are unchanged. The router decodes the path once, segment by segment.
 public struct RequestHead: Sendable {
     public var method: HTTPMethod
     public let fields: RequestFields
     /// 1 for HTTP/1.1, 0 for HTTP/1.0.
     public let versionMinor: Int
-    /// Whether the client lets the connection stay open after the reply (RFC 9112 §9.3).
+    /// True when the client permits the connection to stay open after the reply (RFC 9112 §9.3).
     public let wantsKeepAlive: Bool
     public let framing: BodyFraming
-    /// Whether the client waits for `100 Continue` before it sends its body.
+    /// True when the client waits for `100 Continue` before it sends its body.
     public let expectsContinue: Bool
 
     private let pathRange: Range<Int>
     private let queryRange: Range<Int>?
     private let hostRange: Range<Int>?
 
-    /// Takes what a parser found. The ranges must lie within the storage of `fields`.
+    /// Takes the results of a parser. The ranges must be within the storage of `fields`.
     package init(
         method: HTTPMethod, fields: RequestFields, path: Range<Int>, query: Range<Int>?, host: Range<Int>?,
         versionMinor: Int, wantsKeepAlive: Bool, framing: BodyFraming, expectsContinue: Bool
@@ -42,13 +42,13 @@ public struct RequestHead: Sendable {
         self.expectsContinue = expectsContinue
     }
 
-    /// Creates a head without a connection, for requests made in the same process.
+    /// Creates a head without a connection, for requests in the same process.
     ///
     /// - Parameters:
     ///   - method: The method.
     ///   - target: Path and query, percent-encoded, for example `/v1/changes?limit=10`.
-    ///   - fields: Names and values as a client would send them.
-    ///   - framing: How long the body is.
+    ///   - fields: Names and values of the client.
+    ///   - framing: The framing of the body.
     public init(
         method: HTTPMethod, target: String, fields: [(name: String, value: String)] = [], framing: BodyFraming = .none
     ) {
@@ -72,28 +72,27 @@ public struct RequestHead: Sendable {
             expectsContinue: false)
     }
 
-    /// The path as it was sent, percent-encoded, beginning with `/` (or `*` for `OPTIONS *`).
+    /// The path as sent, percent-encoded, beginning with `/` (or `*` for `OPTIONS *`).
     public var path: String { String(decoding: pathBytes, as: UTF8.self) }
 
     /// The bytes of ``path``, without a copy.
     public var pathBytes: Slice<ZeroizingBuffer> { fields.storage[pathRange] }
 
-    /// Whether the request names its host by a domain name: neither by an address nor as `localhost`. False when the request
-    /// names no host.
+    /// True when the request's host is a domain name: neither an address nor `localhost`. False without a host.
     public var hasDomainName: Bool {
         guard let hostRange else { return false }
         return fields.storage[hostRange].withContiguousStorageIfAvailable { HostKind.isDomainName($0) } ?? false
     }
 
-    /// What follows the first `?`, percent-encoded, or nil when there is none.
+    /// The text after the first `?`, percent-encoded, or nil without one.
     public var query: String? { queryBytes.map { String(decoding: $0, as: UTF8.self) } }
 
-    /// The bytes of ``query``, copied: no secret may be there.
+    /// A copy of the bytes of ``query``, which must not have secrets.
     public var queryBytes: ArraySlice<UInt8>? { queryRange.map { Array(fields.storage[$0])[...] } }
 }
 
 extension RequestHead: CustomStringConvertible, CustomReflectable {
-    /// The method and nothing else: paths, queries and fields can hold secrets.
+    /// The method. Paths, queries and fields can have secrets.
     public var description: String { "RequestHead(\(method))" }
     public var customMirror: Mirror { Mirror(self, children: ["method": method]) }
 }

@@ -1,4 +1,4 @@
-/// The name of one request in logs, replies and `X-Request-Id`: 128 random bits as 32 hexadecimal digits.
+/// The identifier of one request in logs, replies and `X-Request-Id`: 128 random bits as 32 hexadecimal digits.
 public struct RequestID: Hashable, Sendable, CustomStringConvertible {
     private let high: UInt64
     private let low: UInt64
@@ -17,7 +17,7 @@ public struct RequestID: Hashable, Sendable, CustomStringConvertible {
 
     public var description: String { String(unsafeUninitializedCapacity: Self.characterCount) { write(to: $0) } }
 
-    /// How many digits it has.
+    /// The number of digits.
     public static let characterCount = 32
 
     /// Writes the digits, as ASCII, to the start of `digits`, which must have room for them.

@@ -1,9 +1,9 @@
 import Synchronization
 
-/// Makes request identifiers without asking the system for randomness each time.
+/// Creates request identifiers without a system call for randomness each time.
 ///
-/// Identifiers of one source never repeat; those of different processes differ by 128 random bits. They are names, not
-/// secrets: whoever sees one may be able to guess the next.
+/// Identifiers of one source never repeat. Those of different processes differ by 128 random bits. They are names, not
+/// secrets: the next one may be predictable from another.
 public final class RequestIDSource: Sendable {
     private let high: UInt64
     private let offset: UInt64
@@ -16,7 +16,7 @@ public final class RequestIDSource: Sendable {
     }
 
     public func next() -> RequestID {
-        // SplitMix64: every step is a bijection, so the low half is different 2^64 times.
+        // SplitMix64: every step is a bijection, so the low half has 2^64 different values.
         var low = offset &+ count.wrappingAdd(1, ordering: .relaxed).newValue &* 0x9E37_79B9_7F4A_7C15
         low = (low ^ low >> 30) &* 0xBF58_476D_1CE4_E5B9
         low = (low ^ low >> 27) &* 0x94D0_49BB_1331_11EB

@@ -1,11 +1,11 @@
-/// What a response carries after its fields.
+/// The body of a response.
 public enum ResponseBody: Sendable, Equatable {
     case none
     case bytes(ZeroizingBuffer)
-    /// Made while it is sent; its length is not known before.
+    /// A body that is produced during sending, with an unknown length.
     case stream(ResponseStream)
 
-    /// The length in bytes, when it is known.
+    /// The length in bytes, if known.
     public var count: Int? {
         switch self {
         case .none: 0
@@ -27,7 +27,7 @@ public struct Response: Sendable, Equatable {
         self.body = body
     }
 
-    /// A reply with a JSON body that `build` writes: exactly one JSON value.
+    /// Returns a reply with a JSON body: exactly one value, written by `build`.
     public static func json<Failure: Error>(
         _ status: HTTPStatus = .ok, fields: consuming HTTPFields = HTTPFields(), capacity: Int = 256,
         _ build: (inout JSONWriter) throws(Failure) -> Void

@@ -1,23 +1,23 @@
-/// A response's body that is made while it is sent.
+/// A response's body that is produced during sending.
 ///
-/// The connection calls the producer once the head is on its way, and never for a reply that has no body (HEAD, 204,
-/// 304). What the producer's closure holds is let go when the stream ends, in whatever way, also when it was never
-/// called: an object in it can give back in `deinit` what the stream holds.
+/// The connection calls the producer after the head is sent, and never for a reply without a body (HEAD, 204, 304). The
+/// producer's closure is released at the end of the stream in all cases, also if it was never called. An object in it
+/// can release the stream's resources in `deinit`.
 public final class ResponseStream: Sendable {
     /// Writes the body, piece by piece, and returns at its end.
     ///
-    /// The task is cancelled as soon as the client has gone or the server stops; ``ResponseBodyWriter/write(_:)``
-    /// throws from then on. When it throws anything by itself, the connection is closed without the body's proper
-    /// end, so that the client knows that something is missing.
+    /// The task is cancelled when the client has closed or the server stops. ``ResponseBodyWriter/write(_:)`` throws
+    /// from then on. If the producer throws another error, the connection closes without the body's proper end, so that
+    /// the client detects the missing part.
     public typealias Producer = @Sendable (any ResponseBodyWriter) async throws -> Void
 
-    /// Whether the stream goes on until somebody ends it. Then it may be silent for as long as it likes, it takes no
-    /// place among the requests that are being answered, and a server that stops ends it at once. Otherwise the
-    /// producer has the route's deadline from each write to the next.
+    /// True for a stream without an end of its own. It may be silent for any time, takes no place among the active
+    /// requests, and ends at once when a server stops. Otherwise, the route's deadline applies from each write to the
+    /// next.
     public let isOpenEnded: Bool
-    /// How many bytes the producer writes, when that is known: then the reply says so, and is not chunked.
+    /// The number of bytes that the producer writes, if known. The reply then announces it, and is not chunked.
     public let length: Int?
-    /// Makes the body.
+    /// Produces the body.
     public let produce: Producer
 
     public init(isOpenEnded: Bool, length: Int? = nil, _ produce: @escaping Producer) {
@@ -26,7 +26,7 @@ public final class ResponseStream: Sendable {
         self.produce = produce
     }
 
-    /// The same stream; `report` hears of an error of the producer. An end that came from outside is none.
+    /// Returns the same stream with `report` called for an error of the producer. An end from outside is no error.
     public func reportingErrors(to report: @escaping @Sendable (any Error) -> Void) -> ResponseStream {
         ResponseStream(isOpenEnded: isOpenEnded, length: length) { [produce] writer in
             do {
@@ -40,19 +40,19 @@ public final class ResponseStream: Sendable {
 }
 
 extension ResponseStream: Equatable {
-    /// A stream is equal to itself only.
+    /// Returns whether both are the same object.
     public static func == (first: ResponseStream, second: ResponseStream) -> Bool { first === second }
 }
 
-/// Where a ``ResponseStream`` writes its body. Used from the task that it was lent to.
+/// The target of a ``ResponseStream``. Only the producer's task uses it.
 public protocol ResponseBodyWriter: Sendable {
-    /// Sends bytes, and returns when the client's socket has taken them all: a producer can never be more than one
-    /// piece ahead of its client. Writing nothing does nothing.
-    /// - Throws: ``ResponseStreamEnded`` when nobody takes any more.
+    /// Sends bytes, and returns when the client's socket has taken all of them. A producer is therefore at most one
+    /// piece ahead of its client. An empty write has no effect.
+    /// - Throws: ``ResponseStreamEnded`` when the bytes cannot be delivered.
     func write(_ bytes: [UInt8]) async throws(ResponseStreamEnded)
 }
 
-/// The stream has ended from outside: the client has gone, or the server stops.
+/// The stream was ended from outside: the client has closed, or the server stops.
 public struct ResponseStreamEnded: Error {
     public init() {}
 }

@@ -1,27 +1,27 @@
-/// Where a request stands in a trace that began elsewhere: what its `traceparent` field says (W3C Trace Context §3.2).
+/// The position of a request in an external trace, from its `traceparent` field (W3C Trace Context §3.2).
 ///
-/// It is for the log alone. Whoever sends a request can claim any trace, so nothing else may depend on it.
+/// Use it for the log only. A client can claim any trace, so no decision may depend on it.
 public struct TraceParent: Hashable, Sendable {
     private let traceHigh: UInt64
     private let traceLow: UInt64
     private let span: UInt64
 
-    /// How many digits the identifier of a trace has.
+    /// The number of digits of a trace's identifier.
     public static let traceIDCharacterCount = 32
-    /// How many digits the identifier of a span has.
+    /// The number of digits of a span's identifier.
     public static let spanIDCharacterCount = 16
 
-    /// What `version-traceid-parentid-flags` takes.
+    /// The length of `version-traceid-parentid-flags`.
     private static let characterCount = 55
 
-    /// Reads the field; nil when there is none, or when it is not valid, which is the same (§3.2.2.3, §4.3).
+    /// Reads the field. Returns nil for a missing or an invalid one, which are equal (§3.2.2.3, §4.3).
     public init?(_ fields: RequestFields) {
         guard let valid = fields.withValue(named: "traceparent", { TraceParent($0) }) ?? nil else { return nil }
         self = valid
     }
 
-    /// Reads a value of version 00, or what a later version has in common with it (§3.2.4): more may follow there, behind
-    /// a further hyphen. Several field lines are joined by a comma, and that is not valid.
+    /// Reads a value of version 00, or the common part of a later version (§3.2.4), which may continue after a further
+    /// hyphen. Several field lines are joined by a comma, which is not valid.
     private init?(_ text: UnsafeBufferPointer<UInt8>) {
         guard text.count >= Self.characterCount, [2, 35, 52].allSatisfy({ text[$0] == ASCII.minus }),
             let version = Self.number(text[0..<2]), version != 0xFF,
@@ -35,7 +35,7 @@ public struct TraceParent: Hashable, Sendable {
         self.span = span
     }
 
-    /// The value of at most 16 hexadecimal digits in lower case (`HEXDIGLC`); nil when one is not.
+    /// Returns the value of at most 16 hexadecimal digits in lower case (`HEXDIGLC`), or nil for other text.
     private static func number(_ digits: Slice<UnsafeBufferPointer<UInt8>>) -> UInt64? {
         var value: UInt64 = 0
         for byte in digits {
@@ -53,7 +53,7 @@ public struct TraceParent: Hashable, Sendable {
         return Self.traceIDCharacterCount
     }
 
-    /// Writes the digits of the identifier of the span that the request was sent in to the start of `digits`.
+    /// Writes the digits of the client's span to the start of `digits`, which must have room for them.
     /// - Returns: ``spanIDCharacterCount``.
     public func writeSpanID(to digits: UnsafeMutableBufferPointer<UInt8>) -> Int {
         ASCII.writeHexadecimal(span, to: digits, at: 0)

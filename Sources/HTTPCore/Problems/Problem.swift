@@ -1,26 +1,27 @@
-/// An error as clients see it (RFC 9457, problem details).
+/// An error in the form for clients (RFC 9457, problem details).
 ///
-/// `code` is the stable, machine-readable name; `detail` is for people and never holds a secret, a stored value or the
+/// `code` is the stable, machine-readable name. `detail` is for people, and never has a secret, a stored value or the
 /// text of another error.
 public struct Problem: Error, Sendable {
     public var status: HTTPStatus
     /// Stable name in lower_snake_case.
     public var code: String
-    /// The kind of problem in a few words; by default the reason phrase of the status.
+    /// The kind of problem in a few words. By default the reason phrase of the status.
     public var title: String
-    /// What happened this time and what to do about it.
+    /// The fault of this request, and its remedy.
     public var detail: String?
-    /// Which member or parameter is meant, for example `kdf.iterations`.
+    /// The affected member or parameter, for example `kdf.iterations`.
     public var field: String?
-    /// The number that was exceeded.
+    /// The exceeded limit.
     public var limit: Int?
     /// Further members, written after the others.
     public var members: [(name: String, value: JSONValue)]
-    /// Writes further members that are too large to be made a value first.
+    /// Writes further members that are too large for values.
     public var writeMembers: (@Sendable (inout JSONWriter) -> Void)?
-    /// Writes the last members while the reply is sent, given the document so far; for what is too long to be made whole.
+    /// Writes the last members during sending, after the given start of the document. For members that are too long for
+    /// memory.
     public var streamMembers: (@Sendable (JSONWriter, any ResponseBodyWriter) async throws -> Void)?
-    /// Bytes that ``writeMembers`` writes at most, for the first allocation.
+    /// The maximum number of bytes that ``writeMembers`` writes, for the first allocation.
     public var capacity = 0
     /// Fields of the response, such as `Retry-After`, `Allow` or `WWW-Authenticate`.
     public var responseFields: HTTPFields
@@ -42,9 +43,9 @@ public struct Problem: Error, Sendable {
     /// The URI that names the kind of problem.
     public var type: String { "urn:saltern:problem:\(code)" }
 
-    /// The problem as a response with an `application/problem+json` body.
+    /// Returns the problem as a response with an `application/problem+json` body.
     ///
-    /// - Parameter requestID: The identifier to name in the body; nil when the request never got one.
+    /// - Parameter requestID: The identifier for the body. Nil when the request never got one.
     /// - Returns: A response with the problem's status and ``responseFields``.
     public func response(requestID: RequestID? = nil) -> Response {
         var writer = JSONWriter(capacity: 320 + capacity)
@@ -79,13 +80,13 @@ extension Problem: ProblemConvertible {
     public var problem: Problem { self }
 }
 
-/// An error that says itself how clients shall see it.
+/// An error with a form for clients.
 public protocol ProblemConvertible: Error {
     var problem: Problem { get }
 }
 
 extension Problem {
-    /// 404 `not_found`: the same for a path that leads nowhere and for a thing that is not there.
+    /// 404 `not_found`: the same for an unknown path and for a missing object.
     public static var notFound: Problem {
         Problem(.notFound, "not_found", detail: "The resource does not exist.")
     }
@@ -97,7 +98,7 @@ extension Problem {
             responseFields: ["Allow": allowed.map(\.name).joined(separator: ", ")])
     }
 
-    /// 500 `internal_error`, which says nothing about the cause.
+    /// 500 `internal_error`, without the cause.
     public static var internalError: Problem {
         Problem(.internalServerError, "internal_error", detail: "The server failed. Try the request again.")
     }

@@ -1,4 +1,4 @@
-/// Why a request was refused before it became one, or could not be finished.
+/// The reason for which a connection rejects a request before or during its processing.
 public enum Refusal: Error, Sendable, Equatable {
     /// 400: the bytes are not an HTTP request. `code` is the parser's stable reason.
     case badRequest(code: String, detail: String)
@@ -6,23 +6,23 @@ public enum Refusal: Error, Sendable, Equatable {
     case headerTimeout
     /// 408: the body did not arrive in time.
     case bodyTimeout
-    /// 400: the body has content, and the route takes none.
+    /// 400: the route takes no body, and the request has one.
     case unexpectedBody
     /// 413: the body is longer than the route's limit in bytes.
     case bodyTooLarge(limit: Int)
     /// 414: the request line is longer than the limit in bytes.
     case uriTooLong(limit: Int)
-    /// 417: `Expect` asks for something else than `100-continue`.
+    /// 417: `Expect` has another value than `100-continue`.
     case expectationFailed
     /// 431: the header block has more bytes or more fields than the limit.
     case headerTooLarge(limit: Int)
-    /// 501: a transfer coding other than `chunked`.
+    /// 501: the transfer coding is not `chunked`.
     case transferCodingNotImplemented
-    /// 503: the handler did not answer in time.
+    /// 503: the handler exceeded its time limit.
     case handlerTimeout
-    /// 503: more work than the server takes on; come back after so many seconds.
+    /// 503: the server is overloaded. The client should retry after so many seconds.
     case overloaded(retryAfter: Int)
-    /// 505: neither HTTP/1.1 nor HTTP/1.0.
+    /// 505: the version is neither HTTP/1.1 nor HTTP/1.0.
     case versionNotSupported
 }
 

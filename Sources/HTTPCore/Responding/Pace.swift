@@ -1,20 +1,20 @@
-/// How long work lets others have their turn: whoever has more to do than a ``slice`` gives way after each.
+/// The suspension of long work for other work. Work above a ``slice`` suspends after each slice.
 ///
-/// The application is given the pace of its loop, where a turn ends after one slice, whoever did it. So however many
-/// requests are being parsed, everybody else waits for one slice at most.
+/// The application uses the pace of its loop, where an iteration ends after one slice. Other work therefore waits for
+/// at most one slice, independent of the number of long requests.
 public struct Pace: Sendable {
-    /// Bytes that are parsed, decoded or written before others have their turn: about a tenth of a millisecond, and a
-    /// few milliseconds for the worst that can be sent.
+    /// The bytes that are parsed, decoded or written before a suspension. They take about 0.1 ms, and a few
+    /// milliseconds in the worst case.
     public static let slice = 128 * 1_024
 
     private let pause: @Sendable () async -> Void
 
-    /// - Parameter pause: Returns when the others have had their turn.
+    /// - Parameter pause: Returns after other work has run.
     public init(_ pause: @escaping @Sendable () async -> Void) { self.pause = pause }
 
-    /// Lets the jobs that are waiting run first.
+    /// Runs the waiting jobs first.
     public static let yielding = Pace { await Task.yield() }
 
-    /// Lets others have their turn.
+    /// Suspends the task until other work has run.
     public func giveWay() async { await pause() }
 }

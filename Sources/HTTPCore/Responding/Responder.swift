@@ -1,18 +1,18 @@
-/// The seam between sockets and application.
+/// The interface between sockets and application.
 public protocol Responder: Sendable {
-    /// Called as soon as a head has been parsed and before any byte of the body is read: which limits hold, or a
-    /// refusal at once (404, 405, 413, 415 and the like).
+    /// Decides about a request after its head is parsed, before its body is read. Returns limits, or a reply such as
+    /// 404, 405, 413 or 415.
     func admit(_ head: RequestHead, from client: ClientAddress) -> Admission
 
-    /// The reply to a request that never became one or could not be finished: a framing error, a time-out, overload.
-    /// - Parameter request: What is known of it; nil before its head has been read.
+    /// Returns the reply to an invalid or unfinished request: a framing error, a time-out, overload.
+    /// - Parameter request: The known part of the request. Nil before its head is read.
     func refusal(_ refusal: Refusal, of request: KnownRequest?, from client: ClientAddress) -> Response
 }
 
-/// What a connection knows of a request that is not answered yet.
+/// The data that a connection has about an unanswered request.
 public struct KnownRequest: Sendable {
     public let head: RequestHead
-    /// Who sends it, when that was found out before its body was read.
+    /// The sender, if it was identified before the body was read.
     public var memoryOwner: MemoryBudget.Owner?
 
     public init(head: RequestHead, memoryOwner: MemoryBudget.Owner? = nil) {
@@ -21,37 +21,38 @@ public struct KnownRequest: Sendable {
     }
 }
 
-/// What becomes of a request whose head has been read.
+/// The decision about a request after its head is read.
 public enum Admission: Sendable {
-    /// Read the body within the plan's limits, then ask for the reply.
+    /// Read the body within the plan's limits, then request the reply.
     case accept(Plan)
-    /// Answer at once. The body is not read, so the connection closes when there is one.
+    /// Reply at once. The body is not read, so the connection closes if there is one.
     case refuse(Response)
 }
 
-/// Who sends a body that is too long to be read from just anybody.
+/// The decision about a body that is too long for unidentified senders.
 public enum Identification: Sendable {
-    /// Somebody who may send it, and whose its memory is.
+    /// The sender may send it. Its memory is charged to this sender.
     case memoryOwner(MemoryBudget.Owner)
-    /// Nobody who may: answer so. The body is not read.
+    /// The sender may not send it. The body is not read.
     case refuse(Response)
 }
 
-/// How one admitted request is carried out.
+/// The execution of one admitted request.
 public struct Plan: Sendable {
-    /// The longest body in bytes.
+    /// The maximum length of the body in bytes.
     public var bodyLimit: Int
-    /// What a body takes of memory, by its length.
+    /// The memory of a body in relation to its length.
     public var memory: MemoryFactor
-    /// How long `respond` may take, and ``identify``.
+    /// The time limit of `respond`, and of ``identify``.
     public var handlerDeadline: Duration
-    /// Who asks: the peer, or whom a trusted proxy names; nil for the peer.
+    /// The client: the peer, or the address that a trusted proxy names. Nil for the peer.
     public var client: ClientAddress?
-    /// Finds out who asks before a long body is read; nil when every body of the route is short, or anybody may send it.
+    /// Identifies the sender before a long body is read. Nil when all bodies of the route are short, or any client may
+    /// send them.
     public var identify: (@Sendable () async -> Identification)?
-    /// Where the whole body is put before `respond` is called; nil when there is none.
+    /// Receives the whole body before `respond` is called. Nil without a body.
     public var body: RequestBody?
-    /// Makes the reply. Never fails: an error is a reply by then.
+    /// Produces the reply. It never fails, because errors are replies.
     public var respond: @Sendable () async -> Response
 
     public init(

@@ -1,20 +1,20 @@
-/// What body a route takes.
+/// The bodies that a route accepts.
 public enum BodyRule: Sendable, Hashable {
     /// No body at all.
     case none
     /// A JSON document of at most `limit` bytes and `values` values.
     case json(limit: Int, values: Int = JSONParser.standardValueLimit)
-    /// At most `limit` bytes of whatever kind.
+    /// Any bytes, at most `limit`.
     case bytes(limit: Int)
-    /// Either a JSON document of at most `json` bytes or at most `bytes` bytes of whatever kind, by the `Content-Type`.
+    /// A JSON document of at most `json` bytes or any bytes, at most `bytes`, depending on the `Content-Type`.
     case jsonOrBytes(json: Int, bytes: Int)
 
     /// Checks a head against the rule, before any byte of the body is read.
     ///
-    /// A chunked body can turn out to be empty (RFC 9112 §6.3), so it is admitted by every rule, whatever its type: without
-    /// content it is the same as no body. See ``AdmittedBody`` and ``refusalOfContent(_:)``.
+    /// A chunked body may be empty (RFC 9112 §6.3), so all rules admit one of any type. Without content it equals no
+    /// body. See ``AdmittedBody`` and ``refusalOfContent(_:)``.
     ///
-    /// - Returns: What body to read.
+    /// - Returns: The body to read.
     /// - Throws: 400 `unexpected_body` or `missing_body`, 413 `body_too_large`, 415 `unsupported_media_type` or
     ///   `unsupported_content_encoding`.
     public func admit(_ head: RequestHead) throws(Problem) -> AdmittedBody {
@@ -31,7 +31,7 @@ public enum BodyRule: Sendable, Hashable {
         }
     }
 
-    /// The refusal of a body that was admitted without content (``BodyType/none``) and has some.
+    /// Returns the problem of content in a body that was admitted without content (``BodyType/none``).
     public func refusalOfContent(_ head: RequestHead) -> Problem {
         if self != .none {
             do throws(Problem) { _ = try admitContent(head) } catch { return error }
@@ -59,7 +59,7 @@ public enum BodyRule: Sendable, Hashable {
         return body
     }
 
-    /// Returns whether a list of codings, which may be empty, changes nothing of the content (RFC 9110 §8.4).
+    /// Returns whether a list of codings, possibly empty, leaves the content unchanged (RFC 9110 §8.4).
     private static func isIdentity(_ codings: UnsafeBufferPointer<UInt8>) -> Bool {
         var elements = FieldParts(of: codings, separator: ASCII.comma)
         while let element = elements.next() {
@@ -68,7 +68,7 @@ public enum BodyRule: Sendable, Hashable {
         return true
     }
 
-    /// 400 `missing_body`: the answer to a request without content where the rule wants some.
+    /// 400 `missing_body`: the reply to a request without content when the rule requires it.
     public var missingBody: Problem {
         let detail =
             switch self {
@@ -78,7 +78,7 @@ public enum BodyRule: Sendable, Hashable {
         return Problem(.badRequest, "missing_body", detail: detail)
     }
 
-    /// The longest body that any request can have, in bytes.
+    /// The maximum length of a body of any request, in bytes.
     public var longest: Int {
         switch self {
         case .none: 0
@@ -87,8 +87,8 @@ public enum BodyRule: Sendable, Hashable {
         }
     }
 
-    /// The longest body in bytes to read; 0 when there is none.
-    /// - Throws: As ``admit(_:)``.
+    /// Returns the maximum length of the body in bytes; 0 without one.
+    /// - Throws: Errors of ``admit(_:)``.
     public func bodyLimit(for head: RequestHead) throws(Problem) -> Int { try admit(head).limit }
 
     private struct Limits {
@@ -119,13 +119,13 @@ public enum BodyRule: Sendable, Hashable {
 
 /// The body that a request may send.
 ///
-/// A body of the type ``BodyType/none`` has no content: its first byte is refused. A chunked body of another type that
-/// ends without content is ``BodyRule/missingBody``.
+/// A body of the type ``BodyType/none`` has no content: its first byte is rejected. A chunked body of another type that
+/// ends without content causes ``BodyRule/missingBody``.
 public struct AdmittedBody: Sendable, Hashable {
     public let type: BodyType
-    /// The longest in bytes; 0 when there is none.
+    /// The maximum length in bytes; 0 without a body.
     public let limit: Int
-    /// How many values it may have when it is JSON.
+    /// The maximum number of values in a JSON body.
     public let valueLimit: Int
 
     public init(type: BodyType, limit: Int, valueLimit: Int = JSONParser.standardValueLimit) {
@@ -134,7 +134,7 @@ public struct AdmittedBody: Sendable, Hashable {
         self.valueLimit = valueLimit
     }
 
-    /// What a body takes of memory at its peak.
+    /// The memory of the body at its peak.
     public var memory: MemoryFactor {
         switch type {
         case .none: .none
@@ -144,7 +144,7 @@ public struct AdmittedBody: Sendable, Hashable {
     }
 }
 
-/// What a request's body is.
+/// The type of a request's body.
 public enum BodyType: Sendable, Hashable {
     case none
     case json
@@ -155,8 +155,8 @@ public enum BodyType: Sendable, Hashable {
 extension BodyType {
     /// Reads a `Content-Type`.
     ///
-    /// Parameters are ignored (RFC 8259 §11), except that a JSON body in another charset than UTF-8 is not understood.
-    /// - Returns: The type; ``none`` for a media type that no route takes, and for a malformed one.
+    /// Parameters are ignored (RFC 8259 §11), except that a JSON body in another charset than UTF-8 is unsupported.
+    /// - Returns: The type. ``none`` for a media type that no route takes, and for a malformed one.
     init(contentType value: UnsafeBufferPointer<UInt8>) {
         var isUTF8 = true
         let type = MediaType(value) { parameter in

@@ -11,7 +11,7 @@ extension String: PathParameterConvertible {
 }
 
 extension Int: PathParameterConvertible {
-    /// Reads decimal digits, without sign for zero and above, without leading zeros.
+    /// Reads decimal digits, without plus sign and leading zeros.
     public init?(pathParameter text: String) {
         guard let value: Int = ASCII.wholeNumber(text) else { return nil }
         self = value
@@ -29,17 +29,17 @@ extension Bool: PathParameterConvertible {
     }
 }
 
-/// What the parameters of a route's template stand for in one request, decoded.
+/// The decoded values of a route's path parameters in one request.
 public struct PathParameters: Sendable, Equatable {
     private let names: [String]
     private let values: [String]
 
-    /// No parameters.
+    /// Creates no parameters.
     public init() {
         self.init(names: [], values: [])
     }
 
-    /// Names and values of the same number, in the same order.
+    /// Takes names and values of the same number, in the same order.
     public init(names: [String], values: [String]) {
         precondition(names.count == values.count, "every parameter has a value")
         self.names = names
@@ -50,7 +50,7 @@ public struct PathParameters: Sendable, Equatable {
         names.firstIndex(of: name).map { values[$0] }
     }
 
-    /// The parameter as a value of the wanted type.
+    /// Returns the parameter as a value of the type.
     ///
     /// - Throws: A 400 `invalid_parameter` with `field` when the text does not have the type's form.
     public func require<Value: PathParameterConvertible>(

@@ -11,8 +11,8 @@ public struct PathTemplate: Sendable, Hashable, CustomStringConvertible {
     /// The parameters' names in order.
     public let parameterNames: [String]
 
-    /// Reads a template, which the program wrote: one that does not begin with `/`, has an empty segment before its end or a
-    /// parameter twice is a programming error.
+    /// Reads a template of the program. It begins with `/` and has no empty segment before its end and no duplicate
+    /// parameter. Another text is a programming error.
     public init(_ template: String) {
         precondition(template.hasPrefix("/"), "a path template begins with /")
         description = template

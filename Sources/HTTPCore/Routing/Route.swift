@@ -1,12 +1,12 @@
-/// What answers a request that was routed and has its body.
+/// Handles a routed request with its complete body, and returns the reply.
 public typealias Handler = @Sendable (Request) async -> Response
 
-/// One line of the table of routes.
+/// One row of the table of routes.
 public final class Route<Metadata: Sendable>: Sendable {
     public let method: HTTPMethod
     public let template: PathTemplate
     public let body: BodyRule
-    /// What the application wants to know about the route before it calls the handler.
+    /// The application's data about the route, which it uses before it calls the handler.
     public let metadata: Metadata
     public let handler: Handler
 

@@ -1,4 +1,4 @@
-/// The templates of all routes as a tree of segments. What the routes do is not known here.
+/// The templates of all routes as a tree of segments. It stores the numbers of routes only.
 struct RouteTree: Sendable {
     enum Match {
         /// The number of the route in the order of insertion.
@@ -58,7 +58,7 @@ struct RouteTree: Sendable {
         return methods.sorted { $0.name < $1.name }
     }
 
-    /// The node with routes that the path from `start`, just behind a slash, leads to.
+    /// Returns the node of the path from `start`, just after a slash, if it has routes.
     private func find(in path: UnsafeBufferPointer<UInt8>, at start: Int, under parent: Int) -> Int? {
         let end = Self.endOfSegment(in: path, from: start)
         let raw = UnsafeBufferPointer(rebasing: path[start..<end])
@@ -68,11 +68,11 @@ struct RouteTree: Sendable {
         }
     }
 
-    /// The same, with the first segment decoded.
+    /// Returns the same node, with the first segment already decoded.
     private func find(
         _ segment: UnsafeBufferPointer<UInt8>, in path: UnsafeBufferPointer<UInt8>, endingAt end: Int, under parent: Int
     ) -> Int? {
-        // Only the last one may be empty: that of the path "/", and behind a slash at the end.
+        // Only the last segment may be empty: in the path "/", and after a trailing slash.
         guard Self.isPossible(segment), !segment.isEmpty || end == path.count else { return nil }
         if let child = literal(segment, under: parent), let node = leaf(in: path, endingAt: end, under: child) {
             return node
@@ -81,7 +81,7 @@ struct RouteTree: Sendable {
         return leaf(in: path, endingAt: end, under: child)
     }
 
-    /// The node with routes at or below a child whose segment ends at `end`.
+    /// Returns the node with routes at or below a child, for a segment that ends at `end`.
     private func leaf(in path: UnsafeBufferPointer<UInt8>, endingAt end: Int, under child: Int) -> Int? {
         guard end == path.count else { return find(in: path, at: end + 1, under: child) }
         return nodes[child].routes.isEmpty ? nil : child
@@ -104,7 +104,7 @@ struct RouteTree: Sendable {
         return end
     }
 
-    /// Whether a decoded segment can be anywhere: it has no slash and is neither `.` nor `..`.
+    /// Returns whether a path may have the decoded segment: it has no slash and is neither `.` nor `..`.
     private static func isPossible(_ segment: UnsafeBufferPointer<UInt8>) -> Bool {
         let isDots = !segment.isEmpty && segment.count <= 2 && segment.allSatisfy { $0 == ASCII.dot }
         return !isDots && !segment.contains(ASCII.slash)

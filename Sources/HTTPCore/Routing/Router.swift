@@ -1,20 +1,20 @@
-/// Finds the route for a method and a path. Built once; matching allocates only for the parameters it finds.
+/// Finds the route for a method and a path. It is built once. Matching allocates memory only for parameters.
 ///
-/// - A literal segment beats a parameter.
-/// - A path is split at `/` first; then each segment is percent-decoded once.
-/// - A path is `notFound` when a segment is empty (a trailing slash is, unless the template has it), is `.` or `..`, has a malformed escape, or
-///   decodes to something with a slash, a NUL or bytes that are not UTF-8.
-/// - `HEAD` is served by the `GET` route unless it has one of its own.
+/// - A literal segment precedes a parameter.
+/// - A path is split at `/` first. Then each segment is percent-decoded once.
+/// - A path is `notFound` if a segment is empty, `.` or `..`, or has a malformed escape. The same holds if it decodes
+///   to a slash, a NUL or bytes that are not UTF-8. A trailing slash is an empty segment unless the template has it.
+/// - The `GET` route serves `HEAD` unless there is a route for it.
 public struct Router<Metadata: Sendable>: Sendable {
-    /// What a path leads to.
+    /// The result of a match.
     public enum Match: Sendable {
         case found(Route<Metadata>, PathParameters)
-        /// The path exists; these methods are served there.
+        /// The path exists with these methods.
         case methodNotAllowed([HTTPMethod])
         case notFound
     }
 
-    /// Every route, in the order in which it was given.
+    /// All routes, in the given order.
     public let routes: [Route<Metadata>]
     private let tree: RouteTree
 

@@ -1,7 +1,7 @@
 /// A day in the Gregorian calendar, extended to all years, and its number counted from 1970-01-01.
 ///
-/// The arithmetic is exact integer arithmetic on a calendar whose years begin in March, so that the leap day is the
-/// last of its year and 400 years are one repeating era of 146,097 days.
+/// The integer arithmetic is exact. Its calendar begins years in March, so that the leap day is the last of its year.
+/// 400 years are one repeating era of 146,097 days.
 package struct CivilDate: Hashable, Sendable {
     package var year: Int
     /// 1 to 12.
@@ -15,7 +15,7 @@ package struct CivilDate: Hashable, Sendable {
         self.day = day
     }
 
-    /// The date of a day number.
+    /// Creates the date of a day number.
     package init(daysSinceEpoch days: Int) {
         let shifted = days + 719_468
         let era = Self.floorDivide(shifted, 146_097)
@@ -39,10 +39,10 @@ package struct CivilDate: Hashable, Sendable {
         return era * 146_097 + dayOfEra - 719_468
     }
 
-    /// Whether month and day exist in the calendar.
+    /// True when month and day exist in the calendar.
     package var isValid: Bool { (1...12).contains(month) && CivilDate(daysSinceEpoch: daysSinceEpoch) == self }
 
-    /// The quotient rounded towards negative infinity.
+    /// Returns the quotient rounded towards negative infinity.
     package static func floorDivide(_ dividend: Int, _ divisor: Int) -> Int {
         let quotient = dividend / divisor
         return dividend % divisor < 0 ? quotient - 1 : quotient

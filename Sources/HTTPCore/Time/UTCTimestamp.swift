@@ -6,8 +6,8 @@ public struct UTCTimestamp: Hashable, Comparable, Sendable {
         self.microsecondsSinceEpoch = microsecondsSinceEpoch
     }
 
-    /// Creates a timestamp from whole seconds and microseconds after them; times outside of Int64's range in
-    /// microseconds (some 292,000 years) are a programming error.
+    /// Creates a timestamp from whole seconds and microseconds after them. Times outside the range of Int64 in
+    /// microseconds (about 292,000 years) are a programming error.
     public init(secondsSinceEpoch: Int64, microseconds: Int64 = 0) {
         self.init(microsecondsSinceEpoch: secondsSinceEpoch * 1_000_000 + microseconds)
     }
@@ -18,11 +18,11 @@ public struct UTCTimestamp: Hashable, Comparable, Sendable {
 
     /// Appends the RFC 3339 form, for example `2026-02-01T12:30:00.250Z`.
     ///
-    /// Years outside of 0000...9999 have no such form; they come out as the nearest instant that has one.
+    /// Years outside 0000...9999 have no such form, and become the nearest time that has one.
     ///
     /// - Parameters:
-    ///   - output: Where to append.
-    ///   - fractionDigits: 0 to 6; further digits are cut off.
+    ///   - output: Receives the text.
+    ///   - fractionDigits: 0 to 6. Further digits are cut off.
     public func append(to output: inout some ByteOutput, fractionDigits: Int) {
         let clamped = min(max(microsecondsSinceEpoch, Self.earliest), Self.latest)
         let seconds = CivilDate.floorDivide(Int(clamped), 1_000_000)
@@ -68,8 +68,8 @@ extension UTCTimestamp: CustomStringConvertible {
 extension UTCTimestamp {
     /// Reads a `date-time` of RFC 3339 §5.6, with any offset and letters in either case.
     ///
-    /// Digits of the second after the sixth are cut off. A leap second is the second after it. An impossible date, a text
-    /// of more than 64 bytes and a moment outside of the years 0 to 9999 give nil.
+    /// Digits of the second after the sixth are cut off. A leap second becomes the next second. Returns nil for an
+    /// impossible date, a text of more than 64 bytes and a time outside the years 0 to 9999.
     public init?(rfc3339 text: some Collection<UInt8>) {
         let bytes = Array(text.prefix(65))
         guard bytes.count <= 64 else { return nil }
@@ -97,7 +97,7 @@ extension UTCTimestamp {
 
         private var next: UInt8? { position < bytes.count ? bytes[position] : nil }
 
-        /// Takes a byte; a letter, which is given in lower case, in either case.
+        /// Takes a byte. A letter is given in lower case and accepted in either case.
         mutating func skip(_ byte: UInt8) -> Bool {
             guard let next, ASCII.lowercased(next) == byte else { return false }
             position += 1
@@ -114,7 +114,7 @@ extension UTCTimestamp {
             return value
         }
 
-        /// Takes the fraction of the second, if there is one, in microseconds.
+        /// Takes the fraction of the second, if any, in microseconds.
         mutating func fraction() -> Int? {
             guard skip(ASCII.dot) else { return 0 }
             let start = position

@@ -1,17 +1,19 @@
 internal import HTTPCore
 internal import Synchronization
 
-/// Counts the connections of all loops, in all and by address. IPv6 clients are counted by their /64, which one of
-/// them has for itself. A trusted proxy's are counted in all only: they belong to many clients.
+/// Counts the connections of all loops, in total and by address.
+///
+/// IPv6 clients are counted by their /64, which belongs to one client. Connections of a trusted proxy count in the
+/// total only, because they belong to many clients.
 final class ConnectionQuota: Sendable {
-    /// What becomes of a new connection.
+    /// The decision about a new connection.
     enum Decision {
         case serve
-        /// Over the limit, but few enough to be told so.
+        /// Over the limit, but within the allowance for a reply.
         case refusePolitely
-        /// Close it at once, for there are too many in all; it is not counted.
+        /// Close at once, because of the total limit. The connection is not counted.
         case drop
-        /// Close it at once, for there are too many of its address; it is not counted.
+        /// Close at once, because of the limit of its address. The connection is not counted.
         case dropOfAddress
     }
 
@@ -35,21 +37,21 @@ final class ConnectionQuota: Sendable {
         proxyProtocolSenders = configuration.proxyProtocolSenders
     }
 
-    /// Connections that are open now.
+    /// The number of open connections.
     var total: Int { counts.withLock { $0.total } }
 
     private func isProxy(_ client: ClientAddress) -> Bool {
         proxies.contains(client.ip) || proxyProtocolSenders.contains(client.ip)
     }
 
-    /// Of whose connections one has to go before another one from there can be served.
+    /// The limit that requires the end of another connection first.
     enum Shortage {
         case none
         case ofAddress
         case ofAll
     }
 
-    /// What a new connection would lack.
+    /// Returns the limit that a new connection would exceed.
     func shortage(for client: ClientAddress) -> Shortage {
         let isProxy = isProxy(client)
         return counts.withLock { counts in
@@ -72,7 +74,7 @@ final class ConnectionQuota: Sendable {
         }
     }
 
-    /// Forgets a connection that was counted.
+    /// Removes a connection from the counts.
     func close(from client: ClientAddress) {
         let isProxy = isProxy(client)
         counts.withLock { counts in

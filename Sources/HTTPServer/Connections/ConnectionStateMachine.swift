@@ -1,19 +1,19 @@
 internal import HTTPCore
 
-/// Where an HTTP/1.1 connection stands, what comes next, and when it ends.
+/// The state of an HTTP/1.1 connection, which decides the next step and the end.
 ///
-/// Pure: it knows neither sockets nor time nor bytes. `HTTPConnection` tells it what has happened and does what it
-/// answers. One request is under way at a time; ``number`` tells a reply that comes too late from one that is awaited.
+/// Pure: it has no sockets, time or bytes. `HTTPConnection` reports events and executes the returned actions. One
+/// request is active at a time. ``number`` distinguishes a late reply from an expected one.
 struct ConnectionStateMachine {
-    /// What of a request decides about its connection.
+    /// The properties of a request that affect its connection.
     struct Exchange: Equatable {
-        /// Neither `Connection: close` nor HTTP/1.0 without `keep-alive`.
+        /// True without `Connection: close`, and for HTTP/1.0 only with `keep-alive`.
         let wantsKeepAlive: Bool
-        /// Whether the client reads chunks; to others a stream ends with the connection.
+        /// True when the client reads chunks. For others, a stream ends with the connection.
         let readsChunks: Bool
-        /// Whether everything that the client announced of the request has been read.
+        /// True when the whole announced request has been read.
         var isRead: Bool
-        /// Whether its sender was known before the body was read.
+        /// True when the sender was identified before the body was read.
         var isIdentified = false
 
         init(wantsKeepAlive: Bool, readsChunks: Bool, isRead: Bool) {
@@ -30,62 +30,63 @@ struct ConnectionStateMachine {
 
     enum State: Equatable {
         case handshaking
-        /// Nothing of a next request has come.
+        /// No byte of a next request has arrived.
         case idle
         case readingHead
-        /// The head has been read; it is being found out whether the body may be.
+        /// The head is read, and the permission to read the body is pending.
         case admitting(Exchange)
         case readingBody(Exchange)
         case responding(Exchange)
-        /// The head of the reply has been handed over; its body is being produced.
+        /// The head of the reply is handed over. Its body is being produced.
         case streaming(isOpenEnded: Bool, closes: Bool)
-        /// The whole reply has been handed over; the socket has not taken all of it.
+        /// The whole reply is handed over. The socket has not taken all of it.
         case writing(closes: Bool)
-        /// Nothing more is sent; what still comes is thrown away so that the client can read the reply.
+        /// Sending is finished. Received bytes are discarded, so that the client can read the reply.
         case lingering
         case closed
     }
 
-    /// The end of a reply.
+    /// The end of a reply's body.
     enum ReplyEnd: Equatable {
-        /// With its head, or after so many bytes.
+        /// With its head, or after a known number of bytes.
         case known
         case stream(isOpenEnded: Bool)
     }
 
-    /// What the connection does next.
+    /// The next action of the connection.
     enum Action: Equatable {
         case none
-        /// Look for the next request.
+        /// Read the next request.
         case readOn
-        /// Wait for the first request for as long as the connection is new.
+        /// Wait for the first request while the connection is new.
         case awaitFirst
-        /// Say that nothing more will be sent, and wait for the client to close.
+        /// Announce the end of data, and wait for the client to close.
         case linger
-        /// Close and say so first, as far as the client can be told.
+        /// Announce the end if possible, then close.
         case farewell
-        /// Close without a word; what was handed over may still arrive.
+        /// Close without an announcement. Sent bytes may still arrive.
         case close
-        /// Close, and take back what the client has not taken.
+        /// Close, and discard the bytes that the client has not taken.
         case abort
         /// Write the stream's proper end and stop its producer.
         case endStream
-        /// Answer this, then close.
+        /// Send this refusal, then close.
         case refuse(Refusal)
     }
 
     private(set) var state = State.handshaking
-    /// The request that is under way.
+    /// The number of the active request.
     private(set) var number = 0
-    /// Whether the server is going away.
+    /// True while the server is stopping.
     private(set) var isDraining = false
-    /// Whether the connection is there only to be told that there are too many.
+    /// True for a connection that only receives the reply about too many connections.
     let isOverLimit: Bool
 
-    /// The one rule for closing, for replies and refusals alike: whether the connection ends after a reply.
+    /// Returns whether the connection closes after a reply. The same rule applies to replies and refusals.
     /// - Parameters:
-    ///   - exchange: What is answered; nil for what is no request, or was given up: nobody knows where the next begins.
-    ///   - endsWithConnection: Whether nothing else could tell the client where the reply ends.
+    ///   - exchange: The answered request. Nil for invalid or abandoned input, after which the next request's start is
+    ///     unknown.
+    ///   - endsWithConnection: True when only the end of the connection marks the end of the reply.
     private func closes(after exchange: Exchange?, endsWithConnection: Bool = false) -> Bool {
         guard let exchange else { return true }
         return !exchange.wantsKeepAlive || !exchange.isRead || endsWithConnection || isDraining || isOverLimit
@@ -97,23 +98,23 @@ struct ConnectionStateMachine {
         if state == .handshaking { state = .idle }
     }
 
-    /// Bytes of a next request have come.
+    /// Notes bytes of a next request.
     mutating func inputWaits() {
         if state == .idle { state = .readingHead }
     }
 
-    /// A head has been read.
+    /// Notes a complete head.
     mutating func headRead(_ exchange: Exchange) {
         guard state == .idle || state == .readingHead else { preconditionFailure("no head was awaited") }
         number += 1
         state = .admitting(exchange)
     }
 
-    /// The body of the request may be read.
+    /// Permits reading the body of a request.
     /// - Parameters:
-    ///   - number: Which request was admitted.
-    ///   - isIdentified: Whether it is known who sends it.
-    /// - Returns: Whether that is still wanted.
+    ///   - number: The number of the admitted request.
+    ///   - isIdentified: True when its sender is identified.
+    /// - Returns: True if the request is still active.
     mutating func admitted(_ number: Int, isIdentified: Bool = false) -> Bool {
         guard number == self.number, case .admitting(var exchange) = state else { return false }
         exchange.isIdentified = isIdentified
@@ -121,23 +122,23 @@ struct ConnectionStateMachine {
         return true
     }
 
-    /// The rest of the body may not be read before it is known who sends it.
-    /// - Returns: Whether it is being read.
+    /// Suspends the body until its sender is identified.
+    /// - Returns: True if a body is being read.
     mutating func needsIdentification() -> Bool {
         guard case .readingBody(let exchange) = state else { return false }
         state = .admitting(exchange)
         return true
     }
 
-    /// The request is complete.
+    /// Notes that the request is complete.
     mutating func bodyRead() {
         guard case .readingBody(var exchange) = state else { preconditionFailure("no body was awaited") }
         exchange.isRead = true
         state = .responding(exchange)
     }
 
-    /// A reply to a request, or a refusal of one: it is handed over right after.
-    /// - Returns: Whether the connection closes after it; nil when nobody waits for this reply any more.
+    /// Notes a reply or refusal of a request. The caller hands it over directly afterwards.
+    /// - Returns: True if the connection closes after it. Nil when the reply is too late.
     mutating func replied(to number: Int, end: ReplyEnd = .known) -> Bool? {
         guard number == self.number else { return nil }
         switch state {
@@ -154,8 +155,8 @@ struct ConnectionStateMachine {
         }
     }
 
-    /// What came is no request, or is given up: a refusal is handed over right after.
-    /// - Returns: Whether the client can still be told.
+    /// Notes a refusal of invalid or abandoned input. The caller hands it over directly afterwards.
+    /// - Returns: True if the client can still receive it.
     mutating func refused() -> Bool {
         switch state {
         case .idle, .readingHead, .admitting, .readingBody, .responding:
@@ -166,20 +167,20 @@ struct ConnectionStateMachine {
         }
     }
 
-    /// The producer of a stream has returned, or what it made has been broken off.
+    /// Notes the end of a stream: its producer has returned, or its output was broken off.
     mutating func streamEnded(isComplete: Bool) -> Action {
         guard case .streaming(_, let closes) = state else { return .none }
         number += 1
-        // Without the proper end the client knows that something is missing.
+        // Without the proper end, the client detects the missing part.
         guard isComplete else { return .close }
         state = .writing(closes: closes || isDraining)
         return .none
     }
 
-    /// The socket has taken everything that was handed over.
+    /// Notes that the socket has taken all output.
     mutating func outputTaken() -> Action {
         guard case .writing(let closes) = state else { return .none }
-        // A reply that was handed over before the server began to go away is its connection's last all the same.
+        // A reply that was handed over before the stop is still the last of its connection.
         if closes || isDraining {
             state = .lingering
             return .linger
@@ -190,9 +191,11 @@ struct ConnectionStateMachine {
 
     // MARK: The end
 
-    /// The server goes away: what is under way is finished, and nothing is begun but the first request of a connection
-    /// that is new: its client could not know, and has nothing to tell a closed connection from a failed request.
-    /// - Parameter isNew: Whether the connection was accepted so recently that its first request may be on its way.
+    /// Starts the stop of the server: active requests are finished, and no new ones are started.
+    ///
+    /// Exception: the first request of a new connection. Its client cannot distinguish a closed connection from a
+    /// failed request.
+    /// - Parameter isNew: True when the connection was accepted so recently that its first request may be in transit.
     mutating func drain(isNew: Bool) -> Action {
         isDraining = true
         switch state {
@@ -204,7 +207,7 @@ struct ConnectionStateMachine {
         }
     }
 
-    /// The server has waited long enough for first requests, and for those of nobody it knows.
+    /// Ends the wait for first requests, and for requests of unidentified senders.
     mutating func drainGracePassed() -> Action {
         switch state {
         case .idle: .farewell
@@ -215,21 +218,21 @@ struct ConnectionStateMachine {
         }
     }
 
-    /// What the state waits for has not come in time.
+    /// Returns the action for an expired time limit of the state.
     func deadlinePassed() -> Action {
         switch state {
         case .idle: .farewell
         case .readingHead: .refuse(.headerTimeout)
         case .readingBody: .refuse(.bodyTimeout)
         case .admitting, .responding: .refuse(.handlerTimeout)
-        // The head has gone: that something is missing can only be said by closing.
+        // The head is sent. Only closing can announce a missing part.
         case .streaming, .writing: .abort
         case .handshaking, .lingering: .close
         case .closed: .none
         }
     }
 
-    /// The connection has been closed, by whomever. Returns whether it was open.
+    /// Notes that either side closed the connection. Returns whether it was open.
     mutating func closed() -> Bool {
         if state == .closed { return false }
         number += 1
@@ -237,16 +240,16 @@ struct ConnectionStateMachine {
         return true
     }
 
-    // MARK: What holds now
+    // MARK: Present conditions
 
-    /// Whether a head may be taken from what was read.
+    /// True when a head may be taken from the received bytes.
     var awaitsHead: Bool { state == .idle || state == .readingHead }
 
     var isStreaming: Bool { if case .streaming = state { true } else { false } }
 
     var isReadingBody: Bool { if case .readingBody = state { true } else { false } }
 
-    /// Whether what the client sends is of any interest. While a request is answered, further ones are read ahead.
+    /// True when received bytes are read. During a reply, further requests are read ahead.
     var readsInput: Bool {
         switch state {
         case .idle, .readingHead, .admitting, .readingBody, .responding, .streaming, .writing(closes: false): true
@@ -254,7 +257,7 @@ struct ConnectionStateMachine {
         }
     }
 
-    /// Whether a request is under way, as far as the server knows.
+    /// True when a known request is active.
     var hasRequest: Bool {
         switch state {
         case .handshaking, .idle, .readingHead, .lingering, .closed: false
@@ -262,7 +265,7 @@ struct ConnectionStateMachine {
         }
     }
 
-    /// Whether the client can make the server wait with what it does not take.
+    /// True when a client that does not read can delay the server.
     var writesOutput: Bool {
         switch state {
         case .streaming, .writing: true

@@ -14,9 +14,9 @@ extension HTTPConnection {
         }
     }
 
-    /// Takes the body's bytes that have come. Returns whether the connection may have something else to look at.
+    /// Takes the body's received bytes. Returns whether the connection may continue with other input.
     func readBody() -> Bool {
-        // Taken out so that the body is appended in place.
+        // Taken out, so that the body is appended in place.
         guard !isBodyWaiting, var request = incoming.take() else { return false }
         while let event = share.stepsLeft > 0 ? nextEvent() : nil {
             switch event {
@@ -35,7 +35,7 @@ extension HTTPConnection {
         return false
     }
 
-    /// Takes what was read as far as it belongs to the body that is arriving. Returns how many bytes that are.
+    /// Takes received bytes of the current body. Returns their number.
     func takeBody(of bytes: UnsafeRawBufferPointer) -> Int {
         guard machine.isReadingBody, !isBodyWaiting, var request = incoming.take() else { return 0 }
         let count: Int
@@ -54,11 +54,11 @@ extension HTTPConnection {
         return count
     }
 
-    /// Whether a body waits for memory that is lent to another one.
+    /// True when a body waits for memory of the reserve, which other bodies hold.
     var isBodyWaiting: Bool { incoming?.heldBack != nil }
 
-    /// Adds bytes to a body, unless its sender holds as much as it may, or has to wait. Returns whether the request goes
-    /// on now.
+    /// Appends bytes to a body, unless its sender exceeds its quota or has to wait. Returns whether the request
+    /// continues.
     private func append(_ bytes: UnsafeRawBufferPointer, to request: inout IncomingRequest) -> Bool {
         let needed = request.body.capacity(
             adding: bytes.count, atMost: request.longest, isIdentified: request.memoryOwner != nil)
@@ -86,7 +86,7 @@ extension HTTPConnection {
         }
     }
 
-    /// Has a body that has come in part counted for its sender, or refuses it when nobody can tell who that is.
+    /// Charges an incomplete body to its sender, or rejects it when the sender cannot be identified.
     private func identifyLate() {
         guard let identify = incoming?.plan.identify, incoming?.memoryOwner == nil, machine.needsIdentification() else {
             return refuse(listener.overload)
@@ -95,10 +95,10 @@ extension HTTPConnection {
         self.identify(identify)
     }
 
-    /// Goes on with a body whose sender has become known.
+    /// Continues with a body after the identification of its sender.
     func continueBody() {
         guard var request = incoming.take() else { return }
-        // What has come of it is counted anew, for its sender.
+        // The received bytes are charged again, to the sender.
         request.charge = nil
         let heldBack = request.heldBack.take() ?? ZeroizingBuffer()
         guard heldBack.withUnsafeBytes({ append($0, to: &request) }) else { return }
@@ -106,7 +106,7 @@ extension HTTPConnection {
         beginBodyWindow(at: request.body.bytes.count)
     }
 
-    /// There may be memory for a body that waits; or somebody waits for what this one has.
+    /// Handles a wake-up of the budget: there may be memory for a waiting body, or others wait for this body's memory.
     private func memoryIsAskedFor() {
         guard machine.isReadingBody else { return }
         if incoming?.charge?.isRecalled ?? false {
@@ -117,7 +117,7 @@ extension HTTPConnection {
         guard var request = incoming.take(), let heldBack = request.heldBack.take() else { return }
         let patience = deadline
         guard heldBack.withUnsafeBytes({ append($0, to: &request) }) else {
-            // To be asked again is no reason to wait for longer.
+            // A wake-up does not extend the time limit.
             if isBodyWaiting, let patience { setDeadline(at: patience) }
             return
         }
@@ -126,14 +126,14 @@ extension HTTPConnection {
         resumeReading()
     }
 
-    /// Sees to it that a body which has what others wait for is looked at when its time is over.
+    /// Ensures a check at the end of a body's time if others wait for its memory.
     private func comeToBodyEnd() {
         guard machine.isReadingBody, let end = bodyEnd else { return }
         beginBodyWindow(at: incoming?.body.bytes.count ?? 0)
         if let deadline, end < deadline { setDeadline(at: end) }
     }
 
-    /// When a body has to give back what was lent to it, if others wait for that.
+    /// The time at which a body must return borrowed memory, if others wait for it.
     private var bodyEnd: ContinuousClock.Instant? {
         guard let since = incoming?.lentSince, let charge = incoming?.charge, charge.isWanted else { return nil }
         return charge.isSlow ? since : since + listener.configuration.loanTime
@@ -145,7 +145,7 @@ extension HTTPConnection {
         setDeadline(after: listener.configuration.bodyWindow)
     }
 
-    /// Whether a body has moved enough since the last time it was asked for; then it may go on.
+    /// Returns whether a body has made enough progress since the last check, and may continue.
     func isBodyMoving() -> Bool {
         let configuration = listener.configuration
         guard machine.isReadingBody, !isBodyWaiting,
@@ -155,8 +155,8 @@ extension HTTPConnection {
         return true
     }
 
-    /// Whether the time of a body is over because of others' bodies: it has waited in vain, or others wait for what it
-    /// has had for long enough.
+    /// Returns whether a body's time has ended because of other bodies: it waited without success, or held memory for
+    /// too long while others waited.
     func isBodyOutOfTurn() -> Bool {
         guard machine.isReadingBody else { return false }
         if isBodyWaiting { return true }

@@ -2,8 +2,8 @@ internal import EventLoop
 internal import HTTPCore
 
 extension HTTPConnection {
-    /// Bytes of pipelined requests that are read ahead of their turn; beyond it the socket has to wait. More than a
-    /// header block may have, so that a head is never waited for in vain.
+    /// The bytes of pipelined requests that are read ahead. Above it, the socket waits. It exceeds the limit of a
+    /// header block, so a head always fits.
     private static let readAheadLimit = 32 * 1_024
     private static let lingerLimit = 256 * 1_024
 
@@ -12,7 +12,7 @@ extension HTTPConnection {
         share.begin(listener.loop.now)
         while share.readsLeft > 0, share.stepsLeft > 0 {
             guard parser.bufferedByteCount < Self.readAheadLimit else {
-                // The requests have to wait for the reply before them, or for a client that does not read replies.
+                // The requests have to wait for the earlier reply, or for a client that does not read replies.
                 return pauseReading()
             }
             share.noteRead()
@@ -20,27 +20,27 @@ extension HTTPConnection {
             case .done(let count):
                 let bytes = UnsafeMutableRawBufferPointer(rebasing: listener.readBuffer[..<count])
                 take(UnsafeRawBufferPointer(bytes))
-                // Another connection reads here next; what this one sent can be a key.
+                // The next connection uses this buffer, and the bytes can be a key.
                 bytes.wipe()
             case .wantsRead, .wantsWrite: return processInput()
-            // A client that has gone does not want its reply: what has not reached the database is not started.
+            // A client that has closed needs no reply. Statements that have not reached the database are not started.
             case .closed: return close()
             }
             processInput()
             guard machine.readsInput, !isReadingPaused, transport.hasPendingBytes else { return }
         }
-        // Bytes that wait inside TLS do not make the socket readable.
+        // Bytes inside TLS do not make the socket readable.
         continueNextIteration()
     }
 
-    /// Takes what was read: bytes of a body straight into it, everything else by way of the parser.
+    /// Takes received bytes: those of a body directly, others through the parser.
     private func take(_ bytes: UnsafeRawBufferPointer) {
         let count = takeBody(of: bytes)
         guard count < bytes.count else { return }
         parser.append(UnsafeRawBufferPointer(rebasing: bytes[count...]))
     }
 
-    /// Takes from the parser whatever can be taken now.
+    /// Takes all available events from the parser.
     func processInput() {
         guard !givesWay else { return }
         share.begin(listener.loop.now)
@@ -59,7 +59,7 @@ extension HTTPConnection {
         }
     }
 
-    /// The parser's next event; nil when there is none, or when there will never be one and the client was told why.
+    /// Returns the parser's next event. Returns nil without one, and after invalid input, which has been refused then.
     func nextEvent() -> HTTP1Event? {
         do throws(HTTP1Error) {
             return try parser.next()
@@ -76,31 +76,31 @@ extension HTTPConnection {
         setDeadline(after: listener.configuration.headerDeadline)
     }
 
-    /// Lets the client wait with what it still sends.
+    /// Stops reading, so that the client waits.
     func pauseReading() {
         isReadingPaused = true
         watch?.setReading(false)
     }
 
-    /// Lets the socket be read again after a pause, unless as much as may be is still waiting.
+    /// Resumes reading after a pause, unless the maximum is still buffered.
     func resumeReading() {
         guard isReadingPaused, machine.readsInput, !isBodyWaiting, !givesWay,
             parser.bufferedByteCount < Self.readAheadLimit
         else { return }
         isReadingPaused = false
         watch?.setReading(true)
-        // Bytes that wait inside TLS do not make the socket readable.
+        // Bytes inside TLS do not make the socket readable.
         if transport.hasPendingBytes { continueNextIteration() }
     }
 
-    /// Goes on with what was read after the other connections have had their turn.
+    /// Continues with received bytes after the other connections have run.
     private func continueNextIteration() {
         if isIterationRequested { return }
         isIterationRequested = true
         listener.loop.notifyAtIterationEnd(self)
     }
 
-    /// Goes on when everybody else has had their turn, those that gave way before included: it has used up its share.
+    /// Continues after all other work has run, including suspended work, because the connection has used up its share.
     func giveWay() {
         if givesWay { return }
         givesWay = true
@@ -118,14 +118,15 @@ extension HTTPConnection {
         resumeReading()
     }
 
-    /// Takes what was read, and reads what has come since.
+    /// Processes received bytes, and reads further ones.
     func goOn() {
         processInput()
         if machine.readsInput, !isBodyWaiting { readAndProcess() }
     }
 
-    /// Says that nothing more will come, and gives the client time to read it: closing a socket on which something
-    /// waits would take back what was sent.
+    /// Announces the end of data, and gives the client time to read.
+    ///
+    /// Closing a socket with unread input would discard sent bytes.
     func linger() {
         transport.finishWriting()
         isReadingPaused = false
@@ -134,7 +135,7 @@ extension HTTPConnection {
         discardInput()
     }
 
-    /// Throws away what the client still sends.
+    /// Discards the client's remaining bytes.
     func discardInput() {
         if !transport.discardInput(limit: Self.lingerLimit, using: listener.readBuffer) { close() }
     }

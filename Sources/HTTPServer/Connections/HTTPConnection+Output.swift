@@ -2,11 +2,11 @@ internal import EventLoop
 internal import HTTPCore
 
 extension HTTPConnection {
-    /// From here on a body is sent from where it is instead of being copied behind its head.
+    /// The size from which a body is sent in place instead of being copied after its head.
     private static let bodyWorthNoCopy = 64 * 1_024
-    /// The most that one TLS record holds.
+    /// The maximum content of one TLS record.
     private static let recordLimit = 16 * 1_024
-    /// Unread output of one connection up to this is not counted: connections are limited by themselves.
+    /// Unread output of one connection up to this size is not charged. Connections have a limit of their own.
     static let freeOutputBytes = 64 * 1_024
 
     /// Writes a response, or the head of a stream.
@@ -20,7 +20,7 @@ extension HTTPConnection {
         }
     }
 
-    /// Everything of a reply has been handed over.
+    /// Handles the state after a whole reply was handed over.
     func outputHandedOver() {
         hasPendingOutput ? awaitOutput() : allTaken()
     }
@@ -29,7 +29,7 @@ extension HTTPConnection {
 
     // MARK: Memory
 
-    /// Counts so many bytes among those that are not read yet. Returns whether the network may have as many.
+    /// Charges bytes as unread output. Returns whether the network has room for them.
     func chargeOutput(_ count: Int, to network: UInt64) -> Bool {
         guard count > Self.freeOutputBytes else { return true }
         let charge = outputCharge ?? listener.configuration.budgets.output.open(for: .address(network))
@@ -40,16 +40,16 @@ extension HTTPConnection {
 
     // MARK: Writing
 
-    /// Sends the bytes of `listener.writeBuffer`, keeps what the socket does not take, and empties the buffer.
+    /// Sends the bytes of `listener.writeBuffer`, keeps the rest that the socket does not take, and empties the buffer.
     func sendWriteBuffer() {
         let sent = output.isEmpty ? listener.writeBuffer.withUnsafeBytes { write($0) } : 0
         if sent < listener.writeBuffer.count { output.append(ZeroizingBuffer(listener.writeBuffer[sent...])) }
         listener.writeBuffer.removeAll(keepingCapacity: listener.writeBuffer.capacity <= 256 * 1_024)
     }
 
-    /// Sends `listener.writeBuffer` and then `bytes`, which are read and kept where they are.
+    /// Sends `listener.writeBuffer` and then `bytes`, which stay in place.
     func sendWriteBuffer(followedBy bytes: ZeroizingBuffer) {
-        // The rest of the first record, so that it is not a short one.
+        // Fills the first record, so that it is not short.
         let prefix = min(bytes.count, max(Self.recordLimit - listener.writeBuffer.count, 0))
         bytes.withUnsafeBytes { listener.writeBuffer.append(UnsafeRawBufferPointer(rebasing: $0[..<prefix])) }
         sendWriteBuffer()
@@ -59,7 +59,7 @@ extension HTTPConnection {
         output.append(bytes, from: prefix + sent)
     }
 
-    /// Sends what waits, as far as the socket takes it.
+    /// Sends pending output, as far as the socket takes it.
     func flush() {
         guard hasPendingOutput else { return }
         while hasPendingOutput {
@@ -79,8 +79,8 @@ extension HTTPConnection {
         streamOutputTaken()
     }
 
-    /// Writes until everything is taken, the socket is full or others shall have their turn. Returns how many bytes
-    /// were taken.
+    /// Writes until all bytes are taken, the socket is full or the share of the iteration is used up. Returns the
+    /// number of bytes taken.
     private func write(_ bytes: UnsafeRawBufferPointer) -> Int {
         share.begin(listener.loop.now)
         var sent = 0
@@ -109,8 +109,7 @@ extension HTTPConnection {
 
     // MARK: Progress
 
-    /// Waits for the client to take what is pending. A window that has begun goes on, so that many small replies are no
-    /// way around it.
+    /// Waits for the client to take pending output. A started window continues, so many small replies cannot evade it.
     func awaitOutput() {
         let now = listener.loop.now
         if let end = outputWindowEnd, end > now { return setDeadline(after: end - now) }
@@ -118,12 +117,12 @@ extension HTTPConnection {
         beginOutputWindow()
     }
 
-    /// Whether the client has taken enough since the last time it was asked for; then it may go on.
+    /// Returns whether the client has taken enough since the last check, and may continue.
     func isOutputMoving() -> Bool {
         let isAwaited = machine.writesOutput && hasPendingOutput
         guard isAwaited || machine.state == .lingering && transport.untakenCount > 0 else { return false }
         guard let end = outputWindowEnd, end <= listener.loop.now else {
-            // The time of something else was up: the last reply is with the kernel, not yet with the client.
+            // Another time limit expired: the kernel has the last reply, but the client does not yet.
             awaitOutput()
             return true
         }
@@ -139,6 +138,6 @@ extension HTTPConnection {
         setDeadline(after: listener.configuration.writeDeadline)
     }
 
-    /// The bytes that the client has, not those that the kernel holds for it.
+    /// The bytes that the client has acknowledged, without those that the kernel holds.
     private var takenCount: Int { max(writtenCount - transport.untakenCount, 0) }
 }

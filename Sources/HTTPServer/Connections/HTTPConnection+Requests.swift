@@ -2,7 +2,7 @@ internal import EventLoop
 internal import HTTPCore
 
 extension HTTPConnection {
-    /// Decides what becomes of a request from its head alone.
+    /// Decides about a request from its head alone.
     func admit(_ head: RequestHead) {
         machine.headRead(ConnectionStateMachine.Exchange(head))
         answersHead = head.method == .head
@@ -22,8 +22,9 @@ extension HTTPConnection {
         }
     }
 
-    /// Finds out who sends the request that comes in, before its body is read, or when there is no room for what has come
-    /// of it as that of somebody of whom only the address is known.
+    /// Identifies the sender of the incoming request before its body is read.
+    ///
+    /// Also used for a body that exceeds the room for unidentified senders.
     func identify(_ identify: @escaping @Sendable () async -> Identification) {
         guard let request = incoming else { return }
         guard takePlace(for: request.network) else {
@@ -58,7 +59,7 @@ extension HTTPConnection {
         processInput()
     }
 
-    /// Answers a complete request.
+    /// Executes a complete request.
     func run(_ request: IncomingRequest) {
         machine.bodyRead()
         if request.lentSince != nil || request.memoryOwner == nil { request.charge?.noteArrival() }
@@ -67,11 +68,11 @@ extension HTTPConnection {
         let number = machine.number
         let connection = LoopBound(self, loop: listener.loop)
         var request = request
-        // Whoever parses it lets go of it: nobody else holds it.
+        // The parser releases the body: no other code holds it.
         request.plan.body?.fill(with: request.body.take())
         task = Task(executorPreference: listener.loop) { [request] in
             let response = await request.plan.respond()
-            // Held until here also when nobody waits for the reply any more: so long the body takes memory.
+            // Held until here, also if the reply is too late, because the body takes memory for so long.
             request.charge?.resize(to: 0)
             guard let stream = connection.value.reply(number, response, to: request) else { return }
             do {
@@ -83,7 +84,7 @@ extension HTTPConnection {
         }
     }
 
-    /// Sends the reply, or its head when a stream follows, which is returned.
+    /// Sends the reply, or its head before a stream. Returns the stream.
     private func reply(_ number: Int, _ response: Response, to request: IncomingRequest) -> ResponseStream? {
         guard number == machine.number else { return nil }
         if let stream = handOver(response, to: request.head, number, network: request.network) {
@@ -100,8 +101,8 @@ extension HTTPConnection {
         return nil
     }
 
-    /// Hands a reply to the socket: the one way out for replies and for refusals of what is a request.
-    /// - Parameter network: Whose the unread part of it is.
+    /// Hands a reply to the socket. All replies, and refusals of requests, take this path.
+    /// - Parameter network: The network that unread output is charged to.
     /// - Returns: The stream that has to follow.
     @discardableResult
     private func handOver(
@@ -125,14 +126,14 @@ extension HTTPConnection {
         return nil
     }
 
-    /// Tells a client to come again.
+    /// Sends 503 with the time of a retry.
     private func refuseForNow(_ head: RequestHead) {
         let response = listener.responder.refusal(
             listener.overload, of: known ?? KnownRequest(head: head), from: client)
         handOver(response, to: head, machine.number, network: client.ip.network)
     }
 
-    /// Answers something that is no request, or one that could not be finished, and closes.
+    /// Sends a refusal of an invalid or unfinished request, and closes.
     func refuse(_ refusal: Refusal) {
         if machine.awaitsHead { answersHead = parser.readsHEAD }
         guard machine.refused() else { return close() }

@@ -1,16 +1,17 @@
 internal import EventLoop
 internal import HTTPCore
 
-/// A reply that is being produced.
+/// A reply in production.
 struct OutgoingStream {
     let isOpenEnded: Bool
-    /// Whether the body's end has to be said and the client speaks HTTP/1.1; to others it ends with the connection.
+    /// True for a stream of unknown length to an HTTP/1.1 client. Otherwise the announced length or the end of the
+    /// connection marks its end.
     let isChunked: Bool
-    /// Whose the unread part of it is.
+    /// The network that unread output is charged to.
     let network: UInt64
-    /// How long an ending stream's producer may take from one write to the next.
+    /// The time limit of the producer from one write to the next, for a stream that ends.
     let pieceDeadline: Duration
-    /// Who waits for the socket to take what was written.
+    /// The producers that wait until the socket has taken the written bytes.
     var waiting: [UnsafeContinuation<Void, Never>] = []
 
     mutating func wakeAll() {
@@ -35,29 +36,29 @@ struct StreamWriter: ResponseBodyWriter {
 }
 
 extension HTTPConnection {
-    /// From here on a piece is sent from where it is instead of being copied behind its chunk's head.
+    /// The size from which a piece is sent in place instead of being copied after its chunk's head.
     private static let pieceWorthNoCopy = 16 * 1_024
 
     func isStreaming(_ number: Int) -> Bool { number == machine.number && machine.isStreaming }
 
-    /// Goes on with a stream after its head was sent.
+    /// Continues with a stream after its head was sent.
     func beginStream(_ stream: OutgoingStream) {
         guard machine.isStreaming else { return }
         self.stream = stream
-        // A stream without an end must not keep others from being answered.
+        // A stream without an end must not block other requests.
         if stream.isOpenEnded { releasePlace() }
-        // Ends at once when the server is already going away.
+        // Ends at once when the server is already stopping.
         if machine.isDraining, stream.isOpenEnded { return endStream(isComplete: true) }
         hasPendingOutput ? awaitOutput() : waitForPiece()
     }
 
-    /// The producer has returned, or failed.
+    /// Handles the end or the failure of the producer.
     func streamFinished(_ number: Int, succeeded: Bool) {
         guard isStreaming(number) else { return }
         endStream(isComplete: succeeded)
     }
 
-    /// Ends the body, as it should be when it is complete, and stops the producer if it still runs.
+    /// Ends the body, properly if it is complete, and stops the producer if it still runs.
     func endStream(isComplete: Bool) {
         guard machine.isStreaming else { return }
         let isChunked = stream?.isChunked ?? true
@@ -73,14 +74,14 @@ extension HTTPConnection {
         processInput()
     }
 
-    /// Lets go of the stream; whoever waits in it is told that it has ended.
+    /// Releases the stream. Waiting producers receive its end.
     func dropStream() {
         var dropped = stream.take()
         dropped?.wakeAll()
     }
 
-    /// Sends a piece; what the socket does not take waits. A piece that is larger than its client's network may have
-    /// unread breaks the stream off.
+    /// Sends a piece, and keeps the rest that the socket does not take. A piece above the limit of the client's network
+    /// ends the stream.
     fileprivate func sendPiece(_ bytes: [UInt8]) {
         guard let stream, machine.isStreaming else { return }
         guard chargeOutput(bytes.count, to: stream.network) else { return endStream(isComplete: false) }
@@ -107,7 +108,7 @@ extension HTTPConnection {
         waitForPiece()
     }
 
-    /// Waits until the socket has taken everything, or the stream has ended.
+    /// Waits until the socket has taken all output, or the stream has ended.
     fileprivate func outputTaken() async {
         await withUnsafeContinuation { continuation in
             guard machine.isStreaming, stream != nil else { return continuation.resume() }
@@ -115,7 +116,7 @@ extension HTTPConnection {
         }
     }
 
-    /// The socket has taken everything.
+    /// Wakes the producer after the socket has taken all output.
     func streamOutputTaken() {
         guard machine.isStreaming else { return }
         stream?.wakeAll()

@@ -4,9 +4,9 @@ internal import Synchronization
 
 /// One client's connection, on its loop's thread from the accepted socket to the closed one.
 ///
-/// It reads a request, asks the responder for a plan before it reads the body, runs the plan in a task on the
-/// same loop, writes the reply, and only then looks at the next request, so replies leave in order. What comes next is
-/// ``ConnectionStateMachine``'s to say; here are the socket, the time and the memory.
+/// It reads a request and requests a plan from the responder before it reads the body. The plan runs in a task on the
+/// same loop. The next request is read after the reply is written, so replies leave in order.
+/// ``ConnectionStateMachine`` decides the next step. This type owns socket, time and memory.
 final class HTTPConnection {
     let client: ClientAddress
     let listener: HTTPListener
@@ -15,41 +15,41 @@ final class HTTPConnection {
     var parser = HTTP1RequestParser()
     var machine: ConnectionStateMachine
 
-    /// The request that is under way, until its reply begins.
+    /// The active request, until its reply begins.
     var known: KnownRequest?
-    /// The request whose body is arriving.
+    /// The request whose body is being received.
     var incoming: IncomingRequest?
-    /// Whether the request that is under way is of the method HEAD.
+    /// True when the active request has the method HEAD.
     var answersHead = false
-    /// The reply that is being produced.
+    /// The reply in production.
     var stream: OutgoingStream?
     /// The task that identifies the sender of the current request, or answers it.
     var task: Task<Void, Never>?
-    /// Whose place among those that are being answered the current request holds.
+    /// The network whose place the current request holds.
     private var placeHolder: UInt64?
 
-    /// What the socket did not take yet, and what that counts among the unread output.
+    /// The output that the socket has not taken yet, and its charge as unread output.
     var output = PendingOutput()
     var outputCharge: MemoryCharge?
     var outputMeter = ProgressMeter()
-    /// When the window of `outputMeter` is over.
+    /// The end of the window of `outputMeter`.
     var outputWindowEnd: ContinuousClock.Instant?
-    /// The bytes that the kernel has taken.
+    /// The number of bytes that the kernel has taken.
     var writtenCount = 0
     var bodyMeter = ProgressMeter()
 
     let acceptTime: ContinuousClock.Instant
-    /// Which of its listener's connections this is, in the order in which they were accepted: those of one turn of the loop
-    /// have one time.
+    /// The number of the connection at its listener, in the order of acceptance. Connections of one iteration have the
+    /// same time.
     let number: Int
 
     var watch: DescriptorWatch?
     var isReadingPaused = false
-    /// What it may still do in this turn.
+    /// The remaining share of this iteration.
     var share = IterationShare()
-    /// Whether it waits until everybody else has had their turn.
+    /// True while the connection is suspended for other work.
     var givesWay = false
-    /// Whether the loop has been asked for the end of this turn.
+    /// True when a continuation at the end of this iteration is registered.
     var isIterationRequested = false
     private var timer: LoopTimer?
     private(set) var deadline: ContinuousClock.Instant?
@@ -80,20 +80,20 @@ final class HTTPConnection {
         if !transport.needsHandshake { handshakeFinished() }
     }
 
-    /// Closes after the current reply; when there is none at once, or a little later if none has been asked for yet.
+    /// Closes after the current reply. Without one it closes at once, or later if it is new.
     func drain() { perform(machine.drain(isNew: listener.loop.now < endOfNewness)) }
 
-    /// Until when a client may be about to send its first request.
+    /// The end of the time in which a client may be about to send its first request.
     private var endOfNewness: ContinuousClock.Instant { acceptTime + listener.configuration.handshakeDeadline }
 
-    /// Lets go of what nobody known has finished since ``drain()``.
+    /// Ends requests of unidentified senders that are unfinished since ``drain()``.
     func drainGracePassed() { perform(machine.drainGracePassed()) }
 
-    /// Ends the connection without regard to what is under way.
+    /// Ends the connection, also during a request.
     func close() {
         guard machine.closed() else { return }
         if task != nil || givesWay {
-            // Who goes on later holds the connection for a while yet: the client shall not wait for that.
+            // Suspended work holds the connection for some time, but the client should not wait for that.
             transport.disconnect()
         }
         dropRequest()
@@ -107,7 +107,7 @@ final class HTTPConnection {
         listener.remove(self)
     }
 
-    /// Does what the machine says, but for looking at the next request: that is the caller's.
+    /// Executes an action of the state machine. The caller reads the next request itself.
     func perform(_ action: ConnectionStateMachine.Action) {
         switch action {
         case .none: break
@@ -150,7 +150,7 @@ final class HTTPConnection {
             listener.statistics.completedHandshakes.add(1, ordering: .relaxed)
             watch?.setWriting(false)
             handshakeFinished()
-            // The first request may have come in the same flight.
+            // The first request may have arrived with the handshake.
             readAndProcess()
         case .wantsRead: watch?.setWriting(false)
         case .wantsWrite: watch?.setWriting(true)
@@ -162,27 +162,27 @@ final class HTTPConnection {
 
     private func handshakeFinished() {
         machine.handshakeFinished()
-        // While the server goes away the time that it gives a new connection goes on.
+        // While the server stops, the time limit of a new connection stays.
         if !machine.isDraining { setDeadline(after: listener.configuration.idleDeadline) }
     }
 
     // MARK: Deadlines
 
-    /// Sets the time by which something must have happened.
+    /// Sets the time limit of the next event.
     func setDeadline(after duration: Duration) {
         setDeadline(at: listener.loop.now + duration)
     }
 
-    /// Sets the time by which something must have happened.
+    /// Sets the time limit of the next event.
     func setDeadline(at time: ContinuousClock.Instant) {
         deadline = time
-        // Deadlines move with every request; the timer is only moved when it would come too late.
+        // Time limits change with every request. The timer is only moved when it would fire too late.
         if let timerTime, timerTime <= time { return }
         timerTime = time
         timer?.schedule(after: time - listener.loop.now)
     }
 
-    /// Sets no time: what is under way may last.
+    /// Removes the time limit.
     func clearDeadline() { deadline = nil }
 
     private func timerFired() {
@@ -200,19 +200,19 @@ final class HTTPConnection {
 
     // MARK: The current request
 
-    /// Counts the current request among those that are being answered. Returns whether there is a place for it.
+    /// Counts the current request as active. Returns whether there is a place for it.
     func takePlace(for network: UInt64) -> Bool {
         guard listener.places.take(for: network) else { return false }
         placeHolder = network
         return true
     }
 
-    /// Counts the current request no longer. Harmless when repeated.
+    /// Ends the count of the current request. Further calls have no effect.
     func releasePlace() {
         if let network = placeHolder.take() { listener.places.give(of: network) }
     }
 
-    /// Stops what answers the current request; what it still does has no effect.
+    /// Stops the work on the current request. Its later results have no effect.
     func dropRequest() {
         known = nil
         incoming = nil
@@ -228,11 +228,11 @@ extension HTTPConnection: IterationObserver {
     }
 }
 
-/// What one connection may do in a turn of its loop before the others have theirs. Pure: told which turn it is.
+/// The share of one connection in an iteration of its loop. Pure: the caller passes the iteration.
 ///
 /// Bytes alone are no measure: a few of them can be a request, or a chunk of a body.
 struct IterationShare {
-    /// Reads of the socket, of 64 KiB, or of a TLS record, at most.
+    /// Reads of the socket, of at most 64 KiB or a TLS record.
     static let reads = 8
     /// Requests, and pieces of bodies.
     static let steps = 16
@@ -243,7 +243,7 @@ struct IterationShare {
     private(set) var stepsLeft = steps
     private(set) var writtenBytesLeft = writtenBytes
 
-    /// Has everything begin anew, unless it is still the same turn.
+    /// Resets the share in a new iteration.
     mutating func begin(_ turn: ContinuousClock.Instant) {
         if turn != self.turn { self = IterationShare(turn: turn) }
     }
@@ -257,11 +257,11 @@ struct IterationShare {
     mutating func noteWritten(_ count: Int) { writtenBytesLeft -= count }
 }
 
-/// What a socket did not take yet, in order. Each piece is held as it is, not copied.
+/// The bytes that a socket has not taken yet, in order. Pieces are not copied.
 struct PendingOutput {
     private struct Segment {
         var bytes = ZeroizingBuffer()
-        /// The bytes that were taken.
+        /// The number of bytes taken.
         var offset = 0
     }
 
@@ -270,7 +270,7 @@ struct PendingOutput {
 
     var isEmpty: Bool { first.offset == first.bytes.count }
 
-    /// Adds what follows the first `start` bytes.
+    /// Appends the bytes after the first `start`.
     mutating func append(_ bytes: ZeroizingBuffer, from start: Int = 0) {
         guard start < bytes.count else { return }
         if isEmpty {
@@ -280,10 +280,10 @@ struct PendingOutput {
         }
     }
 
-    /// The piece that is next, and where in it.
+    /// The first piece, and the offset in it.
     var front: (bytes: ZeroizingBuffer, offset: Int) { (first.bytes, first.offset) }
 
-    /// Forgets so many bytes of the front's piece.
+    /// Removes bytes from the first piece.
     mutating func removeFirst(_ count: Int) {
         first.offset += count
         if isEmpty { first = others.isEmpty ? Segment() : others.removeFirst() }

@@ -4,7 +4,7 @@ internal import HTTPCore
 internal import Synchronization
 internal import TransportSecurity
 
-/// One loop's share of a server: its listening socket and its connections. Lives on the loop's thread.
+/// One loop's part of a server: its listening socket and its connections. Lives on the loop's thread.
 final class HTTPListener {
     let loop: EventLoop
     var responder: any Responder
@@ -13,26 +13,26 @@ final class HTTPListener {
     let statistics: HTTPServerStatistics
     /// The TLS context of new connections; nil for plain HTTP.
     var context: TLSServerContext?
-    /// Who holds the places of requests that are being answered now.
+    /// The places of active requests.
     var places: RequestPlaces
 
-    /// Where every connection of the loop reads and writes first, so that an idle one holds no buffer.
+    /// The buffers of all connections of the loop, so that an idle connection holds none.
     let readBuffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 * 1_024, alignment: 16)
     var writeBuffer = ZeroizingBuffer(capacity: 16 * 1_024)
     private var dateSecond = -1
     private var dateValue = HTTPDate(secondsSinceEpoch: 0)
 
-    /// One socket, or more when it took over those of a process that had more loops.
+    /// One socket, or more after a handover from a process with more loops.
     private var acceptors: [Acceptor] = []
     private var retryTimer: LoopTimer?
     private var connections: [ObjectIdentifier: HTTPConnection] = [:]
-    /// Connections from proxies that have yet to name their clients.
+    /// Connections from proxies before the name of the client.
     private var arrivals: [ObjectIdentifier: ProxiedArrival] = [:]
     private var isDraining = false
     private var acceptCount = 0
     private var drained: CheckedContinuation<Void, Never>?
 
-    /// How many connections are accepted before the loop looks at the others again.
+    /// The number of connections that are accepted before the loop serves the others again.
     private static let acceptsPerIteration = 64
     private static let exhaustionPause: Duration = .milliseconds(100)
 
@@ -52,22 +52,22 @@ final class HTTPListener {
 
     deinit { readBuffer.deallocate() }
 
-    /// Listens at every address that `address` stands for and this machine has. Returns their port.
+    /// Listens at every address of this machine that `address` stands for. Returns their port.
     func listen(at address: SocketAddress, joining: Bool) throws(ListenError) -> UInt16 {
         try address.listen(joining: joining) { _ = take($0) }.port
     }
 
-    /// Takes a socket, from which nothing is accepted before ``startAccepting()``. Returns its port.
+    /// Takes a socket, and accepts nothing before ``startAccepting()``. Returns its port.
     private func take(_ socket: consuming ListeningSocket) -> UInt16 {
         let port = socket.port
         acceptors.append(Acceptor(socket, loop: loop) { [unowned self] in acceptWaiting($0) })
         return port
     }
 
-    /// Takes sockets that listen at `address` already, and the ownership of them. Returns their port.
+    /// Takes ownership of sockets that already listen at `address`. Returns their port.
     func take(_ descriptors: [CInt], at address: SocketAddress) throws -> UInt16 {
         var port = address.port
-        // Every one is owned before another one can fail.
+        // All are owned before one can fail.
         var failure: ListenError?
         for descriptor in descriptors {
             let owned = try OwnedDescriptor(takingOwnershipOf: descriptor)
@@ -81,7 +81,7 @@ final class HTTPListener {
         return port
     }
 
-    /// Accepts from the sockets that it has. Harmless when repeated, and when it has been told to stop.
+    /// Accepts from its sockets. Without effect when repeated, and after a stop.
     func startAccepting() {
         if acceptors.isEmpty { return }
         for acceptor in acceptors { acceptor.resume() }
@@ -89,15 +89,15 @@ final class HTTPListener {
         retryTimer = LoopTimer(loop: loop) { [unowned self] in for acceptor in acceptors { acceptor.resume() } }
     }
 
-    /// Copies, which the caller closes.
+    /// Returns copies, which the caller closes.
     func copyListeningSockets() -> [CInt] {
         acceptors.compactMap { try? OwnedDescriptor(copying: $0.socket.rawValue).release() }
     }
 
-    /// Why nothing more is taken on for now.
+    /// The refusal of further requests during overload.
     var overload: Refusal { .overloaded(retryAfter: configuration.retryAfterOverload) }
 
-    /// Stops accepting and returns when every connection has had its reply and is closed.
+    /// Stops accepting, and returns when all connections have had their reply and are closed.
     func drain() async {
         stopAccepting()
         isDraining = true
@@ -111,7 +111,7 @@ final class HTTPListener {
         await withCheckedContinuation { drained = $0 }
     }
 
-    /// Closes what is still open.
+    /// Closes all open connections.
     func closeAll() {
         stopAccepting()
         for arrival in arrivals.values {
@@ -131,14 +131,14 @@ final class HTTPListener {
 
     private var isEmpty: Bool { connections.isEmpty && arrivals.isEmpty }
 
-    /// Ends ``drain()`` once nothing is open.
+    /// Ends ``drain()`` when no connection is open.
     private func noteEnd() {
         if isEmpty, let drained = drained.take() { drained.resume() }
     }
 
     var connectionCount: Int { connections.count + arrivals.count }
 
-    /// The `Date` of replies, made once a second.
+    /// The `Date` of replies, computed once a second.
     var date: HTTPDate {
         let second = time(nil)
         if second != dateSecond {
@@ -166,7 +166,7 @@ final class HTTPListener {
                 }
             case .none: return
             case .exhausted:
-                // The waiting connection stays readable: without a pause the loop would spin.
+                // The waiting connection stays readable. Without a pause the loop would spin.
                 acceptor.pause()
                 retryTimer?.schedule(after: Self.exhaustionPause)
                 return
@@ -174,7 +174,7 @@ final class HTTPListener {
         }
     }
 
-    /// Waits until the proxy has named the client; until then the connection counts in all.
+    /// Waits until the proxy has named the client. Until then the connection counts in the total.
     private func awaitProxyHeader(_ descriptor: consuming OwnedDescriptor, _ proxy: ClientAddress) {
         guard quota.open(from: proxy) != .drop else {
             statistics.noteDrop(ofAddress: false)
@@ -220,7 +220,7 @@ final class HTTPListener {
         if isDraining { connection.drain() }
     }
 
-    /// Closes the oldest connection on which nothing is under way, if one has to go.
+    /// Closes the oldest connection without an active request, if a limit requires it.
     private func makeRoom(for client: ClientAddress) {
         let shortage = quota.shortage(for: client)
         if shortage == .none { return }
@@ -233,10 +233,10 @@ final class HTTPListener {
     }
 }
 
-/// Who holds the places of requests that are being answered: so many in all, and a part of them for each network.
+/// The places of active requests: a total, and a limit for each network.
 struct RequestPlaces {
     let total: Int
-    /// How many places one network may hold.
+    /// The maximum number of places of one network.
     let share: Int
     private(set) var taken = 0
     private var takenByNetwork: [UInt64: Int] = [:]
@@ -246,7 +246,7 @@ struct RequestPlaces {
         self.share = share
     }
 
-    /// Whether there is a place for somebody of this network.
+    /// Returns whether there is a place for this network.
     func hasRoom(for network: UInt64) -> Bool { taken < total && takenByNetwork[network, default: 0] < share }
 
     /// Takes a place, if there is one.
@@ -257,7 +257,7 @@ struct RequestPlaces {
         return true
     }
 
-    /// Gives a place back.
+    /// Returns a place.
     mutating func give(of network: UInt64) {
         taken -= 1
         let left = takenByNetwork[network, default: 1] - 1

@@ -1,20 +1,20 @@
 internal import EventLoop
 internal import HTTPCore
 
-/// A request whose head has been admitted and whose body is arriving.
+/// An admitted request during the arrival of its body.
 struct IncomingRequest: Sendable {
     let head: RequestHead
     let plan: Plan
-    /// Of whom it comes, as far as addresses tell.
+    /// The network of the client's address.
     let network: UInt64
-    /// Whose the body's memory is; nil as long as nobody but the address is known.
+    /// The sender that the body's memory is charged to. Nil while only the address is known.
     var memoryOwner: MemoryBudget.Owner?
     var body = IncomingBody()
-    /// What the body counts among the memory of its kind.
+    /// The charge of the body in its budget.
     var charge: MemoryCharge?
-    /// What was read of the body before it had to wait for memory. Nothing more is read meanwhile.
+    /// Bytes that arrived before the body had to wait for memory. No more bytes are read meanwhile.
     var heldBack: ZeroizingBuffer?
-    /// Since when memory has been lent to it.
+    /// The time since which the body has borrowed memory.
     var lentSince: ContinuousClock.Instant?
 
     init(head: RequestHead, plan: Plan, network: UInt64) {
@@ -23,7 +23,7 @@ struct IncomingRequest: Sendable {
         self.network = network
     }
 
-    /// The most that the body can have.
+    /// The maximum length of the body.
     var longest: Int {
         switch head.framing {
         case .none: 0
@@ -32,11 +32,12 @@ struct IncomingRequest: Sendable {
         }
     }
 
-    /// Counts the memory that a body of such a capacity takes at its peak.
+    /// Charges the peak memory of a body with this capacity.
     ///
-    /// What is beyond the sender's part is asked for once and for the longest that the body can become, so nobody has
-    /// some of it and waits for more. What belongs to an address alone is held until others need it.
-    /// - Parameter wake: Called from any thread when a body that waits may ask again, and when others need what this one has.
+    /// Memory beyond the sender's quota is requested once, for the body's maximum length. No body holds a part and
+    /// waits for the rest. Memory of an unidentified sender can be recalled.
+    /// - Parameter wake: Called from any thread when a waiting body may request again, and when others need this
+    ///   memory.
     mutating func reserve(
         _ capacity: Int, in budgets: ServerBudgets, at now: ContinuousClock.Instant,
         wake: @escaping @Sendable () -> Void
@@ -55,35 +56,35 @@ struct IncomingRequest: Sendable {
     }
 }
 
-/// The bytes of a body so far.
+/// The received bytes of a body.
 ///
-/// Room is made for four times as much whenever it is full, for twice as much while only the address is known, and never for
-/// more than was announced or may come: a body is moved a few times at most. Who announces much and sends little has little
-/// memory here.
+/// Its capacity grows by the factor 4, or 2 for unidentified senders, and never above the announced or permitted
+/// length. A body is therefore copied a few times at most. A sender that announces much and sends little takes little
+/// memory.
 struct IncomingBody {
     private(set) var bytes = ZeroizingBuffer()
 
-    /// Bodies up to this size are not counted: connections are limited by themselves.
+    /// Bodies up to this size are not charged. Connections have a limit of their own.
     static let freeBytes = 16 * 1_024
-    /// The same, as long as only the address is known.
+    /// The same limit for unidentified senders.
     static let freeUnidentifiedBytes = smallestCapacity
     private static let smallestCapacity = 4 * 1_024
 
-    /// The bytes, for whoever goes on with them.
+    /// Returns the bytes, and leaves none.
     mutating func take() -> ZeroizingBuffer {
         defer { bytes = ZeroizingBuffer() }
         return bytes
     }
 
-    /// How much room there has to be so that `count` more bytes fit, of `longest` that there can be.
+    /// Returns the capacity for `count` more bytes of a body with at most `longest`.
     func capacity(adding count: Int, atMost longest: Int, isIdentified: Bool) -> Int {
         let needed = bytes.count + count
         if needed <= bytes.capacity { return bytes.capacity }
         return max(needed, min(longest, max(bytes.capacity * (isIdentified ? 4 : 2), Self.smallestCapacity)))
     }
 
-    /// Adds bytes.
-    /// - Parameter capacity: What ``capacity(adding:atMost:isIdentified:)`` said.
+    /// Appends bytes.
+    /// - Parameter capacity: The result of ``capacity(adding:atMost:isIdentified:)``.
     mutating func append(_ more: UnsafeRawBufferPointer, capacity: Int) {
         if capacity > bytes.capacity { bytes.reserveCapacity(capacity) }
         bytes.append(more)

@@ -1,15 +1,15 @@
-/// Whether something moves: so many bytes in each window of time. Pure: told when a window begins and when it is over.
+/// Checks progress: a number of bytes in each window of time. Pure: the caller reports the start and end of windows.
 struct ProgressMeter {
     private var countAtStart = 0
     private var forgives: Bool
 
-    /// - Parameter forgivesFirst: Whether nothing is demanded in the first window.
+    /// - Parameter forgivesFirst: Requires nothing in the first window.
     init(forgivesFirst: Bool = false) { forgives = forgivesFirst }
 
-    /// A window begins when so many bytes have moved.
+    /// Begins a window at a number of bytes.
     mutating func begin(at count: Int) { countAtStart = count }
 
-    /// A window is over, and another one begins. Returns whether as many bytes have moved in it as are required.
+    /// Ends a window, and begins the next. Returns whether enough bytes moved in it.
     mutating func windowPassed(at count: Int, requiring required: Int) -> Bool {
         defer {
             countAtStart = count

@@ -2,21 +2,23 @@ internal import EventLoop
 internal import Glibc
 internal import HTTPCore
 
-/// A connection from a proxy that has yet to name its client (``ProxyHeader``). Lives on its loop, from the accepted socket
-/// to the end of the header. It reads the header and not a byte more, so that TLS begins with the byte behind it.
+/// A connection from a proxy before the name of its client (``ProxyHeader``). Lives on its loop until the end of the
+/// header.
+///
+/// It reads exactly the header, so that TLS begins with the next byte.
 final class ProxiedArrival {
     let peer: ClientAddress
     private var descriptor: OwnedDescriptor?
     private var bytes: [UInt8] = []
-    /// How many bytes the header has, as far as is known.
+    /// The length of the header, as far as known.
     private var length = ProxyHeader.prefixLength
     private var watch: DescriptorWatch?
     private var timer: LoopTimer?
     private var completion: ((ProxiedArrival, ProxyHeader?) -> Void)?
 
     /// - Parameters:
-    ///   - deadline: How long the header may take.
-    ///   - completion: Called once, with the header, or with nil when there is none. Not called after ``close()``.
+    ///   - deadline: The time limit of the header.
+    ///   - completion: Called once with the header, or with nil without one. Not called after ``close()``.
     init(
         takingOwnershipOf descriptor: consuming OwnedDescriptor, from peer: ClientAddress, loop: EventLoop,
         deadline: Duration, completion: @escaping (ProxiedArrival, ProxyHeader?) -> Void
@@ -33,10 +35,10 @@ final class ProxiedArrival {
         watch.setReading(true)
     }
 
-    /// The socket, for whom the connection goes on with. Nil after it was taken or closed.
+    /// Returns the socket for the connection. Nil after it was taken or closed.
     func takeDescriptor() -> OwnedDescriptor? { descriptor.take() }
 
-    /// Ends it without calling back. Harmless when repeated.
+    /// Ends the arrival without a call of the completion. Further calls have no effect.
     func close() {
         completion = nil
         stop()

@@ -1,6 +1,6 @@
 /// Searches in bytes, eight at a time.
 enum ByteSearch {
-    /// The position of the first line feed at or after `start`, or nil.
+    /// Returns the position of the first line feed at or after `start`, or nil.
     static func lineFeed(in bytes: UnsafeBufferPointer<UInt8>, from start: Int) -> Int? {
         let ones: UInt64 = 0x0101_0101_0101_0101
         let tops: UInt64 = 0x8080_8080_8080_8080
@@ -21,7 +21,7 @@ enum ByteSearch {
         return nil
     }
 
-    /// Whether every byte may stand in a field value (RFC 9110 §5.5): no control character but the tab.
+    /// Returns whether all bytes are permitted in a field value (RFC 9110 §5.5): no control character except the tab.
     static func isFieldValue(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
         let ones: UInt64 = 0x0101_0101_0101_0101
         let tops: UInt64 = 0x8080_8080_8080_8080
@@ -31,7 +31,7 @@ enum ByteSearch {
             let word = UInt64(littleEndian: raw.loadUnaligned(fromByteOffset: position, as: UInt64.self))
             let delete = word ^ (ones &* 0x7F)
             let suspicious = (word &- ones &* 0x20) & ~word | (delete &- ones) & ~delete
-            // Marks are exact only for the lowest byte, and a tab is no fault: look at marked words byte by byte.
+            // Marks are exact only for the lowest byte, and a tab is permitted. Marked words are checked byte by byte.
             if suspicious & tops != 0 {
                 for offset in 0..<8 where !isFieldValueByte(raw[position + offset]) { return false }
             }

@@ -1,12 +1,12 @@
 import HTTPCore
 
 /// Reads the lines of a chunked body (RFC 9112 §7.1): chunk sizes with extensions, and the trailer section. Extensions
-/// and trailer fields are checked, counted and thrown away.
+/// and trailer fields are checked, counted and discarded.
 struct HTTP1ChunkReader: Sendable {
     private let limits: HTTP1Limits
     private var extensionBytes = 0
     private var trailerFields = 0
-    /// How many bytes the next line of the trailer section may have.
+    /// The maximum length of the next line of the trailer section, in bytes.
     private(set) var trailerBytesLeft: Int
 
     init(limits: HTTP1Limits) {
@@ -21,7 +21,7 @@ struct HTTP1ChunkReader: Sendable {
         var position = line.lowerBound
         var size = 0
         while position < line.upperBound, let digit = ASCII.hexValue(bytes[position]) {
-            // 15 digits always fit into an Int.
+            // 15 digits always fit in an Int.
             guard position - line.lowerBound < 15 else { throw .syntax(.chunkTooLarge) }
             size = size << 4 | Int(digit)
             position += 1
@@ -37,7 +37,7 @@ struct HTTP1ChunkReader: Sendable {
 
     /// Reads a line of the trailer section.
     ///
-    /// - Returns: Whether it was the last.
+    /// - Returns: True for the last line.
     mutating func readTrailer(_ bytes: UnsafeBufferPointer<UInt8>, line: Range<Int>) throws(HTTP1Error) -> Bool {
         trailerBytesLeft -= line.count + 2
         if line.isEmpty { return true }
@@ -45,7 +45,7 @@ struct HTTP1ChunkReader: Sendable {
         guard trailerFields <= limits.fieldCount else { throw .tooManyFields(limit: limits.fieldCount) }
         let field = try HTTP1FieldLine(bytes, line: line)
         let name = UnsafeBufferPointer(rebasing: bytes[field.name])
-        // What decides about framing and routing is never allowed after the body (RFC 9110 §6.5.1).
+        // Fields for framing and routing are not permitted after the body (RFC 9110 §6.5.1).
         let isForbidden =
             ASCII.equalsIgnoringCase(name, "content-length") || ASCII.equalsIgnoringCase(name, "transfer-encoding")
             || ASCII.equalsIgnoringCase(name, "host")
@@ -54,9 +54,10 @@ struct HTTP1ChunkReader: Sendable {
     }
 }
 
-/// The grammar of chunk extensions (RFC 9112 §7.1.1) without the "bad" white space that it tolerates:
-/// `*( ";" token [ "=" ( token / quoted-string ) ] )`. Parsers that disagree about that space have been used to
-/// smuggle requests, and no client needs it.
+/// The grammar of chunk extensions (RFC 9112 §7.1.1) without its "bad" white space: `*( ";" token [ "=" ( token /
+/// quoted-string ) ] )`.
+///
+/// Parsers that disagree about that space permit request smuggling, and no client needs it.
 enum HTTP1ChunkExtensions {
     static func isValid(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
         var position = 0
@@ -102,7 +103,7 @@ struct HTTP1FieldLine {
     let name: Range<Int>
     let value: Range<Int>
 
-    /// Reads the line at `line`, which is not empty and has lost its CRLF.
+    /// Reads a line without its CRLF, which is not empty.
     init(_ bytes: UnsafeBufferPointer<UInt8>, line: Range<Int>) throws(HTTP1Error) {
         var position = line.lowerBound
         if bytes[position] == ASCII.space || bytes[position] == ASCII.tab { throw .syntax(.foldedField) }

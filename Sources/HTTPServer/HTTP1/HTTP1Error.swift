@@ -1,7 +1,7 @@
 public import HTTPCore
 
-/// Why bytes are not a request that this server takes. Final for the connection: where the next request would begin
-/// is not known any more.
+/// The reason for which bytes are no acceptable request. It is final for the connection, because the start of the next
+/// request is unknown.
 public enum HTTP1Error: Error, Hashable, Sendable {
     case requestLineTooLong(limit: Int)
     case headerTooLarge(limit: Int)
@@ -12,7 +12,7 @@ public enum HTTP1Error: Error, Hashable, Sendable {
     case transferCodingNotImplemented
     case syntax(Syntax)
 
-    /// Violations of RFC 9112 or of this server's stricter reading of it; the raw value is the problem's code.
+    /// Violations of RFC 9112 or of this server's stricter rules. The raw value is the problem's code.
     public enum Syntax: String, Sendable, CaseIterable {
         case malformedRequestLine = "malformed_request_line"
         case malformedMethod = "malformed_method"
@@ -39,12 +39,12 @@ public enum HTTP1Error: Error, Hashable, Sendable {
 }
 
 extension HTTP1Error {
-    /// The same as a refusal that the application can turn into a reply.
+    /// The same as a refusal, for which the application has a reply.
     public var refusal: Refusal {
         switch self {
         case .requestLineTooLong(let limit): .uriTooLong(limit: limit)
         case .headerTooLarge(let limit), .tooManyFields(let limit): .headerTooLarge(limit: limit)
-        // A route that takes no body admits a chunked one, which may be empty.
+        // A route without a body admits a chunked one, which may be empty.
         case .bodyTooLarge(limit: 0): .unexpectedBody
         case .bodyTooLarge(let limit): .bodyTooLarge(limit: limit)
         case .versionNotSupported: .versionNotSupported
@@ -56,7 +56,7 @@ extension HTTP1Error {
 }
 
 extension HTTP1Error.Syntax {
-    /// The violation in words.
+    /// Describes the violation.
     var detail: String {
         switch self {
         case .malformedRequestLine: "The request line is not a method, a target and a version with one space between."

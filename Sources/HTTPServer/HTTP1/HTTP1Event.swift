@@ -1,11 +1,11 @@
 public import HTTPCore
 
-/// What the parser finds in the bytes of a connection, in the order of the bytes.
+/// An element in the bytes of a connection, in the order of the bytes.
 public enum HTTP1Event: Sendable {
-    /// A request begins.
+    /// The head of a request.
     case head(RequestHead)
-    /// The next bytes of its body, decoded; never empty. How a body is cut into these is not significant.
+    /// The next bytes of its body, decoded, never empty. The division of a body into these is not significant.
     case body(ZeroizingBuffer)
-    /// The request is complete; the next one may follow.
+    /// The end of the request. The next one may follow.
     case end
 }

@@ -1,12 +1,12 @@
 import HTTPCore
 
-/// What the fields of one head say to the connection: host, length of the body, persistence, expectation.
+/// The fields of one head that affect the connection: host, length of the body, persistence, expectation.
 struct HTTP1FieldSemantics: Sendable {
     enum Expectation: Sendable {
         case none, `continue`, unknown
     }
 
-    /// Where the value of `Host` is.
+    /// The position of the value of `Host`.
     private(set) var host: Range<Int>?
     private(set) var closes = false
     private(set) var keepsAlive = false
@@ -15,7 +15,7 @@ struct HTTP1FieldSemantics: Sendable {
     private var transferCodings = 0
     private var isChunked = false
 
-    /// Takes note of one field.
+    /// Evaluates one field.
     mutating func read(
         name: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>, at range: Range<Int>
     ) throws(HTTP1Error) {
@@ -41,7 +41,7 @@ struct HTTP1FieldSemantics: Sendable {
         }
     }
 
-    /// How the body is delimited (RFC 9112 §6.3), when that is certain.
+    /// Returns the framing of the body (RFC 9112 §6.3), or throws when it is ambiguous.
     func framing(isVersion11: Bool) throws(HTTP1Error) -> BodyFraming {
         guard transferCodings > 0 else { return contentLength.map { $0 == 0 ? .none : .length($0) } ?? .none }
         guard isVersion11, contentLength == nil else { throw .syntax(.conflictingFraming) }
@@ -51,7 +51,7 @@ struct HTTP1FieldSemantics: Sendable {
     }
 
     private static func contentLength(_ value: UnsafeBufferPointer<UInt8>) throws(HTTP1Error) -> Int {
-        // 18 digits always fit into an Int, and nobody sends an exabyte.
+        // 18 digits always fit in an Int, and no client sends an exabyte.
         guard (1...18).contains(value.count), value.allSatisfy(ASCII.isDigit) else {
             throw .syntax(.malformedContentLength)
         }

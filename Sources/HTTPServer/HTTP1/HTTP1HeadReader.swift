@@ -1,11 +1,11 @@
 import HTTPCore
 
-/// Reads the lines of one head as they come and keeps what they say about framing and connection.
+/// Reads the lines of one head and stores their effect on framing and connection.
 struct HTTP1HeadReader: Sendable {
     private let limits: HTTP1Limits
-    /// The bytes of the lines that were read.
+    /// The number of bytes in the lines read so far.
     private(set) var length = 0
-    /// Whether an empty line stood before the request line.
+    /// True when an empty line preceded the request line.
     var hasSkippedLine = false
     private var requestLine: HTTP1RequestLine?
     private var entries: [RequestFields.Entry] = []
@@ -15,19 +15,19 @@ struct HTTP1HeadReader: Sendable {
         self.limits = limits
     }
 
-    /// How many bytes the next line may have.
+    /// The maximum length of the next line, in bytes.
     var bytesLeft: Int {
         requestLine == nil ? min(limits.requestLine, limits.header) : limits.header - length
     }
 
-    /// The error when it has more.
+    /// The error of a longer line.
     var tooLong: HTTP1Error {
         requestLine == nil ? .requestLineTooLong(limit: limits.requestLine) : .headerTooLarge(limit: limits.header)
     }
 
-    /// Reads one line; `bytes` begins with the head.
+    /// Reads one line. `bytes` begins with the head.
     ///
-    /// - Returns: Whether it was the last.
+    /// - Returns: True for the last line.
     mutating func read(_ bytes: UnsafeBufferPointer<UInt8>, line: Range<Int>) throws(HTTP1Error) -> Bool {
         length = line.upperBound + 2
         guard requestLine != nil else {
@@ -46,7 +46,7 @@ struct HTTP1HeadReader: Sendable {
         return false
     }
 
-    /// Judges the head as a whole, whose bytes are `storage`.
+    /// Checks the whole head, which is in `storage`.
     func finish(_ storage: ZeroizingBuffer) throws(HTTP1Error) -> RequestHead {
         guard let requestLine else { throw .syntax(.malformedRequestLine) }
         let isVersion11 = requestLine.versionMinor == 1
@@ -56,7 +56,7 @@ struct HTTP1HeadReader: Sendable {
         return RequestHead(
             method: requestLine.method, fields: RequestFields(storage: storage, entries: entries),
             path: requestLine.target.path, query: requestLine.target.query,
-            // The host of an absolute target counts, and Host does not (RFC 9112 §3.2.2).
+            // The host of an absolute target has priority over Host (RFC 9112 §3.2.2).
             host: requestLine.target.authority ?? semantics.host, versionMinor: requestLine.versionMinor,
             wantsKeepAlive: !semantics.closes && (isVersion11 || semantics.keepsAlive), framing: framing,
             expectsContinue: isVersion11 && semantics.expectation == .continue && framing != .none)
@@ -96,7 +96,7 @@ struct HTTP1RequestLine: Sendable {
 
 /// A request target (RFC 9112 §3.2): origin form, absolute form with `http` or `https`, or `*` for `OPTIONS`.
 ///
-/// Every visible ASCII character but `#` may stand in it; what is not a valid escape is the router's to refuse.
+/// All visible ASCII characters except `#` are permitted. The router rejects invalid escapes.
 struct HTTP1Target: Sendable {
     let path: Range<Int>
     let query: Range<Int>?
@@ -129,11 +129,11 @@ struct HTTP1Target: Sendable {
             throw .syntax(.malformedTarget)
         }
         authority = hostStart..<hostEnd
-        // An empty path is the same as "/" (RFC 9110 §4.2.3), and the byte before the host is a slash.
+        // An empty path equals "/" (RFC 9110 §4.2.3), and the byte before the host is a slash.
         path = hostEnd == end ? (hostStart - 1)..<hostStart : hostEnd..<end
     }
 
-    /// The length of a leading `http://` or `https://`, or nil.
+    /// Returns the length of a leading `http://` or `https://`, or nil.
     private static func endOfScheme(_ target: UnsafeBufferPointer<UInt8>) -> Int? {
         func begins(with scheme: StaticString) -> Bool {
             let count = scheme.utf8CodeUnitCount

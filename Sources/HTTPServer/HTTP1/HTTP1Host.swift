@@ -12,7 +12,7 @@ enum HTTP1Host {
         return port.reduce(0) { $0 * 10 + Int($1 - ASCII.zero) } <= 65_535
     }
 
-    /// The end of an IPv6 address in brackets; which address it is does not matter here.
+    /// Returns the end of an IPv6 address in brackets. The address itself is not read.
     private static func endOfLiteral(_ value: UnsafeBufferPointer<UInt8>) -> Int? {
         guard let close = value.firstIndex(of: ASCII.closeBracket), close >= 3 else { return nil }
         let isAddress = value[1..<close].allSatisfy {
@@ -21,9 +21,10 @@ enum HTTP1Host {
         return isAddress && value[1..<close].contains(ASCII.colon) ? close + 1 : nil
     }
 
-    /// The end of a registered name or IPv4 address: letters, digits, `-`, `.`, `_`, `~`, sub-delimiters and escapes.
+    /// Returns the end of a registered name or IPv4 address: letters, digits, `-`, `.`, `_`, `~`, sub-delimiters and
+    /// escapes.
     private static func endOfName(_ value: UnsafeBufferPointer<UInt8>) -> Int? {
-        // One bit a character: ! $ & ' ( ) * + , - . 0-9 ; = then A-Z _ a-z ~.
+        // One bit for each character: ! $ & ' ( ) * + , - . 0-9 ; = then A-Z _ a-z ~.
         let low: UInt64 = 0x2BFF_7FD2_0000_0000
         let high: UInt64 = 0x47FF_FFFE_87FF_FFFE
         var index = 0

@@ -1,8 +1,8 @@
-/// How much of a request the codec takes before it refuses it. All sizes are in bytes.
+/// The limits of a request in the codec. All sizes are in bytes.
 public struct HTTP1Limits: Sendable, Hashable {
     /// Request line with its CRLF.
     public var requestLine = 8 * 1024
-    /// Request line, fields and the empty line after them; the trailer section of a chunked body has the same limit.
+    /// Request line, fields and the empty line after them. The trailer section of a chunked body has the same limit.
     public var header = 16 * 1024
     /// Field lines in the head, and field lines in the trailer section.
     public var fieldCount = 100
@@ -10,7 +10,7 @@ public struct HTTP1Limits: Sendable, Hashable {
     public var chunkLine = 256
     /// The extensions of all chunks of one body.
     public var chunkExtensions = 4 * 1024
-    /// The chunks of a body that are read at once and become one piece of it.
+    /// The number of chunks that are read at once and become one piece of a body.
     public var chunksPerPiece = 256
     /// The method.
     public var method = 32

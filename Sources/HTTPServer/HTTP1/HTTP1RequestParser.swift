@@ -1,27 +1,28 @@
 import HTTPCore
 
-/// Turns the bytes of a connection into requests (RFC 9112), strictly.
+/// Converts the bytes of a connection into requests (RFC 9112), strictly.
 ///
-/// A value without sockets: bytes go in with `append`, in any pieces, and events come out of `next`. The pieces do
-/// not change what comes out, except where a body is cut. After `.end` the next call reads the next pipelined request
-/// from what is buffered, so ask only when the reply of the one before has been made.
+/// A value without sockets: `append` takes bytes in any pieces, and `next` returns events. The pieces do not affect the
+/// events, except the division of a body. After `.end`, the next call reads the next pipelined request from the buffer.
+/// Call it only after the earlier reply is complete.
 ///
-/// Stricter than the RFC demands: `Content-Length` lists are refused, and so are obsolete line folding, a `Host` that
-/// differs from an absolute target and more than one empty line before a request line.
+/// Stricter than the RFC: it rejects `Content-Length` lists, obsolete line folding, a `Host` that differs from an
+/// absolute target, and more than one empty line before a request line.
 public struct HTTP1RequestParser: Sendable {
     public let limits: HTTP1Limits
-    /// The longest body in bytes of the request being read. Set it after `.head`; every head sets it back to no limit.
+    /// The maximum length in bytes of the current request's body. Set it after `.head`. Each head resets it to no
+    /// limit.
     public var bodyLimit = Int.max
 
     var buffer = ZeroizingBuffer()
-    /// The first byte in `buffer` that has not been used.
+    /// The position of the first unused byte in `buffer`.
     var start = 0
-    /// How many bytes after `start` belong to lines that were read or hold no line feed.
+    /// The number of bytes after `start` that belong to complete lines or have no line feed.
     private var scanned = 0
     var state = State.head
     var head: HTTP1HeadReader
     var chunks: HTTP1ChunkReader
-    /// The bytes of the body so far.
+    /// The number of received bytes of the body.
     var received = 0
     var failure: HTTP1Error?
 
@@ -41,27 +42,26 @@ public struct HTTP1RequestParser: Sendable {
         chunks = HTTP1ChunkReader(limits: limits)
     }
 
-    /// How many bytes the buffer could hold without growing.
+    /// The number of bytes that the buffer can hold without growing.
     package var bufferCapacity: Int { buffer.capacity }
 
-    /// The number of bytes that were appended and not used yet.
+    /// The number of appended and unused bytes.
     public var bufferedByteCount: Int { buffer.count - start }
 
-    /// Whether the last request is complete and no byte of another has come.
+    /// True when the last request is complete and no byte of another has arrived.
     public var isBetweenRequests: Bool { isReadingHead && bufferedByteCount == 0 }
 
-    /// Whether a head is being read or awaited.
+    /// True while a head is read or awaited.
     public var isReadingHead: Bool {
         if case .head = state { true } else { false }
     }
 
-    /// Whether what is being read as a head begins as a request of the method HEAD does: the reply to it has no body,
-    /// also when it is refused.
+    /// True when the current head begins like a HEAD request. A reply to it has no body, and neither has a refusal.
     var readsHEAD: Bool { isReadingHead && buffer[start...].starts(with: "HEAD ".utf8) }
 
-    /// Adds bytes that arrived.
+    /// Appends received bytes.
     public mutating func append(_ bytes: UnsafeRawBufferPointer) {
-        // Moving the rest costs no more than what was used since the last time.
+        // Moving the rest costs no more than the bytes used since the last move.
         if start > 0, start >= buffer.count - start {
             buffer.removeFirst(start)
             start = 0
@@ -69,16 +69,16 @@ public struct HTTP1RequestParser: Sendable {
         buffer.append(bytes)
     }
 
-    /// Adds bytes that arrived.
+    /// Appends received bytes.
     public mutating func append(_ bytes: [UInt8]) {
         bytes.withUnsafeBytes { append($0) }
     }
 
-    /// Takes bytes of the body that is being read from where they are, when nothing is buffered before them: `bytes` are
-    /// those that arrived next. What is not taken has to be appended.
+    /// Takes bytes of the current body in place, if the buffer is empty: `bytes` are the next received ones. The caller
+    /// appends the rest.
     ///
-    /// - Returns: How many bytes at the front of `bytes` belong to the body and count as taken.
-    /// - Throws: As ``next()``.
+    /// - Returns: The number of bytes at the front of `bytes` that belong to the body and are taken.
+    /// - Throws: Errors of ``next()``.
     public mutating func takeBody(of bytes: UnsafeRawBufferPointer) throws(HTTP1Error) -> Int {
         guard failure == nil, bufferedByteCount == 0 else { return 0 }
         switch state {
@@ -100,9 +100,9 @@ public struct HTTP1RequestParser: Sendable {
         }
     }
 
-    /// The next event, or nil when more bytes are needed.
+    /// Returns the next event, or nil when more bytes are needed.
     ///
-    /// - Throws: What is wrong with the bytes. An error is final: it is thrown again ever after.
+    /// - Throws: The fault of the bytes. An error is final, and all later calls throw it.
     public mutating func next() throws(HTTP1Error) -> HTTP1Event? {
         if let failure { throw failure }
         do throws(HTTP1Error) {
@@ -179,9 +179,9 @@ extension HTTP1RequestParser {
     /// Finds the next line.
     ///
     /// - Parameters:
-    ///   - maximum: How many bytes the line may have with its CRLF.
-    ///   - error: What to throw when it has more, also when its end has not come yet.
-    /// - Returns: Where the line is after `start`, without its CRLF; nil when it has not come as a whole.
+    ///   - maximum: The maximum length of the line in bytes, with its CRLF.
+    ///   - error: The error for a longer line, also before its end has arrived.
+    /// - Returns: The position of the line after `start`, without its CRLF. Nil for an incomplete line.
     /// - Throws: `error`, or `bare_line_feed` when the line does not end with CRLF.
     private mutating func takeLine(maximum: Int, else error: HTTP1Error) throws(HTTP1Error) -> Range<Int>? {
         let buffer = buffer
@@ -190,7 +190,7 @@ extension HTTP1RequestParser {
         }
     }
 
-    /// The same, for a line that begins at `lineStart` of `bytes`, which are those from `start` on.
+    /// Finds a line that begins at `lineStart` of `bytes`, which are those from `start` on.
     @inline(__always)
     private mutating func findLine(
         in bytes: UnsafeBufferPointer<UInt8>, from lineStart: Int, maximum: Int, else error: HTTP1Error
@@ -206,16 +206,16 @@ extension HTTP1RequestParser {
         return lineStart..<(lineFeed - 1)
     }
 
-    /// Where the line that is being searched begins after `start`: the lines of a head stay until it is whole.
+    /// The offset after `start` of the searched line. The lines of a head stay until it is complete.
     private var lineStart: Int {
         if case .head = state { head.length } else { 0 }
     }
 
-    /// Steps over one empty line before a request line: old clients send one behind a body (RFC 9112 §2.2).
+    /// Skips one empty line before a request line: old clients send one after a body (RFC 9112 §2.2).
     ///
-    /// - Returns: Whether a request line may begin; false when that cannot be told yet.
+    /// - Returns: True when a request line may begin. False when more bytes are needed to decide.
     private mutating func skipEmptyLine() throws(HTTP1Error) -> Bool {
-        // Something that is evidently not HTTP, such as TLS, is not waited for.
+        // Bytes of another protocol, such as TLS, fail at once.
         while head.length == 0, start < buffer.count, !ASCII.isTokenCharacter(buffer[start]) {
             guard !head.hasSkippedLine, buffer[start] == ASCII.carriageReturn else {
                 throw .syntax(.malformedRequestLine)
@@ -228,11 +228,11 @@ extension HTTP1RequestParser {
         return true
     }
 
-    /// Drops all that was read as lines.
+    /// Drops the bytes that were read as lines.
     private mutating func dropLine() { use(scanned) }
 
-    /// At most so many bytes from the front of the buffer, or nil when there are none. A buffer that holds nothing
-    /// else is handed over instead of copied.
+    /// Returns at most `maximum` bytes from the front of the buffer, or nil without any. A buffer without other bytes
+    /// is handed over instead of copied.
     private mutating func takeBytes(atMost maximum: Int) -> ZeroizingBuffer? {
         let count = min(maximum, buffer.count - start)
         guard count > 0 else { return nil }
@@ -248,7 +248,7 @@ extension HTTP1RequestParser {
         return bytes
     }
 
-    /// Forgets so many bytes at the front, which have been read.
+    /// Removes bytes at the front, which have been read.
     mutating func use(_ count: Int) {
         start += count
         scanned = max(0, scanned - count)
@@ -257,7 +257,7 @@ extension HTTP1RequestParser {
 
     private mutating func dropUsedBytes() {
         guard start == buffer.count else { return }
-        // A connection that is idle keeps no more memory than a usual request needs.
+        // An idle connection keeps no more memory than a usual request needs.
         buffer.removeAll(keepingCapacity: buffer.capacity <= 4 * 1024)
         start = 0
     }
@@ -275,12 +275,13 @@ extension ZeroizingBuffer {
 }
 
 extension HTTP1RequestParser {
-    /// The data of the chunks that have come, as one piece: a chunk of one byte must not cost what a piece costs.
+    /// Returns the data of the received chunks as one piece, because each piece has a cost, even for chunks of one
+    /// byte.
     ///
-    /// At most ``HTTP1Limits/chunksPerPiece`` chunks are read, so that whoever counts pieces counts the work.
+    /// At most ``HTTP1Limits/chunksPerPiece`` chunks are read, so that the number of pieces measures the work.
     ///
-    /// - Returns: No bytes when more have to come, and when the last chunk has come.
-    /// - Throws: What is wrong with the first chunk. What is wrong with a later one is thrown by the next call.
+    /// - Returns: No bytes when more have to arrive, and after the last chunk.
+    /// - Throws: The error of the first chunk. The next call throws the error of a later one.
     private mutating func takeChunks() throws(HTTP1Error) -> ZeroizingBuffer {
         if case .chunkData(let remaining) = state, remaining >= bufferedByteCount {
             guard let bytes = takeBytes(atMost: remaining) else { return ZeroizingBuffer() }
@@ -290,7 +291,7 @@ extension HTTP1RequestParser {
         var piece = ZeroizingBuffer()
         var position = 0
         do throws(HTTP1Error) {
-            // Held here, so that nothing has to hold it for each chunk.
+            // Held here once instead of for each chunk.
             let buffer = buffer
             try buffer.withBytes(from: start) { bytes throws(HTTP1Error) in
                 try readChunks(bytes, at: &position, into: &piece)

@@ -2,17 +2,19 @@ public import HTTPCore
 
 /// Writes responses as HTTP/1.1 (RFC 9112).
 ///
-/// What belongs to the connection is written here and nowhere else: `Content-Length` is always the length of what
-/// follows, a stream is chunked (to a client of HTTP/1.0 it ends with the connection, so ``closes`` must be set), and `Content-Length`, `Transfer-Encoding`, `Connection`, `Keep-Alive`, `Upgrade`, `Trailer` and `Date` of
-/// the response itself are left out. No field can break out of its line: `HTTPFields` holds no control characters.
+/// All fields of the connection are written here. `Content-Length` is always the length of the body. A stream is
+/// chunked, but for HTTP/1.0 clients it ends with the connection, so ``closes`` must be true.
+///
+/// The response's own `Content-Length`, `Transfer-Encoding`, `Connection`, `Keep-Alive`, `Upgrade`, `Trailer` and
+/// `Date` are left out. No field can break out of its line, because `HTTPFields` has no control characters.
 public struct HTTP1ResponseSerializer: Sendable {
-    /// The request's method was HEAD: the head is that of a GET, and no body follows.
+    /// True after a HEAD request: the head is that of a GET, and no body follows.
     public var answersHead: Bool
-    /// The connection closes after this response.
+    /// True when the connection closes after this response.
     public var closes: Bool
-    /// The minor version of the request; a client of HTTP/1.0 is told when the connection stays open.
+    /// The minor version of the request. The reply to HTTP/1.0 announces that the connection stays open.
     public var versionMinor: Int
-    /// For how many seconds the connection stays open without a request, when the reply announces that.
+    /// The announced number of seconds for which the connection stays open without a request, if any.
     public var keepAliveSeconds: Int?
 
     public init(
@@ -24,7 +26,7 @@ public struct HTTP1ResponseSerializer: Sendable {
         self.keepAliveSeconds = keepAliveSeconds
     }
 
-    /// The interim response that lets a client send its body.
+    /// The interim response that permits a client to send its body.
     public static let continueResponse = Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)
 
     /// Appends the whole response.
@@ -33,13 +35,13 @@ public struct HTTP1ResponseSerializer: Sendable {
         body(of: response)?.withUnsafeBytes { output.append($0) }
     }
 
-    /// The bytes that follow the head, for connections that send them without copying them behind it.
+    /// Returns the bytes after the head, for connections that send them without a copy.
     public func body(of response: Response) -> ZeroizingBuffer? {
         guard !answersHead, !response.status.forbidsBody, case .bytes(let bytes) = response.body else { return nil }
         return bytes
     }
 
-    /// The stream that follows the head, in chunks to a client of HTTP/1.1.
+    /// Returns the stream after the head. HTTP/1.1 clients receive it in chunks.
     public func stream(of response: Response) -> ResponseStream? {
         guard !answersHead, !response.status.forbidsBody, case .stream(let stream) = response.body else { return nil }
         return stream
@@ -63,10 +65,10 @@ public struct HTTP1ResponseSerializer: Sendable {
         output.append("\r\n")
     }
 
-    /// What follows the bytes of a chunk.
+    /// The bytes after those of a chunk.
     public static let chunkEnd = Array("\r\n".utf8)
 
-    /// What follows the last chunk.
+    /// The bytes after the last chunk.
     public static let lastChunk = Array("0\r\n\r\n".utf8)
 
     /// Appends status line, fields and the empty line after them.
@@ -96,7 +98,7 @@ public struct HTTP1ResponseSerializer: Sendable {
         }
         if !response.status.forbidsBody {
             if answersHead, case .none = response.body {
-                // The length that a GET's reply has is not known here, and 0 would be wrong (RFC 9110 §8.6).
+                // The length of the reply to a GET is unknown here, and 0 would be wrong (RFC 9110 §8.6).
             } else if let count = response.body.count {
                 output.append("Content-Length: ")
                 DecimalDigits.append(Int64(count), to: &output)

@@ -2,7 +2,7 @@ import HTTPCore
 
 /// The value of a `Date` field (IMF-fixdate, RFC 9110 §5.6.7), for example `Sun, 06 Nov 1994 08:49:37 GMT`.
 ///
-/// Make one a second and give it to every response of that second.
+/// Create one each second for all responses of that second.
 public struct HTTPDate: Sendable, Hashable {
     /// 29 ASCII characters.
     public let bytes: [UInt8]

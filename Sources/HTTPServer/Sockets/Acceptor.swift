@@ -1,11 +1,11 @@
 internal import EventLoop
 
-/// A listening socket and the interest in connections that wait there. Lives on its loop.
+/// A listening socket with a watch for waiting connections. Lives on its loop.
 final class Acceptor {
     let socket: ListeningSocket
     private let watch: DescriptorWatch
 
-    /// Makes one that does not accept before ``resume()``.
+    /// Creates an acceptor, which accepts nothing before ``resume()``.
     /// - Parameter accept: Called when connections wait.
     init(_ socket: consuming ListeningSocket, loop: EventLoop, accept: @escaping (Acceptor) -> Void) {
         final class Place {
@@ -22,6 +22,6 @@ final class Acceptor {
     func pause() { watch.setReading(false) }
     func resume() { watch.setReading(true) }
 
-    /// Accepts no more. To be called before the last reference goes.
+    /// Stops accepting. Call it before the last reference is released.
     func stop() { watch.cancel() }
 }

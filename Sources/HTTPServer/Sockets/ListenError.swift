@@ -1,14 +1,14 @@
 internal import Glibc
 
-/// Why a server cannot listen.
+/// The reason for which a server cannot listen.
 public enum ListenError: Error, CustomStringConvertible {
-    /// The host is not known.
+    /// The host is unknown.
     case unresolvable(SocketAddress, reason: String)
     /// A system call failed with this `errno`: the port is taken or not allowed, or the address is not this machine's.
     case system(SocketAddress, operation: String, CInt)
 
-    /// Whether only a person can mend it: an unknown host, another machine's address, or a port that needs a right. A port that
-    /// is taken may be free later.
+    /// True when only an administrator can correct it: an unknown host, another machine's address, or a port that needs
+    /// a privilege. A port in use may become free.
     public var isForGood: Bool {
         switch self {
         case .unresolvable: true
@@ -16,7 +16,7 @@ public enum ListenError: Error, CustomStringConvertible {
         }
     }
 
-    /// True when the machine does not have the address, or not its kind (IPv6 that is switched off).
+    /// True when the machine lacks the address, or its kind (disabled IPv6).
     var isMissingAddress: Bool {
         guard case .system(_, _, let code) = self else { return false }
         return code == EADDRNOTAVAIL || code == EAFNOSUPPORT
@@ -30,7 +30,7 @@ public enum ListenError: Error, CustomStringConvertible {
         }
     }
 
-    /// The same of another address.
+    /// Returns the same error for another address.
     func at(_ address: SocketAddress) -> ListenError {
         switch self {
         case .unresolvable(_, let reason): .unresolvable(address, reason: reason)

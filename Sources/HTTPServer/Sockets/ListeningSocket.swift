@@ -2,47 +2,46 @@ internal import EventLoop
 internal import Glibc
 internal import HTTPCore
 
-/// A listening TCP socket, non-blocking, shared by port with the listeners of the other loops.
+/// A non-blocking, listening TCP socket. The listeners of the other loops share its port.
 struct ListeningSocket: ~Copyable {
     private let descriptor: OwnedDescriptor
-    /// The port that the system gave, which differs from the wish when that was 0.
+    /// The port from the system, which differs from the requested one if that was 0.
     let port: UInt16
 
-    /// What `accept(2)` brought.
+    /// The result of `accept(2)`.
     enum Accepted: ~Copyable {
         case connection(OwnedDescriptor, ClientAddress)
-        /// Nobody waits.
+        /// No connection waits.
         case none
-        /// No descriptor is free; try again when others have been closed.
+        /// No descriptor is free. Retry after others have been closed.
         case exhausted
     }
 
     /// Binds and listens.
     /// - Parameters:
-    ///   - address: What `resolved` was found for, for errors.
-    ///   - joining: Whether another socket of this process listens there already. The first one takes the address
-    ///     for itself, so that a second server is refused by the kernel, and opens it to its siblings only when it is
-    ///     listening.
+    ///   - address: The source of `resolved`, for errors.
+    ///   - joining: True when another socket of this process already listens there. The first one binds the address
+    ///     alone, so that the kernel rejects a second server. It shares it after it listens.
     init(binding resolved: ResolvedAddress, of address: SocketAddress, joining: Bool = false) throws(ListenError) {
         func failure(_ operation: String) -> ListenError { .system(address, operation: operation, errno) }
 
         let type = CInt(SOCK_STREAM.rawValue) | CInt(SOCK_NONBLOCK.rawValue) | CInt(SOCK_CLOEXEC.rawValue)
         let raw = socket(resolved.family, type, 0)
         guard raw >= 0 else { throw failure("socket") }
-        // Owned before anything else can fail.
+        // Owned before another step can fail.
         guard let descriptor = try? OwnedDescriptor(takingOwnershipOf: raw) else { throw failure("socket") }
 
         guard Self.enable(SO_REUSEADDR, level: SOL_SOCKET, on: raw) else { throw failure("setsockopt") }
-        // `[::]` stands for IPv4 as well, whatever net.ipv6.bindv6only is. Other IPv6 addresses are not affected.
+        // `[::]` also stands for IPv4, independent of net.ipv6.bindv6only. Other IPv6 addresses are not affected.
         if resolved.family == AF_INET6, !Self.set(IPV6_V6ONLY, level: CInt(IPPROTO_IPV6), to: 0, on: raw) {
             throw failure("setsockopt")
         }
-        // One listener a loop on the same port: the kernel spreads connections over them.
+        // Each loop has a listener on the same port. The kernel distributes connections among them.
         if joining, !Self.enable(SO_REUSEPORT, level: SOL_SOCKET, on: raw) { throw failure("setsockopt") }
-        // Accepted sockets inherit it; without it the second record of a TLS reply waits for a delayed ACK.
+        // Accepted sockets inherit it. Without it, the second record of a TLS reply waits for a delayed ACK.
         guard Self.enable(TCP_NODELAY, level: CInt(IPPROTO_TCP), on: raw) else { throw failure("setsockopt") }
-        // Inherited as well: the kernel holds little that it has not sent, so memory stays where it is counted, and a
-        // socket is writable when its peer takes something.
+        // Also inherited: the kernel holds few unsent bytes, so memory stays where it is counted. A socket becomes
+        // writable when its peer takes bytes.
         guard Self.set(TCP_NOTSENT_LOWAT, level: CInt(IPPROTO_TCP), to: Self.unsentBytes, on: raw) else {
             throw failure("setsockopt")
         }
@@ -55,7 +54,7 @@ struct ListeningSocket: ~Copyable {
         self.descriptor = descriptor
     }
 
-    /// Takes over a socket that listens already, with what it was set to and the connections that wait in its queue.
+    /// Takes over a listening socket, with its settings and the connections in its queue.
     init(inheriting descriptor: consuming OwnedDescriptor, at address: SocketAddress) throws(ListenError) {
         guard let bound = sockaddr_storage(boundTo: descriptor.rawValue) else {
             throw .system(address, operation: "getsockname", errno)
@@ -87,7 +86,7 @@ struct ListeningSocket: ~Copyable {
         }
     }
 
-    /// What the kernel takes of a reply before the peer has taken what came before.
+    /// The bytes of a reply that the kernel takes ahead of the peer.
     private static let unsentBytes: CInt = 128 * 1_024
 
     private static func enable(_ option: CInt, level: CInt, on descriptor: CInt) -> Bool {

@@ -2,9 +2,9 @@ internal import EventLoop
 internal import Glibc
 internal import HTTPCore
 
-/// Listening sockets on their way from one process to another, with one owner that closes them.
+/// Listening sockets in transit from one process to another, with one owner that closes them.
 public final class ListeningSockets: Sendable {
-    /// The descriptors, for system calls while the owner lives.
+    /// The descriptors, for system calls during the owner's life.
     public let rawValues: [CInt]
 
     /// Takes ownership of `descriptors`.
@@ -12,7 +12,7 @@ public final class ListeningSockets: Sendable {
 
     deinit { for descriptor in rawValues { close(descriptor) } }
 
-    /// These, if there is at least one and all of them listen at addresses that `address` stands for; port 0 stands for any.
+    /// Returns the sockets if there is at least one and all listen at addresses of `address`. Port 0 stands for any.
     public func ifListening(at address: SocketAddress) -> ListeningSockets? {
         guard let resolved = try? ResolvedAddress.all(resolving: address), !rawValues.isEmpty else { return nil }
         let wanted = resolved.map(\.storage.clientAddress.address)
@@ -25,7 +25,7 @@ public final class ListeningSockets: Sendable {
         return fits ? self : nil
     }
 
-    /// The addresses in numbers at which they listen, each once.
+    /// The numeric addresses of the sockets, each once.
     var addresses: [SocketAddress] {
         var found: [SocketAddress] = []
         for descriptor in rawValues {
@@ -41,7 +41,8 @@ public final class ListeningSockets: Sendable {
         return getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens != 0
     }
 
-    /// Copies for the loop `index` of `count`: each socket has a loop that accepts from it, each loop at least one socket.
+    /// Returns copies for the loop `index` of `count`. Each socket has a loop that accepts from it, and each loop at
+    /// least one socket.
     func copies(forLoop index: Int, of count: Int) throws(EventLoopError) -> [CInt] {
         let mine =
             index < rawValues.count

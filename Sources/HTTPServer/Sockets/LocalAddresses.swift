@@ -1,11 +1,12 @@
 public import EventLoop
 internal import Glibc
 
-/// The one reading of a listening address, for the server of this machine and for the commands beside it.
+/// The only interpretation of a listening address, for the server of this machine and for local commands.
 extension SocketAddress {
-    /// Makes sure that a server on this machine could listen here: that the host is known, and has an address of this machine's.
-    /// A port in use is no error: the running server has it.
-    /// - Returns: The addresses of the host that this machine does not have, and at which nothing would be served.
+    /// Checks that a server on this machine could listen here: the host is known, and has an address of this machine.
+    ///
+    /// A port in use is no error, because the running server has it.
+    /// - Returns: The addresses of the host that this machine lacks, and that would not be served.
     public func requireOwnHost() throws(ListenError) -> [SocketAddress] {
         do throws(ListenError) {
             return try SocketAddress(host: host, port: 0).listen { _ in }.missing
@@ -15,8 +16,8 @@ extension SocketAddress {
         }
     }
 
-    /// True when this process may listen on the port, free or not. Low ports need a privilege. Also true when the address
-    /// cannot be bound for another reason.
+    /// True when this process may listen on the port, free or not, because low ports need a privilege. Also true when
+    /// the address cannot be bound for another reason.
     public var isPermitted: Bool {
         guard let all = try? ResolvedAddress.all(resolving: self) else { return true }
         return all.allSatisfy { resolved in
@@ -26,12 +27,12 @@ extension SocketAddress {
         }
     }
 
-    /// Listens at every address that this one stands for and this machine has, on one port.
+    /// Listens at every address of this machine that this one stands for, on one port.
     /// - Parameters:
-    ///   - joining: Whether other sockets of this process listen there already.
-    ///   - take: Takes each socket.
-    /// - Returns: The port, and the addresses that this machine does not have.
-    /// - Throws: ``ListenError`` when it has none of them, or when one cannot be used for another reason.
+    ///   - joining: True when other sockets of this process already listen there.
+    ///   - take: Receives each socket.
+    /// - Returns: The port, and the addresses that this machine lacks.
+    /// - Throws: ``ListenError`` when the machine has none of them, or when one cannot be used for another reason.
     @discardableResult
     func listen(
         joining: Bool = false, take: (consuming ListeningSocket) -> Void
@@ -41,7 +42,7 @@ extension SocketAddress {
         var failure: ListenError?
         var port = port
         for resolved in try ResolvedAddress.all(resolving: self) {
-            // The one for IPv6 has it.
+            // The IPv6 socket serves this address.
             if resolved.isWildcard, resolved.family == AF_INET, bound.contains(where: \.isWildcard) { continue }
             let target = resolved.with(port: port)
             do throws(ListenError) {
@@ -59,8 +60,8 @@ extension SocketAddress {
         return (port, missing)
     }
 
-    /// Connects to a server of this machine that listens at this address: at the first address it stands for that accepts.
-    /// - Parameter timeout: How long connecting, and each later read and write, may take, in seconds.
+    /// Connects to a server of this machine that listens here, at its first address that accepts.
+    /// - Parameter timeout: The time limit of connecting, and of each later read and write, in seconds.
     /// - Returns: A blocking socket.
     /// - Throws: ``ListenError`` with the last reason.
     public func connectLocally(timeout: Int) throws(ListenError) -> OwnedDescriptor {

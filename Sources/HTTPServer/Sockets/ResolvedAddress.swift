@@ -1,17 +1,16 @@
 internal import Glibc
 internal import HTTPCore
 
-/// A resolved address in the form that system calls take.
+/// A resolved address in the form of system calls.
 struct ResolvedAddress: Sendable, Equatable {
     let family: CInt
     private(set) var storage: sockaddr_storage
     let length: socklen_t
 
-    /// Returns every address that `address` stands for, in the resolver's order; at least one. Numeric addresses need no name
-    /// service.
+    /// Returns every address that `address` stands for, in the resolver's order, at least one.
     ///
-    /// `[::]` and `*` stand for all addresses of the machine. Behind the one for IPv6, which serves IPv4 as well, comes the one
-    /// for IPv4, for machines without IPv6.
+    /// Numeric addresses need no name service. `[::]` and `*` stand for all addresses of the machine. The IPv6 address
+    /// serves IPv4 as well. The IPv4 address follows it, for machines without IPv6.
     static func all(resolving address: SocketAddress) throws(ListenError) -> [ResolvedAddress] {
         var found = try list(address.host == "*" ? "::" : address.host, of: address)
         if found.contains(where: { $0.isWildcard && $0.family == AF_INET6 }) {
@@ -59,7 +58,7 @@ struct ResolvedAddress: Sendable, Equatable {
     /// True for an address that stands for all addresses of the machine.
     var isWildcard: Bool { ["0.0.0.0", "::"].contains(storage.clientAddress.address) }
 
-    /// The same address with another port.
+    /// Returns the same address with another port.
     func with(port: UInt16) -> ResolvedAddress {
         var copy = self
         withUnsafeMutablePointer(to: &copy.storage) { pointer in
@@ -72,8 +71,8 @@ struct ResolvedAddress: Sendable, Equatable {
         return copy
     }
 
-    /// Where to connect to a server of this machine that listens here: a server that listens at all addresses has the loopback
-    /// ones.
+    /// Returns the addresses for a connection to a server of this machine that listens here. For a server at all
+    /// addresses, these are the loopback ones.
     func targets() throws(ListenError) -> [ResolvedAddress] {
         guard isWildcard else { return [self] }
         let hosts = family == AF_INET ? ["127.0.0.1"] : ["127.0.0.1", "::1"]
@@ -96,7 +95,7 @@ struct ResolvedAddress: Sendable, Equatable {
 }
 
 extension sockaddr_storage {
-    /// The address in numbers, with the zone of one that belongs to a link.
+    /// The numeric address, with the zone of a link-local one.
     var numericAddress: SocketAddress {
         var copy = self
         let length = socklen_t(

@@ -2,8 +2,10 @@ internal import EventLoop
 internal import Glibc
 internal import HTTPCore
 
-/// An address to listen on: host and port, as in `127.0.0.1:8443`, `[::]:8443`, `localhost:8443`, `[fe80::1%eth0]:8443`, or
-/// `*:8443` for all addresses of the machine. ``ResolvedAddress`` finds what it stands for.
+/// An address to listen on: host and port, as in `127.0.0.1:8443`, `[::]:8443`, `localhost:8443` or
+/// `[fe80::1%eth0]:8443`.
+///
+/// `*:8443` stands for all addresses of the machine. ``ResolvedAddress`` resolves it.
 public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
     /// The host without brackets: a numeric address or a name.
     public let host: String
@@ -15,7 +17,7 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
         self.port = port
     }
 
-    /// Parses `host:port`; an IPv6 address stands in brackets. Nil when either part is missing or wrong.
+    /// Parses `host:port`, with an IPv6 address in brackets. Returns nil when either part is missing or invalid.
     public init?(_ text: String) {
         guard let colon = text.lastIndex(of: ":"),
             let port: UInt16 = ASCII.wholeNumber(text[text.index(after: colon)...])
@@ -33,7 +35,7 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
 
     public var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
-    /// Whether only this machine can reach the address.
+    /// True when only this machine can reach the address.
     public var isLoopback: Bool {
         if host == "localhost" || host == "::1" { return true }
         let parts = host.split(separator: ".", omittingEmptySubsequences: false)
@@ -42,7 +44,7 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension sockaddr_storage {
-    /// The address that a socket is bound to.
+    /// Reads the address that a socket is bound to.
     init?(boundTo descriptor: CInt) {
         self.init()
         var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
@@ -52,7 +54,7 @@ extension sockaddr_storage {
         guard result == 0 else { return nil }
     }
 
-    /// The peer that `accept(2)` told of, in numeric form; an IPv4 address mapped into IPv6 is told as IPv4.
+    /// The numeric address of the peer of `accept(2)`. An IPv4 address mapped into IPv6 becomes IPv4.
     var clientAddress: ClientAddress {
         var copy = self
         return withUnsafeMutablePointer(to: &copy) { pointer in

@@ -7,17 +7,17 @@ struct Transport: ~Copyable {
     private let descriptor: OwnedDescriptor
     private let tls: TLSConnection?
 
-    /// What became of a read, a write or a step of the handshake.
+    /// The result of a read, a write or a step of the handshake.
     enum Outcome {
-        /// So many bytes, at least one; for a handshake: it is finished.
+        /// The number of bytes, at least one. For a handshake: it is finished.
         case done(Int)
         case wantsRead
         case wantsWrite
-        /// The peer has gone, or what it sends is not TLS.
+        /// The peer has closed, or its bytes are not TLS.
         case closed
     }
 
-    /// Speaks plain TCP when `context` is nil.
+    /// Creates the transport, with plain TCP when `context` is nil.
     init(takingOwnershipOf descriptor: consuming OwnedDescriptor, context: TLSServerContext?) throws(TLSError) {
         if let context {
             tls = try TLSConnection(context: context, descriptor: descriptor.rawValue)
@@ -29,7 +29,7 @@ struct Transport: ~Copyable {
 
     var rawValue: CInt { descriptor.rawValue }
 
-    /// Whether bytes wait that will not make the socket readable again.
+    /// True when bytes wait that will not make the socket readable.
     var hasPendingBytes: Bool { tls?.hasPendingBytes ?? false }
 
     var needsHandshake: Bool { tls != nil }
@@ -73,33 +73,32 @@ struct Transport: ~Copyable {
         } catch { return .closed }
     }
 
-    /// How many bytes the kernel holds that the peer has not acknowledged. A client's progress is measured by these: with
-    /// kernel buffers of megabytes, a reply to a slow client would seem stuck for minutes.
+    /// The number of bytes that the kernel holds and the peer has not acknowledged. A client's progress is measured by
+    /// these: with kernel buffers of megabytes, a reply to a slow client would seem stuck for minutes.
     var untakenCount: Int {
         var count: CInt = 0
         return ioctl(descriptor.rawValue, UInt(TIOCOUTQ), &count) == 0 ? Int(count) : 0
     }
 
-    /// Tells a peer on TLS that the connection ends as it should. Best effort.
+    /// Sends TLS's notification of the end. Best effort.
     func sendCloseNotify() { tls?.shutdown() }
 
-    /// When the connection is closed, what the peer has not taken is dropped instead of being kept and sent again and
-    /// again by the kernel.
+    /// Makes a later close discard the bytes that the peer has not taken, instead of the kernel's resending them.
     func resetOnClose() {
         var option = linger(l_onoff: 1, l_linger: 0)
         setsockopt(descriptor.rawValue, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
     }
 
-    /// Says that nothing more will be sent; what the peer still sends can be read and thrown away.
+    /// Announces the end of sending. The peer's remaining bytes can be read and discarded.
     func finishWriting() {
         tls?.shutdown()
         _ = Glibc.shutdown(descriptor.rawValue, CInt(SHUT_WR))
     }
 
-    /// Ends the connection in both directions without a word, in TLS without the notification of its end.
+    /// Ends the connection in both directions without a notification, also in TLS.
     func disconnect() { _ = Glibc.shutdown(descriptor.rawValue, CInt(SHUT_RDWR)) }
 
-    /// Throws away up to `limit` bytes that wait on the socket. Returns whether more may come.
+    /// Discards up to `limit` waiting bytes of the socket. Returns whether more may arrive.
     func discardInput(limit: Int, using buffer: UnsafeMutableRawBufferPointer) -> Bool {
         var discarded = 0
         while discarded < limit {

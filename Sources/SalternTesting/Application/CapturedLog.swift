@@ -2,7 +2,7 @@ public import HTTPCore
 public import SalternServer
 internal import Synchronization
 
-/// Keeps every log line, so that a test can look for what must and must not be there.
+/// Keeps all log lines, so that a test can search for required and forbidden text.
 public final class CapturedLog: LogSink {
     private let captured = Mutex<[String]>([])
 

@@ -1,12 +1,12 @@
 internal import HTTPCore
 internal import Synchronization
 
-/// Takes whatever a stream writes: the whole of it, or piece by piece while it is written.
+/// Collects the output of a stream, as a whole or piece by piece.
 final class CollectedBody: ResponseBodyWriter {
     private let collected = Mutex<[UInt8]>([])
     private let pieces: AsyncStream<[UInt8]>.Continuation?
 
-    /// - Parameter pieces: Where each piece goes too.
+    /// - Parameter pieces: Also receives each piece.
     init(pieces: AsyncStream<[UInt8]>.Continuation? = nil) {
         self.pieces = pieces
     }
@@ -17,13 +17,13 @@ final class CollectedBody: ResponseBodyWriter {
         pieces?.yield(bytes)
     }
 
-    /// The bytes so far.
+    /// The bytes written so far.
     var bytes: [UInt8] { collected.withLock { $0 } }
 }
 
-/// A reply whose body is being produced, as a test reads it.
+/// A reply with a body in production, for tests.
 public final class TestStream: Sendable {
-    /// Status and fields; no body.
+    /// Status and fields, without a body.
     public let response: TestResponse
     private let pieces: AsyncStream<[UInt8]>
     private let task: Task<Void, Never>?
@@ -34,13 +34,13 @@ public final class TestStream: Sendable {
         self.task = task
     }
 
-    /// The next piece as text, or nil when the stream has ended. Asked by one task at a time.
+    /// Returns the next piece as text, or nil at the end of the stream. Only one task at a time may call it.
     public func next() async -> String? {
         var iterator = pieces.makeAsyncIterator()
         return await iterator.next().map { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// Goes away as a client that closes its connection does, and waits until the producer has noticed.
+    /// Cancels the stream as a closed connection does, and waits for the end of the producer.
     public func close() async {
         task?.cancel()
         await task?.value

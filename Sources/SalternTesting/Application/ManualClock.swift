@@ -2,11 +2,11 @@ public import Postgres
 public import SalternServer
 internal import Synchronization
 
-/// A clock that stands still until a test moves it.
+/// A clock that only tests move.
 public final class ManualClock: WallClock {
     private let time: Mutex<Timestamp>
 
-    /// A clock that shows `now`, by default 2026-01-01 00:00:00 UTC.
+    /// Creates a clock with the time `now`, by default 2026-01-01 00:00:00 UTC.
     public init(_ now: Timestamp = Timestamp(unixSeconds: 1_767_225_600)) {
         time = Mutex(now)
     }

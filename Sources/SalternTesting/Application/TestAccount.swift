@@ -7,10 +7,10 @@ public struct TestAccount: Sendable {
     /// Base64 of the password key.
     public let passwordKey: String
     public let sessionID: String
-    /// Sends the session's token.
+    /// A client with the session's token.
     public let client: TestClient
 
-    /// A registration or login did not succeed.
+    /// A failed registration or log-in.
     public struct Failure: Error, CustomStringConvertible {
         public let description: String
     }

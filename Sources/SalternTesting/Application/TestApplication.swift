@@ -12,24 +12,25 @@ public final class TestApplication: Sendable {
     public let configuration: ServiceConfiguration
     /// The client that the application uses, with the rights of the server's role.
     public let postgres: PostgresClient
-    /// What the application's streams are told by.
+    /// The watcher that wakes the application's streams.
     public let revisions: RevisionWatcher
     private let watching: Task<Void, Never>
     private let watch: DatabaseWatch
     private let loop: EventLoop
     private let application: Application
 
-    /// What tests start from. Their requests all come from one address at one moment, so addresses are not limited.
+    /// The default configuration of tests. All their requests come from one address at one moment, so rate limits are
+    /// off.
     public static let configuration = ServiceConfiguration(
         name: "Test", version: "1", saltPrefix: "com.example.test:", masterKey: .random(), rateLimits: .off)
 
-    /// Makes a database, starts the service on it, lends it to `body` and takes everything down.
+    /// Creates a database, starts the service on it, passes it to `body` and removes everything afterwards.
     ///
     /// - Parameters:
     ///   - configuration: The service's configuration.
-    ///   - connections: Connections that requests which write share, and half as many for those that read.
-    ///   - tally: What decides at which log-ins an account's sessions are counted.
-    ///   - acquireTimeout: How long a request waits for one; long, so that only tests of it ever reach it.
+    ///   - connections: The number of shared connections for writing requests. Reading ones have half as many.
+    ///   - tally: Decides at which log-ins an account's sessions are counted.
+    ///   - acquireTimeout: The limit of the wait for a connection. By default only tests of the limit reach it.
     ///   - body: The test.
     public static func with<Result: Sendable>(
         _ configuration: ServiceConfiguration = TestApplication.configuration, connections: Int = 1,
@@ -44,7 +45,7 @@ public final class TestApplication: Sendable {
         }
     }
 
-    /// Starts the service on a database that exists, as a further node does.
+    /// Starts the service on an existing database, as a further node does.
     public static func with<Result: Sendable>(
         _ configuration: ServiceConfiguration = TestApplication.configuration, _ database: TemporaryDatabase,
         clock: ManualClock, connections: Int = 1, tally: SessionTally = SessionTally(),
@@ -130,10 +131,10 @@ public final class TestApplication: Sendable {
     /// A client without a token.
     public var client: TestClient { TestClient(application: self) }
 
-    /// Every route that the application serves.
+    /// All routes of the application.
     public var routes: [Route<RouteMetadata>] { application.router.routes }
 
-    /// Runs `body` on the application's loop, where its database client may be used.
+    /// Runs `body` on the application's loop, which its database client requires.
     public func run<Result: Sendable>(_ body: @escaping @Sendable () async throws -> Result) async throws -> Result {
         try await loop.run(body)
     }
@@ -144,7 +145,7 @@ public final class TestApplication: Sendable {
         return try await loop.run { try await postgres.execute(statement) }
     }
 
-    /// Looks at the database, as a server does every few seconds.
+    /// Checks the database, as a server does every few seconds.
     public func look() async throws {
         try await loop.run { [watch, postgres] in try await watch.look(postgres) }
     }
@@ -154,12 +155,12 @@ public final class TestApplication: Sendable {
         try await script(sql, url: database.administratorURL)
     }
 
-    /// Runs SQL on a connection of its own.
+    /// Runs SQL on a separate connection.
     public func script(_ sql: String, url: String) async throws {
         try await PostgresScript.run([sql], configuration: .patient(url), loop: loop)
     }
 
-    /// Ends every connection to the database and lets nobody in, as a server that is down does.
+    /// Ends all connections to the database and rejects new ones, like a stopped server.
     public func closeDatabase() async throws {
         let administrator = try TestEnvironment.administratorURL()
         try await script("ALTER DATABASE \(database.name) ALLOW_CONNECTIONS false", url: administrator)
@@ -168,14 +169,15 @@ public final class TestApplication: Sendable {
             url: administrator)
     }
 
-    /// Lets clients in again.
+    /// Accepts connections to the database again.
     public func openDatabase() async throws {
         try await script(
             "ALTER DATABASE \(database.name) ALLOW_CONNECTIONS true", url: TestEnvironment.administratorURL())
     }
 
-    /// Sends one request through admission, body limit and handler, as a connection would. A stream is read to its
-    /// end; one that has none must be asked for with ``stream(_:)``.
+    /// Sends one request through admission, body limit and handler, as a connection does.
+    ///
+    /// Reads a stream to its end. A stream without an end needs ``stream(_:)``.
     func respond(to head: RequestHead, body: [UInt8]) async throws -> TestResponse {
         let answer = answer(to: head, body: body)
         return try await loop.run {
@@ -193,7 +195,7 @@ public final class TestApplication: Sendable {
         }
     }
 
-    /// Sends one request, and reads its reply while it is produced. A reply that is no stream has ended.
+    /// Sends one request, and reads its reply during its production. A reply other than a stream is complete at once.
     func stream(_ head: RequestHead) async -> TestStream {
         let answer = answer(to: head, body: [])
         let response = await loop.run { await answer() }
@@ -210,7 +212,7 @@ public final class TestApplication: Sendable {
         return TestStream(response: TestResponse(response, body: []), pieces: pieces, task: task)
     }
 
-    /// Sends one request, and produces its reply into `body`, which may take its time. Only what is a stream is written.
+    /// Sends one request, and produces its reply into `body`, which may suspend the producer. Writes only streams.
     func respond(to head: RequestHead, into body: any ResponseBodyWriter) async throws -> TestResponse {
         let answer = answer(to: head, body: [])
         return try await loop.run {
@@ -236,7 +238,7 @@ public final class TestApplication: Sendable {
         }
     }
 
-    /// What a connection knows of a request whose body it reads.
+    /// Returns the data that a connection has about a request during its body.
     private static func known(_ head: RequestHead, _ plan: Plan) async -> KnownRequest {
         guard case .memoryOwner(let memoryOwner)? = await plan.identify?() else { return KnownRequest(head: head) }
         return KnownRequest(head: head, memoryOwner: memoryOwner)

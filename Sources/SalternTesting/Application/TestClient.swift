@@ -1,12 +1,12 @@
 public import HTTPCore
 
-/// Sends requests to a ``TestApplication`` in the same process: everything but the socket.
+/// Sends requests to a ``TestApplication`` in the same process, without a socket.
 public struct TestClient: Sendable {
     let application: TestApplication
-    /// Sent as `Authorization: Bearer` when there is one.
+    /// The token of `Authorization: Bearer`, if any.
     public var token: String?
 
-    /// The same client with another token, or none.
+    /// Returns the same client with another token, or none.
     public func with(token: String?) -> TestClient { TestClient(application: application, token: token) }
 
     public func get(_ target: String, _ fields: [String: String] = [:]) async throws -> TestResponse {
@@ -29,7 +29,7 @@ public struct TestClient: Sendable {
         try await send(.put, target, fields: fields, body: Self.document(body))
     }
 
-    /// Sends any request. A body is sent as `application/json` unless `fields` say otherwise.
+    /// Sends any request. A body has the type `application/json` unless `fields` contain another.
     public func send(
         _ method: HTTPMethod, _ target: String, fields: [String: String] = [:], body: [UInt8]? = nil
     ) async throws -> TestResponse {
@@ -45,7 +45,7 @@ public struct TestClient: Sendable {
         return try await application.respond(to: head, body: body ?? [])
     }
 
-    /// Sends a GET whose reply is a stream, and produces it into `body`.
+    /// Sends a GET with a stream as reply, and produces it into `body`.
     public func get(
         _ target: String, _ fields: [String: String] = [:], into body: any ResponseBodyWriter
     ) async throws -> TestResponse {
@@ -54,14 +54,14 @@ public struct TestClient: Sendable {
         return try await application.respond(to: RequestHead(method: .get, target: target, fields: lines), into: body)
     }
 
-    /// Sends a GET and reads the reply while it is produced.
+    /// Sends a GET and reads the reply during its production.
     public func stream(_ target: String, _ fields: [String: String] = [:]) async -> TestStream {
         var lines = fields.map { (name: $0.key, value: $0.value) }
         if let token { lines.append((name: "Authorization", value: "Bearer \(token)")) }
         return await application.stream(RequestHead(method: .get, target: target, fields: lines))
     }
 
-    /// The JSON text of a value.
+    /// Returns the JSON text of a value.
     public static func document(_ value: JSONValue) -> [UInt8] {
         var writer = JSONWriter()
         writer.value(value)

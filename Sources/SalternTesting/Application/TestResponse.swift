@@ -1,6 +1,6 @@
 public import HTTPCore
 
-/// A reply as a test looks at it.
+/// A reply, with access to its parts for tests.
 public struct TestResponse: Sendable, CustomStringConvertible {
     public let status: Int
     public let fields: HTTPFields
@@ -15,7 +15,7 @@ public struct TestResponse: Sendable, CustomStringConvertible {
         self.body = body
     }
 
-    /// One line of a reply that is many documents, to be looked at like a reply of its own.
+    /// Creates a reply from one line of a reply with many documents.
     public init(line: [UInt8]) {
         status = 200
         fields = HTTPFields()
@@ -26,7 +26,7 @@ public struct TestResponse: Sendable, CustomStringConvertible {
     /// The body as text.
     public var text: String { String(decoding: body, as: UTF8.self) }
 
-    /// The value at a path such as `session.token` or `items.0.id`; nil when nothing is there.
+    /// Returns the value at a path such as `session.token` or `items.0.id`, or nil without one.
     public subscript(path: String) -> JSONValue? {
         guard var value = try? JSONParser().parse(body) else { return nil }
         for part in path.split(separator: ".") {
@@ -43,16 +43,16 @@ public struct TestResponse: Sendable, CustomStringConvertible {
         return value
     }
 
-    /// The text at a path.
+    /// Returns the text at a path.
     public func string(_ path: String) -> String? { try? self[path]?.string() }
 
-    /// The integer at a path.
+    /// Returns the integer at a path.
     public func integer(_ path: String) -> Int? { (try? self[path]?.integer()).flatMap { $0.map(Int.init) } }
 
-    /// The truth value at a path.
+    /// Returns the Boolean at a path.
     public func bool(_ path: String) -> Bool? { (try? self[path]?.bool()).flatMap { $0 } }
 
-    /// The elements of the array at a path.
+    /// Returns the elements of the array at a path.
     public func array(_ path: String) -> [JSONValue]? { (try? self[path]?.array()).flatMap { $0 } }
 
     /// The stable code of a problem.

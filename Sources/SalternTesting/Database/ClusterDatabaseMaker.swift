@@ -2,15 +2,15 @@ internal import EventLoop
 internal import Postgres
 internal import SalternServer
 
-/// Makes databases that are spread over the nodes of a cluster, each from the beginning: the nodes know each other by
-/// database.
+/// Creates databases that are distributed over the nodes of a cluster, each without a template. The nodes store each
+/// other's addresses by database.
 struct ClusterDatabaseMaker: TestDatabaseMaker {
-    /// The coordinator first.
+    /// The nodes, the coordinator first.
     private let nodes: [DatabaseURL]
     private let migrations: [Migration]
     private let loop: EventLoop
 
-    /// Only one is made at a time, and the roles that all share with the first.
+    /// Admits one creation at a time. The first one also creates the roles that all share.
     private static let turnstile = Turnstile(places: 1)
 
     init(coordinator: DatabaseURL, workers: [String], migrations: [Migration], loop: EventLoop) throws {
@@ -43,7 +43,7 @@ struct ClusterDatabaseMaker: TestDatabaseMaker {
                 on: node.with(database: "postgres"))
             try await run(["CREATE EXTENSION citus"], on: node.with(database: name))
         }
-        // Two for each worker: every one is a table more to be made for each table.
+        // Two shards for each worker: each shard is a further table to create for each table.
         try await run(
             ["ALTER DATABASE \(name) SET citus.shard_count = 4"], on: nodes[0].with(database: "postgres"))
         var introductions: [String] = []
@@ -54,7 +54,7 @@ struct ClusterDatabaseMaker: TestDatabaseMaker {
         }
         try await run(introductions, on: nodes[0].with(database: name))
         let owner = nodes[0].with(database: name, credentials: TestRoles.owner + ":" + TestRoles.password)
-        // Tests of other migrations have tables of their own, which stay where they are.
+        // Tests of other migrations have tables of their own, which are not distributed.
         if migrations.count == Schema.migrations.count {
             let early = try migrator(migrations.prefix(Self.earlyMigrations), owner)
             try await early.up()
@@ -63,8 +63,9 @@ struct ClusterDatabaseMaker: TestDatabaseMaker {
         try await migrator(migrations[...], owner).up()
     }
 
-    /// What is distributed, so that all later migrations are tried on tables that are spread. The ninth cannot be: it adds
-    /// a constraint in one ALTER TABLE with others, which Citus refuses; no release knew clusters before it.
+    /// The number of migrations before the distribution, so that all later ones run on distributed tables. The ninth
+    /// cannot: it adds a constraint in one ALTER TABLE with others, which Citus rejects. No release before it supported
+    /// clusters.
     private static let earlyMigrations = 9
 
     private func migrator(_ migrations: ArraySlice<Migration>, _ owner: String) throws -> Migrator {
@@ -77,14 +78,14 @@ struct ClusterDatabaseMaker: TestDatabaseMaker {
     }
 }
 
-/// The roles that every temporary database of a cluster shares.
+/// The roles that all temporary databases of a cluster share.
 enum TestRoles {
     static let owner = "saltern_test_owner"
     static let server = "saltern_test_server"
-    /// Not a secret: the roles exist in the throw-away PostgreSQL of a test run only.
+    /// No secret: the roles exist only in the temporary PostgreSQL of a test run.
     static let password = "throw-away"
 
-    /// The group that migrations grant to, and the two login roles. Runs under the makers' lock.
+    /// Creates the group that migrations grant rights to, and the two login roles. Runs under the makers' lock.
     static let script = """
         DO $$
         BEGIN
@@ -102,7 +103,7 @@ enum TestRoles {
         """
 }
 
-/// Lets so many in at a time; the others wait in the order in which they came.
+/// Admits a fixed number of tasks at a time. The others wait, first in, first out.
 actor Turnstile {
     private var places: Int
     private var waiting: [CheckedContinuation<Void, Never>] = []
@@ -128,14 +129,14 @@ actor Turnstile {
     }
 }
 
-/// A PostgreSQL URL whose user and database can be exchanged.
+/// A PostgreSQL URL with exchangeable user and database.
 struct DatabaseURL: CustomStringConvertible {
     private let prefix: String
     private let host: String
     private let query: String
     private let user: String
 
-    /// What is wrong with a URL.
+    /// The error of an invalid URL.
     struct Malformed: Error, CustomStringConvertible {
         let description = "SALTERN_TEST_DATABASE_URL has to look like postgresql://USER@HOST:PORT/DATABASE"
     }
@@ -157,14 +158,14 @@ struct DatabaseURL: CustomStringConvertible {
         }
     }
 
-    /// The server's name and port; nil when it is not reached over TCP.
+    /// The server's name and port. Nil for a URL without TCP.
     var node: (name: String, port: Int)? {
         let parts = host.split(separator: ":")
         guard parts.count == 2, let port = Int(parts[1]) else { return nil }
         return (String(parts[0]), port)
     }
 
-    /// The same server as another database, and as another user if one is given.
+    /// Returns the URL of another database on the same server, and of another user if one is given.
     func with(database: String, credentials: String? = nil) -> String {
         let user = credentials ?? user
         return prefix + (user.isEmpty ? "" : user + "@") + host + "/" + database + query

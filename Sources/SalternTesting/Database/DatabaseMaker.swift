@@ -2,26 +2,26 @@ internal import Cryptography
 internal import EventLoop
 internal import Postgres
 
-/// Makes and drops the databases of tests.
+/// Creates and drops the databases of tests.
 protocol TestDatabaseMaker: Sendable {
     func make(_ name: String) async throws
     func drop(_ name: String) async throws
 }
 
-/// Makes copies of a template on one server.
+/// Creates copies of a template on one server.
 struct DatabaseMaker: TestDatabaseMaker {
     let administratorURL: String
     let url: DatabaseURL
     let migrations: [Migration]
     let loop: EventLoop
 
-    /// A database named `name`, copied from the template of these migrations, which the first caller makes.
+    /// Creates a database as a copy of the template of these migrations. The first call creates the template.
     func make(_ name: String) async throws {
         let template = templateName
         do {
             try await run([Self.create(name, from: template)])
         } catch {
-            // The template is missing, or in a fresh cluster even the roles.
+            // The template is missing. In a new cluster the roles are missing too.
             guard error.sqlState == .unknownDatabase || error.sqlState == .undefinedObject else { throw error }
             try await makeTemplate(template)
             try await run([Self.create(name, from: template)])
@@ -32,7 +32,7 @@ struct DatabaseMaker: TestDatabaseMaker {
         try await run(["DROP DATABASE IF EXISTS \(name) WITH (FORCE)"])
     }
 
-    /// Only one test of all processes makes templates at a time; the others find it made.
+    /// Creates the template once: one test of all processes at a time creates templates, and the others find it.
     private func makeTemplate(_ template: String) async throws {
         try await withLock { try await buildTemplate(template) }
     }
@@ -40,7 +40,7 @@ struct DatabaseMaker: TestDatabaseMaker {
     private func buildTemplate(_ template: String) async throws {
         try await run([TestRoles.script])
         if try await exists(template) { return }
-        // Under another name until it is whole, so that nobody copies half of it.
+        // The template has another name until it is complete, so that no test copies an incomplete one.
         let building = template + "_new"
         try await run([
             "DROP DATABASE IF EXISTS \(building) WITH (FORCE)",
@@ -54,7 +54,7 @@ struct DatabaseMaker: TestDatabaseMaker {
 
     private func exists(_ template: String) async throws -> Bool {
         do {
-            // Asks the catalogue in the one form that scripts have: by failing.
+            // A script has one way to query the catalogue: it fails.
             try await run(["DO $$ BEGIN ASSERT EXISTS (SELECT FROM pg_database WHERE datname = '\(template)'); END $$"])
             return true
         } catch {
@@ -63,7 +63,7 @@ struct DatabaseMaker: TestDatabaseMaker {
         }
     }
 
-    /// Runs `body` while a session of its own holds the lock of all makers.
+    /// Runs `body` while a separate session holds the lock of all makers.
     private func withLock(_ body: @escaping @Sendable () async throws -> Void) async throws {
         var configuration = try PostgresConfiguration.patient(administratorURL)
         configuration.readConnections = 0
@@ -98,12 +98,12 @@ struct DatabaseMaker: TestDatabaseMaker {
 
     private static let assertFailure = SQLState("P0004")
 
-    /// Copied file by file, which for databases as small as these is half the work of the usual way, through the log.
+    /// Copies files. For small databases this takes half the work of the default, which writes a log.
     static func create(_ name: String, from template: String) -> String {
         "CREATE DATABASE \(name) OWNER \(TestRoles.owner) TEMPLATE \(template) STRATEGY file_copy"
     }
 
-    /// The name is the content: other migrations, or another format of this maker, make another template.
+    /// The name of the template, by its content: other migrations, or another format of this maker, have another one.
     private var templateName: String {
         var hash = SHA256.Incremental()
         hash.update("2".utf8)
@@ -115,7 +115,7 @@ struct DatabaseMaker: TestDatabaseMaker {
     }
 }
 
-/// Held until its session ends.
+/// A lock that is held until the end of its session.
 private struct LockMakers: Statement {
     typealias Row = Void
 

@@ -1,14 +1,14 @@
 public import Postgres
 
 extension PostgresConfiguration {
-    /// A configuration whose waits no test reaches, however busy the machine is.
+    /// Returns a configuration with time limits that no test reaches, even on a busy machine.
     public static func patient(_ url: String) throws(PostgresError) -> PostgresConfiguration {
         var configuration = try PostgresConfiguration(url)
         configuration.becomePatient()
         return configuration
     }
 
-    /// Raises every limit of a wait above what a busy machine needs.
+    /// Raises all time limits above the needs of a busy machine.
     public mutating func becomePatient() {
         acquireTimeout = .seconds(120)
         connectTimeout = .seconds(60)

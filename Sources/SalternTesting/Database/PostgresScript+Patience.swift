@@ -2,8 +2,9 @@ internal import EventLoop
 internal import Postgres
 
 extension PostgresScript {
-    /// Runs scripts that want a database which nobody is connected to, again while somebody is: on a busy machine a session
-    /// takes longer to end than PostgreSQL waits for that, which is five seconds.
+    /// Runs scripts that need a database without other connections, and repeats them while there are some.
+    ///
+    /// On a busy machine, the end of a session takes longer than PostgreSQL waits for it, which is five seconds.
     static func runPatiently(
         _ scripts: [String], configuration: PostgresConfiguration, loop: EventLoop
     ) async throws(PostgresError) {

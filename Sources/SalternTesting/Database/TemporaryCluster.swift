@@ -1,17 +1,17 @@
 internal import EventLoop
 internal import Glibc
 
-/// A PostgreSQL server of one test, for what cannot be done to a shared one: stopping it and starting it again.
+/// A PostgreSQL server of one test, which can be stopped and restarted.
 ///
-/// It listens on a socket in its own directory only, and everything is removed at the end.
+/// It listens only on a socket in its own directory, and is removed completely at the end.
 public struct TemporaryCluster: Sendable {
-    /// Where its socket is.
+    /// The directory of its socket.
     public let directory: String
     private let tools: String
-    /// Where the tools are waited for: Swift's own few threads belong to everybody and must not block.
+    /// The loop that waits for the tools. The few threads of Swift's pool serve all tasks and must not block.
     private let loop: EventLoop
 
-    /// What keeps a cluster from being made.
+    /// The reason for which a cluster cannot be created.
     struct Unavailable: Error, CustomStringConvertible {
         let description: String
     }
@@ -19,7 +19,7 @@ public struct TemporaryCluster: Sendable {
     /// The URL of the superuser.
     public var url: String { "postgresql://postgres@%2F\(directory.dropFirst().replacing("/", with: "%2F"))/postgres" }
 
-    /// Makes and starts a cluster, lends it to `body`, stops and removes it.
+    /// Creates and starts a cluster, passes it to `body`, stops and removes it.
     public static func with<Result>(_ body: (TemporaryCluster) async throws -> Result) async throws -> Result {
         let cluster = try TemporaryCluster()
         try cluster.loop.start()
@@ -38,11 +38,11 @@ public struct TemporaryCluster: Sendable {
         }
     }
 
-    /// How a server is stopped (`pg_ctl --mode`).
+    /// The mode of a stop (`pg_ctl --mode`).
     public enum StopMode: String, Sendable {
-        /// Sessions are ended and their transactions rolled back.
+        /// Ends sessions and rolls back their transactions.
         case fast
-        /// Like a crash.
+        /// Stops like a crash.
         case immediate
     }
 
@@ -54,19 +54,19 @@ public struct TemporaryCluster: Sendable {
         ])
     }
 
-    /// Stops the server and waits until it has ended.
+    /// Stops the server and waits for its end.
     public func stop(_ mode: StopMode) async throws {
         try await run([tools + "pg_ctl", "stop", "--wait", "--pgdata", data, "--mode", mode.rawValue])
     }
 
-    /// The server's process and those of its sessions stop where they are, as with a machine or a disk that hangs.
+    /// Stops the processes of the server and its sessions with SIGSTOP, like a hanging machine or disk.
     public func freeze() async throws { try await signal("STOP") }
 
-    /// They go on.
+    /// Continues the processes.
     public func thaw() async throws { try await signal("CONT") }
 
     private func signal(_ name: String) async throws {
-        // PostgreSQL gives each of its processes a session of its own.
+        // PostgreSQL's processes are each in a session of their own.
         try await loop.run { [data] in
             try Subprocess.run([
                 "bash", "-c", "p=$(head -n 1 \"$0/postmaster.pid\"); kill -\(name) \"$p\" $(pgrep -P \"$p\")", data,
@@ -83,8 +83,8 @@ public struct TemporaryCluster: Sendable {
         if geteuid() == 0 { try Subprocess.run(["chown", "postgres:", directory]) }
     }
 
-    /// In memory, where there is enough of it: a thousand small files cost a disk several times as much. The path is short
-    /// enough for a socket's.
+    /// Creates a directory in memory if enough is free: a thousand small files take several times as long on a disk.
+    /// The path is short enough for a socket.
     private static func makeDirectory() throws -> String {
         var memory = statvfs()
         let hasMemory = statvfs("/dev/shm", &memory) == 0 && memory.f_bavail * memory.f_frsize > leastMemory
@@ -95,19 +95,19 @@ public struct TemporaryCluster: Sendable {
 
     private static let leastMemory: UInt = 1 << 30
 
-    /// PostgreSQL refuses to run as root: then the system's own user does it.
+    /// Runs a tool. PostgreSQL rejects root, so root runs it as the system's own user.
     private func run(_ arguments: [String]) async throws {
         let change = geteuid() == 0 ? ["runuser", "-u", "postgres", "--"] : []
         try await loop.run { try Subprocess.run(change + arguments) }
     }
 
-    /// A server that does not run any more, or a directory that stays, is no reason for a test to fail.
+    /// Stops the server and removes the directory. A failure here does not fail a test.
     private func remove() async {
         try? await stop(.immediate)
         try? await loop.run { [directory] in try Subprocess.run(["rm", "-rf", directory]) }
     }
 
-    /// The folder of `initdb` and `pg_ctl`: Debian keeps one per major version outside the path.
+    /// Returns the folder of `initdb` and `pg_ctl`. Debian has one for each major version outside the path.
     private static func findTools() throws -> String {
         var matches = glob_t()
         defer { globfree(&matches) }
@@ -120,14 +120,14 @@ public struct TemporaryCluster: Sendable {
     }
 }
 
-/// Runs a program to its end; for the tools of PostgreSQL, in tests only.
+/// Runs a program to its end. Only tests use it, for PostgreSQL's tools.
 enum Subprocess {
     struct Failed: Error, CustomStringConvertible {
         let description: String
     }
 
-    /// Runs `arguments[0]`, found by its path, with its output thrown away. Blocks the calling thread.
-    /// - Throws: ``Failed`` when it cannot be started or ends with another status than 0.
+    /// Runs `arguments[0]`, found through PATH, and discards its output. Blocks the calling thread.
+    /// - Throws: ``Failed`` when it cannot be started or returns another status than 0.
     static func run(_ arguments: [String]) throws {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)

@@ -2,7 +2,7 @@ internal import Cryptography
 internal import EventLoop
 public import Postgres
 
-/// A migrated database of one test: made from a template in a fraction of a second, dropped afterwards.
+/// A migrated database of one test, copied from a template within a fraction of a second and dropped afterwards.
 public struct TemporaryDatabase: Sendable {
     /// The database's name.
     public let name: String
@@ -10,16 +10,16 @@ public struct TemporaryDatabase: Sendable {
     public let administratorURL: String
     /// The URL of the role that owns the database and its schema.
     public let ownerURL: String
-    /// The URL of a role that is in the group `saltern_server`, to which the migrations grant what the server may do.
+    /// The URL of a role in the group `saltern_server`, to which the migrations grant the server's rights.
     public let serverURL: String
 
-    /// More databases at a time would only make each test slower, until connections take longer than they may.
+    /// More databases at a time only slow each test down, until connections exceed their time limits.
     private static let turnstile = Turnstile(places: TestEnvironment.isCluster ? 3 : 16)
 
-    /// Makes a database with these migrations, lends it to `body`, and drops it.
+    /// Creates a database with these migrations, passes it to `body`, and drops it.
     ///
-    /// The first call for a list of migrations makes a template under a name that is their checksum; other tests and
-    /// other processes use it too.
+    /// The first call for a list of migrations creates a template, named by their checksum. Other tests and processes
+    /// also use it.
     public static func with<Result: Sendable>(
         migrations: [Migration], _ body: (TemporaryDatabase) async throws -> Result
     ) async throws -> Result {
@@ -34,7 +34,7 @@ public struct TemporaryDatabase: Sendable {
         }
     }
 
-    /// Runs SQL as the superuser, on a connection of its own.
+    /// Runs SQL as the superuser, on a separate connection.
     public func administer(_ sql: String) async throws {
         let loop = try EventLoop(name: "test database")
         try loop.start()
@@ -74,8 +74,8 @@ public struct TemporaryDatabase: Sendable {
 }
 
 extension TemporaryDatabase {
-    /// Makes a copy of the database as it is, as a backup that is restored is one, lends it to `body`, and drops it. Nobody
-    /// may be connected to the original while it is copied.
+    /// Copies the database in its present state, like a restored backup, passes the copy to `body`, and drops it. The
+    /// original must have no connections during the copy.
     public func withCopy<Result: Sendable>(
         _ body: (TemporaryDatabase) async throws -> Result
     ) async throws -> Result {
@@ -102,7 +102,7 @@ extension TemporaryDatabase {
 }
 
 extension TemporaryDatabase {
-    /// Lends the same database with a proxy on the server's way to it; everybody else's is as it was.
+    /// Passes the same database to `body`, with a proxy on the server's connections. Other connections are unaffected.
     public func withProxy<Result: Sendable>(
         _ body: (TemporaryDatabase, CuttingProxy) async throws -> Result
     ) async throws -> Result {

@@ -1,15 +1,15 @@
 internal import Foundation
 internal import Synchronization
 
-/// Stands between clients and PostgreSQL's socket, and cuts a connection after so many bytes of either direction, or takes
-/// its time.
+/// A proxy between clients and PostgreSQL's socket. It cuts a connection after a number of bytes in one direction, or
+/// delays replies.
 public final class CuttingProxy: Sendable {
-    /// Which way bytes go.
+    /// The direction of bytes.
     public enum Direction: Sendable, CaseIterable {
         case toServer, toClient
     }
 
-    /// Where its socket is.
+    /// The directory of its socket.
     public let directory: String
     private let target: String
     private let delay: Duration
@@ -24,7 +24,7 @@ public final class CuttingProxy: Sendable {
 
     /// - Parameters:
     ///   - target: The path of PostgreSQL's socket.
-    ///   - delay: How long what the server says is on its way.
+    ///   - delay: The delay of the server's replies.
     public init(to target: String, delay: Duration = .zero) throws {
         self.delay = delay
         var template = Array("/tmp/saltern-proxy-XXXXXX".utf8CString)
@@ -42,24 +42,24 @@ public final class CuttingProxy: Sendable {
         }
     }
 
-    /// The same database by way of the proxy.
+    /// Returns the URL of the same database through the proxy.
     public func url(of url: String) -> String { url + (url.contains("?") ? "&" : "?") + "host=\(directory)&port=5432" }
 
-    /// Cuts the connection on which the byte after so many others comes. Those of all connections count.
+    /// Cuts the connection of the byte after `byteCount` others. The bytes of all connections count.
     public func cut(_ direction: Direction, after byteCount: Int) { cut.withLock { $0 = (direction, byteCount) } }
 
-    /// Cuts no connection any more.
-    /// - Returns: Whether one was still to be cut.
+    /// Stops cutting connections.
+    /// - Returns: True if a cut was still pending.
     @discardableResult
     public func disarm() -> Bool { cut.withLock { $0.take() != nil } }
 
-    /// Serves no further clients.
+    /// Accepts no further clients.
     public func stop() {
         shutdown(listener, CInt(SHUT_RDWR))
         try? FileManager.default.removeItem(atPath: directory)
     }
 
-    /// Both ends of one connection, closed when neither direction is served any more.
+    /// Both ends of one connection, closed after the end of both directions.
     private final class Ends: Sendable {
         let client: CInt
         let server: CInt

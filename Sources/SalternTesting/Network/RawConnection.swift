@@ -3,22 +3,22 @@ internal import EventLoop
 internal import Glibc
 public import TransportSecurity
 
-/// A client's connection that sends exactly the bytes it is given, over TLS or plain TCP.
+/// A client's connection that sends exactly the given bytes, over TLS or plain TCP.
 ///
-/// Its blocking calls run on a queue of its own, so that a waiting test holds up no other. Every wait ends after a
-/// minute: a test that would hang fails.
-// Safe to share: every stored property is touched on `queue` only, or before and after all others have a reference.
+/// Its blocking calls run on a separate queue, so a waiting test delays no other. Every wait ends after a minute, so a
+/// test fails instead of hanging.
+// Safe to share: all stored properties are used on `queue` only, or while there is one reference.
 public final class RawConnection: @unchecked Sendable {
-    /// What ended a wait.
+    /// The error of a wait.
     public enum Failure: Error {
         case cannotConnect(errno: CInt)
-        /// Nothing came within a minute.
+        /// No bytes arrived within a minute.
         case timedOut
-        /// The server closed the connection before a whole response had come.
+        /// The server closed the connection before the end of a response.
         case closed(after: [UInt8])
     }
 
-    /// A response as it came over the wire.
+    /// A response as received.
     public struct Reply: Sendable {
         public var status: Int
         /// Status line and fields.
@@ -27,7 +27,7 @@ public final class RawConnection: @unchecked Sendable {
 
         public var text: String { String(decoding: body, as: UTF8.self) }
 
-        /// The value of a field, by its name in any case.
+        /// Returns the value of a field. The case of the name is ignored.
         public func field(_ name: String) -> String? {
             for line in head.split(separator: "\r\n").dropFirst() {
                 let parts = line.split(separator: ":", maxSplits: 1)
@@ -41,17 +41,17 @@ public final class RawConnection: @unchecked Sendable {
 
     private let queue = DispatchQueue(label: "connection")
     private let descriptor: CInt
-    /// Owns `descriptor`; nil once it is closed.
+    /// Owns `descriptor`. Nil after closing.
     private var socket: OwnedDescriptor?
     private let tls: TLSConnection?
     private var received: [UInt8] = []
     private var isToldOfTheEnd = false
 
-    /// Connects to a port of 127.0.0.1; speaks TLS when `context` is given.
+    /// Connects to a port of 127.0.0.1, with TLS if `context` is given.
     /// - Parameters:
     ///   - source: The client's own address, one of 127.0.0.0/8.
-    ///   - receiveBuffer: What the kernel holds for a client that does not read; nil for as much as it likes.
-    ///   - beforeHandshake: Called between the connection and its TLS handshake; may block.
+    ///   - receiveBuffer: The size of the kernel's buffer for a client that does not read. Nil for the default.
+    ///   - beforeHandshake: Runs between the connection and its TLS handshake, and may block.
     public static func open(
         port: UInt16, context: TLSClientContext? = nil, source: String? = nil, receiveBuffer: Int32? = nil,
         sendTimeout: Duration = .seconds(60), beforeHandshake: @escaping @Sendable () -> Void = {}
@@ -75,7 +75,7 @@ public final class RawConnection: @unchecked Sendable {
         port: UInt16, context: TLSClientContext?, source: String?, receiveBuffer: Int32?, sendTimeout: Duration,
         beforeHandshake: () -> Void
     ) throws {
-        // A child process that another test starts must not keep the connection open.
+        // A child process of another test must not keep the connection open.
         let socket = try OwnedDescriptor(
             takingOwnershipOf: Glibc.socket(AF_INET, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0),
             from: "socket")
@@ -111,10 +111,10 @@ public final class RawConnection: @unchecked Sendable {
         }
     }
 
-    /// Says that nothing more will be sent, and goes on reading.
+    /// Announces the end of data. Reading continues.
     public func endSending() { queue.sync { _ = shutdown(descriptor, CInt(SHUT_WR)) } }
 
-    /// Closes the socket so that the server is told of an error.
+    /// Closes the socket with an error for the server.
     public func reset() {
         queue.sync {
             guard socket != nil else { return }
@@ -124,10 +124,10 @@ public final class RawConnection: @unchecked Sendable {
         }
     }
 
-    /// Whether the server ended TLS with its notification.
+    /// True when the server ended TLS with its notification.
     public var wasToldOfTheEnd: Bool { queue.sync { isToldOfTheEnd } }
 
-    /// Reads what there is, at most so many bytes, and returns how many have come; 0 when the server has closed.
+    /// Reads available bytes, up to a limit. Returns their number, 0 when the server has closed.
     public func read(atMost count: Int) async throws -> Int {
         try await Self.blocking(on: queue) {
             let before = self.received.count
@@ -137,27 +137,27 @@ public final class RawConnection: @unchecked Sendable {
         }
     }
 
-    /// Closes the socket, in TLS without a word.
+    /// Closes the socket, without TLS's notification.
     public func close() {
         queue.sync { socket = nil }
     }
 
-    /// Sends everything, or returns false when the server has closed.
+    /// Sends all bytes. Returns false when the server has closed.
     @discardableResult
     public func send(_ text: String) async throws -> Bool { try await send(Array(text.utf8)) }
 
-    /// Sends everything, or returns false when the server has closed.
+    /// Sends all bytes. Returns false when the server has closed.
     @discardableResult
     public func send(_ bytes: [UInt8]) async throws -> Bool {
         try await Self.blocking(on: queue) { self.sendNow(bytes) }
     }
 
-    /// Reads one response; `toHead` when the request was HEAD.
+    /// Reads one response. `toHead` is true after a HEAD request.
     public func reply(toHead: Bool = false) async throws -> Reply {
         try await Self.blocking(on: queue) { try self.replyNow(toHead: toHead) }
     }
 
-    /// Reads until `text` has come, and returns everything up to its end.
+    /// Reads until `text` arrives, and returns everything up to its end.
     public func read(through text: String) async throws -> String {
         try await Self.blocking(on: queue) {
             let wanted = Array(text.utf8)
@@ -176,13 +176,13 @@ public final class RawConnection: @unchecked Sendable {
         }
     }
 
-    /// Reads as somebody with a slow line does: at most so many bytes at a time, ten times a second, for a while.
-    /// Returns how many bytes have come, or nil when the server has closed meanwhile.
+    /// Reads like a client on a slow line: at most `count` bytes at a time, ten times a second. Returns the number of
+    /// bytes, or nil when the server has closed.
     public func readSlowly(atMost count: Int, for seconds: Int) async throws -> Int? {
         try await Self.blocking(on: queue) {
             var total = self.received.count
             self.received.removeAll()
-            // On this queue, so that it is no slower when the tasks of other tests are many.
+            // Runs on this queue, so that many tasks of other tests do not delay it.
             for _ in 0..<(10 * seconds) {
                 guard try self.receiveMore(atMost: count) else { return nil }
                 total += self.received.count
@@ -193,7 +193,7 @@ public final class RawConnection: @unchecked Sendable {
         }
     }
 
-    /// Reads until so many bytes have come, and returns how many these are: fewer when the server has closed.
+    /// Reads until `count` bytes have arrived, and returns their number: fewer when the server has closed.
     public func readUntil(count: Int) async throws -> Int {
         try await Self.blocking(on: queue) {
             var total = self.received.count
@@ -206,7 +206,7 @@ public final class RawConnection: @unchecked Sendable {
         }
     }
 
-    /// Waits for the server to close and returns what came before.
+    /// Waits until the server closes, and returns the bytes before that.
     public func readUntilClosed() async throws -> [UInt8] {
         try await Self.blocking(on: queue) {
             while try self.receiveMore() {}
@@ -255,7 +255,7 @@ public final class RawConnection: @unchecked Sendable {
         return nil
     }
 
-    /// Whether more came; false when the server closed.
+    /// Receives more bytes. Returns false when the server has closed.
     private func receiveMore(atMost limit: Int = 64 * 1_024) throws -> Bool {
         var buffer = [UInt8](repeating: 0, count: limit)
         let count = try buffer.withUnsafeMutableBytes { buffer -> Int in
