@@ -12,8 +12,8 @@ internal import Synchronization
 /// 1. Wait for readiness and timers.
 /// 2. Call their handlers.
 /// 3. Run the Swift jobs that these created.
-/// 4. Call ``IterationObserver/iterationEnded()`` of each registered observer, which writes the output of the iteration at
-///    once.
+/// 4. Call ``IterationObserver/iterationEnded()`` of each registered observer, which writes the output of the iteration
+///    at once.
 // Safe to share: `inbox`, `isWakePending` and `threadID` are synchronised. All other stored properties are used on the
 // loop's thread only, which `preconditionInLoop` checks at each public entry.
 public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable {

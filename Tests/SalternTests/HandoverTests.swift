@@ -91,7 +91,7 @@ import Testing
         let directory = try TemporaryDirectory()
         let path = directory.path + "/handover"
         try await withOffer(try makeSockets(1), at: path) { path, isTaken in
-            try await #require(try await Inheritance.claim(from: path)).takePlace()
+            try await #require(try await InheritedSockets.claim(from: path)).takePlace()
             while !isTaken() { try await Task.sleep(for: .milliseconds(5)) }
         }
         #expect(FileManager.default.fileExists(atPath: path))
@@ -105,7 +105,7 @@ import Testing
         defer { loop.stop() }
         let offer = try await openOffer(at: path, loop)
         try FileManager.default.linkItem(atPath: path, toPath: left)
-        let successor = try #require(try await Inheritance.claim(from: left))
+        let successor = try #require(try await InheritedSockets.claim(from: left))
         await loop.run { offer.value.end() }
         try await successor.takePlace()
         await loop.run { withExtendedLifetime(offer.value) {} }
@@ -138,16 +138,16 @@ import Testing
     @Test func `what is handed over are the sockets, and the offer ends when the heir serves`() async throws {
         let sockets = try makeSockets(3)
         try await withOffer(sockets) { path, isTaken in
-            let inheritance = try #require(try await Inheritance.claim(from: path))
-            #expect(inheritance.api.rawValues.count == 3)
-            #expect(inheritance.metrics.rawValues.isEmpty)
+            let inherited = try #require(try await InheritedSockets.claim(from: path))
+            #expect(inherited.api.rawValues.count == 3)
+            #expect(inherited.metrics.rawValues.isEmpty)
             let any = try #require(SocketAddress("127.0.0.1:0"))
-            #expect(inheritance.api.ifListening(at: any) === inheritance.api)
+            #expect(inherited.api.ifListening(at: any) === inherited.api)
             let other = try #require(SocketAddress("127.0.0.1:1"))
-            #expect(inheritance.api.ifListening(at: other) == nil)
-            #expect(inheritance.metrics.ifListening(at: any) == nil)
+            #expect(inherited.api.ifListening(at: other) == nil)
+            #expect(inherited.metrics.ifListening(at: any) == nil)
             #expect(!isTaken())
-            try await inheritance.takePlace()
+            try await inherited.takePlace()
             while !isTaken() { try await Task.sleep(for: .milliseconds(5)) }
             #expect(FileManager.default.fileExists(atPath: path), "the path is the heir's")
         }
@@ -156,8 +156,8 @@ import Testing
     @Test func `an heir that hangs holds up the next one for a while, and does not serve when it goes on`() async throws
     {
         try await withOffer(try makeSockets(1), patience: .milliseconds(300)) { path, isTaken in
-            let hanging = try #require(try await Inheritance.claim(from: path))
-            let next = try #require(try await Inheritance.claim(from: path))
+            let hanging = try #require(try await InheritedSockets.claim(from: path))
+            let next = try #require(try await InheritedSockets.claim(from: path))
             await #expect(throws: HandoverFailure.self) { try await hanging.takePlace() }
             #expect(!isTaken())
             _ = next
@@ -174,7 +174,7 @@ import Testing
             shutdown(channel.rawValue, CInt(SHUT_RD))
             #expect(UnixSocket.send(HandoverMessage.readiness, on: channel.rawValue))
             // Whoever comes is served when that one has been heard.
-            let successor = try #require(try await Inheritance.claim(from: path))
+            let successor = try #require(try await InheritedSockets.claim(from: path))
             #expect(!isTaken())
             try await successor.takePlace()
         }
@@ -183,11 +183,11 @@ import Testing
     @Test func `what a server left that died while it handed over is the heir's`() async throws {
         let directory = try TemporaryDirectory()
         let left = directory.path + "/left"
-        var successor: Inheritance?
+        var successor: InheritedSockets?
         try await withOffer(try makeSockets(1)) { path, _ in
             // Nobody removes what a process that was killed had in the file system.
             try FileManager.default.linkItem(atPath: path, toPath: left)
-            successor = try await Inheritance.claim(from: left)
+            successor = try await InheritedSockets.claim(from: left)
         }
         try await #require(successor).takePlace()
     }
@@ -213,7 +213,7 @@ import Testing
         try #require(UnixSocket.withAddress(path) { bind(listener.rawValue, $0, $1) } == 0)
         try #require(listen(listener.rawValue, 8) == 0)
         Thread.detachNewThread { self.dieSlowly(at: listener) }
-        try await #require(try await Inheritance.claim(from: path)).takePlace()
+        try await #require(try await InheritedSockets.claim(from: path)).takePlace()
     }
 
     @Test func `a server that ends leaves alone what is another one's`() async throws {
@@ -237,7 +237,7 @@ import Testing
         // The last one is at the path; the others end in the order in which they came.
         for index in 0..<2 {
             await loop.run { offers.value[index].end() }
-            #expect(try await Inheritance.claim(from: path) != nil)
+            #expect(try await InheritedSockets.claim(from: path) != nil)
         }
         await loop.run { offers.value[2].end() }
         #expect(!FileManager.default.fileExists(atPath: path))
@@ -264,7 +264,7 @@ import Testing
     @Test func `an heir that goes before it serves changes nothing, and the next one is served`() async throws {
         try await withOffer(try makeSockets(1)) { path, isTaken in
             for _ in 0..<5 {
-                let successor = try await Inheritance.claim(from: path)
+                let successor = try await InheritedSockets.claim(from: path)
                 #expect(successor != nil)
             }
             #expect(!isTaken())
@@ -293,12 +293,12 @@ import Testing
 
     @Test func `nobody at the path means that there is nothing to take over`() async throws {
         let directory = try TemporaryDirectory()
-        let nobody = try await Inheritance.claim(from: directory.path + "/nobody")
+        let nobody = try await InheritedSockets.claim(from: directory.path + "/nobody")
         #expect(nobody == nil)
         try await withOffer(try makeSockets(1)) { path, _ in
             try FileManager.default.linkItem(atPath: path, toPath: directory.path + "/left")
         }
-        let left = try await Inheritance.claim(from: directory.path + "/left")
+        let left = try await InheritedSockets.claim(from: directory.path + "/left")
         #expect(left == nil, "a socket that nobody listens at")
     }
 }

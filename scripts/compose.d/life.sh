@@ -242,6 +242,19 @@ rotate_keys() {
     still_there "$id"
 }
 
+change_the_host() {
+    scenario "another host name gets a certificate for the same key"
+    sed --in-place 's/^SALTERN_HOST=.*/SALTERN_HOST=sync.example.org/' .env
+    docker-compose up --detach 2>/dev/null
+    docker-compose restart server 2>/dev/null
+    await_health server
+    fetch_certificate
+    openssl x509 -in "$certificate" -noout -checkhost sync.example.org | grep --quiet 'does match' ||
+        fail "a certificate of the new name"
+    serves "${pins[0]}" || fail "the key to stay"
+    still_there "$id"
+}
+
 back_up_and_restore() {
     scenario "a backup comes back"
     local backup later
@@ -353,6 +366,7 @@ main() {
     look_at_containers
     watch_it
     rotate_keys
+    change_the_host
     back_up_and_restore
     start_again
     [[ -z $all ]] || live_with_a_standby

@@ -265,7 +265,7 @@ extension HTTP1RequestParser {
 
 extension ZeroizingBuffer {
     /// Calls `body` with the bytes from `start` on.
-    private func withBytes<Result, Failure: Error>(
+    func withBytes<Result, Failure: Error>(
         from start: Int, _ body: (UnsafeBufferPointer<UInt8>) throws(Failure) -> Result
     ) throws(Failure) -> Result {
         try withUnsafeBytes { bytes throws(Failure) in

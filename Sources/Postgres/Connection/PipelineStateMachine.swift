@@ -43,7 +43,7 @@ struct PipelineStateMachine<Request> {
         var isFirst: Bool
     }
 
-    private enum Preparation {
+    enum Preparation {
         case absent
         /// Sent, not yet answered.
         case preparing(serial: Int)

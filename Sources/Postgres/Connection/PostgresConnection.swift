@@ -43,7 +43,7 @@ final class PostgresConnection: IterationObserver {
     private var lastReceived: ContinuousClock.Instant
 
     /// The kind of batch sent since the last sync.
-    private enum OpenBatch {
+    enum OpenBatch {
         case none, readOnly, single, block, group
     }
     private var openBatch = OpenBatch.none
@@ -139,7 +139,7 @@ final class PostgresConnection: IterationObserver {
     // MARK: End
 
     /// The reason why a connection ended.
-    private enum EndReason {
+    enum EndReason {
         case lost, silent, closed
     }
     private(set) var endReason = EndReason.lost

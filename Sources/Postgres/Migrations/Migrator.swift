@@ -382,7 +382,7 @@ private struct PlacedTables {
     }
 
     /// Returns the tables with rows on other nodes, of which this node also has earlier rows.
-    private func keptRows(of placements: [TablePlacement]) -> [TablePlacement] {
+    func keptRows(of placements: [TablePlacement]) -> [TablePlacement] {
         placements.filter { placement in
             placement.kind != .onCoordinator
                 && found.contains { $0.table == placement.table && $0.placement != nil && $0.keepsRows }

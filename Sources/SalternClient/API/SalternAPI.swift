@@ -174,7 +174,7 @@ public struct NewCredential: Sendable {
 extension SalternAPI {
     struct Proof: Encodable { let currentPasswordKey: SecretBytes }
 
-    private struct CredentialBody: Encodable {
+    struct CredentialBody: Encodable {
         struct KDF: Encodable { let iterations: Int }
         var currentPasswordKey: SecretBytes?
         var userid: String?

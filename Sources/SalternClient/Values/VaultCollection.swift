@@ -212,7 +212,7 @@ extension Vault {
     }
 
     /// Returns an item with its version and its collection; nil when there is none.
-    private func presentItem(
+    func presentItem(
         _ id: ItemID
     ) throws(VaultError) -> (item: PlainItem, version: ItemVersion, collection: String)? {
         guard let item = try item(id), let content = try stored({ try store.current(id) }) else { return nil }

@@ -1,4 +1,3 @@
-import Synchronization
 import Testing
 
 @testable import SalternClient
@@ -6,7 +5,7 @@ import Testing
 @Suite struct AsyncMutexTests {
     @Test func `one task holds the lock at a time, across suspensions`() async {
         let mutex = AsyncMutex()
-        let holders = Mutex((count: 0, most: 0))
+        let holders = Locked((count: 0, most: 0))
         await withTaskGroup { group in
             for _ in 0..<50 {
                 group.addTask {
@@ -27,7 +26,7 @@ import Testing
 
     @Test func `waiting tasks get the lock in the order in which they came`() async {
         let mutex = AsyncMutex()
-        let order = Mutex<[Int]>([])
+        let order = Locked<[Int]>([])
         await mutex.lock()
         await withTaskGroup { group in
             for number in 0..<10 {

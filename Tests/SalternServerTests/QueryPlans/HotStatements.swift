@@ -61,7 +61,7 @@ struct HotStatements {
         get throws {
             let first = try owner.item(1)
             let range = ItemRange(first: ItemPage.lowest, collection: nil, limit: 100)
-            let burial = DecideDeletion(id: first, precondition: .present)
+            let decision = DecideDeletion(id: first, precondition: .present)
             let second = try owner.item(2)
             let replacement = ReplaceKeeping(write: try put(first, .present))
             let restoration = RestoreItemRow(id: try owner.item(10), precondition: .present)
@@ -79,10 +79,10 @@ struct HotStatements {
                 write(ReplaceItem(write: try put(first, .present)), rows: 5),
                 write(ReplaceItem(write: try put(first, .revision(1))), rows: 5),
                 write(CreateItem(write: try put(ItemID.random(), .absent)), rows: 5),
-                write(DeleteOneItem(burial: burial), rows: 6),
-                write(burial, rows: 12),
-                Probe(ArchiveContent(burial: burial, accountID: owner.account, now: Self.now), rows: 4),
-                Probe(WriteTombstone(burial: burial, accountID: owner.account, now: Self.now), rows: 4),
+                write(DeleteOneItem(decision: decision), rows: 6),
+                write(decision, rows: 12),
+                Probe(ArchiveContent(decision: decision, accountID: owner.account, now: Self.now), rows: 4),
+                Probe(WriteTombstone(decision: decision, accountID: owner.account, now: Self.now), rows: 4),
                 write(replacement, rows: 6),
                 Probe(KeepReplaced(replacement: replacement, accountID: owner.account, now: Self.now), rows: 4),
                 Probe(StoreReplacement(replacement: replacement, accountID: owner.account, now: Self.now), rows: 4),
@@ -126,8 +126,8 @@ struct HotStatements {
             }
             let batch = StageBatch(id: try owner.rotation(), items: staged)
             let ids = [try owner.item(1), try owner.item(2)]
-            var question = FindMovedRevisions.Question()
-            question.append(SessionKey(accountID: owner.account, tokenHash: owner.tokenHash), revision: 0)
+            var query = FindMovedRevisions.Query()
+            query.append(SessionKey(accountID: owner.account, tokenHash: owner.tokenHash), revision: 0)
             let rare = ChangeRange(
                 since: nil, collection: CollectionName("rare"), limit: 100, listsAllTombstones: false)
             return [
@@ -161,7 +161,7 @@ struct HotStatements {
                 read(FindRevision(), rows: 1),
                 // With statistics of a time when accounts had one session it walks the account's sessions, which its plan
                 // limits.
-                Probe(FindMovedRevisions(question: question, now: Self.now, idleSince: caller.idleSince), rows: 50),
+                Probe(FindMovedRevisions(query: query, now: Self.now, idleSince: caller.idleSince), rows: 50),
                 write(batch, rows: 20),
                 Probe(StoreStaged(batch: batch, accountID: owner.account), rows: 20),
                 Probe(ArchiveContents(accountID: owner.account, ids: ids, expiresAt: Self.now), rows: 10),

@@ -9,7 +9,7 @@ extension TestApplication {
     /// What checks secrets as the application does, beside it.
     var guarding: Attempts {
         Attempts(
-            subjects: AttemptSubjects(secret: .random()), database: postgres, turns: CounterQueue(),
+            subjects: AttemptSubjects(secret: .random()), database: postgres, counterQueue: CounterQueue(),
             checks: ActiveSecretChecks(), devices: DeviceTokens(keys: configuration.masterKey.subkeys("known-device")),
             previousKeys: PreviousKeys(keys: configuration.masterKey.subkeys("previous-key")), clock: clock)
     }

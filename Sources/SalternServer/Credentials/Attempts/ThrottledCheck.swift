@@ -56,9 +56,9 @@ struct ThrottledCheck: Sendable {
 
     /// Checks the secret unless the counter is blocked.
     ///
-    /// - Parameter check: Compares the secret. It may send statements with ``SecretCheck/send(_:isRight:kind:of:)``, so that
-    ///   the result of a right secret, or the count of a wrong one, is one transaction. It runs in a task that is not
-    ///   cancelled.
+    /// - Parameter check: Compares the secret. It may send statements with ``SecretCheck/send(_:isRight:kind:of:)``, so
+    ///   that the result of a right secret, or the count of a wrong one, is one transaction. It runs in a task that is
+    ///   not cancelled.
     /// - Throws: ``TooManyAttempts``, the error of the finding, `CancellationError` before the check, or a
     ///   `PostgresError`. The latter also replaces a right secret's result if a failure could not have been counted.
     func run<Value: Sendable>(

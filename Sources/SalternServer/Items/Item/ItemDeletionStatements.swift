@@ -4,8 +4,8 @@ internal import Postgres
 /// counters.
 ///
 /// Content beyond the budget of ``DeletedContent`` is dropped, oldest first, and so are tombstones beyond
-/// ``TombstoneLimit``. ``ArchiveContent`` then stores the content for a restore, and ``WriteTombstone`` replaces the item
-/// by a tombstone.
+/// ``TombstoneLimit``. ``ArchiveContent`` then stores the content for a restore, and ``WriteTombstone`` replaces the
+/// item by a tombstone.
 struct DecideDeletion: AccountWrite {
     let id: ItemID
     let precondition: Precondition
@@ -78,8 +78,8 @@ struct DecideDeletion: AccountWrite {
     }
 }
 
-/// Stores an item's content for a restore, in place of earlier kept content, if ``DecideDeletion`` or ``DeleteOneItem`` has
-/// decided so.
+/// Stores an item's content for a restore, in place of earlier kept content, if ``DecideDeletion`` or ``DeleteOneItem``
+/// has decided so.
 ///
 /// `MERGE`, because an INSERT that selects from another table is planned for every shard of a cluster. The days come
 /// from the account's row, because a `MERGE` that reads the plan would run on the coordinating node.

@@ -178,12 +178,12 @@ struct WrittenItem: DecodableRow, ShortPathRow {
     }
 }
 
-/// Counts a deletion of an existing item if its content and tombstone have room. ``ArchiveContent`` and ``WriteTombstone``
-/// follow in the same transaction. ``DecideDeletion`` takes the other cases: something must be dropped, the item is long, or
-/// content of an earlier item with this id is kept.
+/// Counts a deletion of an existing item if its content and tombstone have room. ``ArchiveContent`` and
+/// ``WriteTombstone`` follow in the same transaction. ``DecideDeletion`` takes the other cases: something must be
+/// dropped, the item is long, or content of an earlier item with this id is kept.
 ///
-/// Costs 340 thousand instructions, ``ArchiveContent`` 293 and ``WriteTombstone`` 175: half as much as with ``DecideDeletion``,
-/// whose parts for making room always run. Keeping deleted content is a third of the cost.
+/// Costs 340 thousand instructions, ``ArchiveContent`` 293 and ``WriteTombstone`` 175: half as much as with
+/// ``DecideDeletion``, whose parts for making room always run. Keeping deleted content is a third of the cost.
 struct DeleteOneItem: ShortPath {
     let decision: DecideDeletion
 

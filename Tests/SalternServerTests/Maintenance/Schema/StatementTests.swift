@@ -150,9 +150,9 @@ import Testing
                     id: .random(), precondition: .absent, collection: .standard, format: .opaque, iterations: nil,
                     title: nil, body: sealed))
             #expect(try await app.execute(Guarded(caller: stranger, write: creation)).isEmpty)
-            let burial = DecideDeletion(id: item, precondition: .present)
-            #expect(try await app.execute(Guarded(caller: stranger, write: burial)).isEmpty)
-            #expect(try await app.execute(Guarded(caller: stranger, write: DeleteOneItem(burial: burial))).isEmpty)
+            let decision = DecideDeletion(id: item, precondition: .present)
+            #expect(try await app.execute(Guarded(caller: stranger, write: decision)).isEmpty)
+            #expect(try await app.execute(Guarded(caller: stranger, write: DeleteOneItem(decision: decision))).isEmpty)
             let noting = Guarded(caller: stranger, write: RecordCallersSessionEnds(removal: RemoveSession(id: session)))
             #expect(try await app.execute(noting).first?.count == 0)
             #expect(try await app.execute(Guarded(caller: stranger, write: RemoveSession(id: session))).isEmpty)
