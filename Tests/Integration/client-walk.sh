@@ -47,6 +47,6 @@ ln -s -- "$executable" "$work/bin/saltern"
 # With the umask that people have.
 (umask 022 && PATH=$work/bin:$PATH exec bash -euo pipefail "$work/walk") >"$work/output" 2>&1 ||
     fail "the walk to end well: $(tail -n 20 "$work/output")"
-for text in 'Buy salt and pepper.' 'was changed here and elsewhere' 'is gone, on the server and here'; do
+for text in 'Buy salt and pepper.' 'was changed here and elsewhere' 'is deleted, on the server and here'; do
     grep --quiet --fixed-strings -- "$text" "$work/output" || fail "the walk to print '$text': $(<"$work/output")"
 done
