@@ -222,11 +222,11 @@ extension CertificateDirectory {
             report(.keyMatchesCertificate, .fine, "the key belongs to the certificate")
         } else if let backup, certificate.matches(backup) {
             report(
-                .keyMatchesCertificate, .problem, "a rotation was interrupted: run it again, and it will be finished")
+                .keyMatchesCertificate, .problem, "a rotation was interrupted: run it again to finish it")
         } else if (try? identity()) != nil {
             report(
                 .keyMatchesCertificate, .problem,
-                "an installation was interrupted: run it again, and it will be finished")
+                "an installation was interrupted: run it again to finish it")
         } else {
             report(.keyMatchesCertificate, .problem, "the key belongs to another certificate")
         }
@@ -252,7 +252,7 @@ extension CertificateDirectory {
         else { return }
         report(
             .chainOrder, .warning,
-            "certificate \(position + 1) of the chain has not issued the one in front of it: clients with TLS 1.2 may refuse "
+            "certificate \(position + 1) of the chain has not issued the certificate before it: clients with TLS 1.2 may refuse "
                 + "the chain")
     }
 

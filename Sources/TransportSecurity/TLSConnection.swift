@@ -101,7 +101,7 @@ public final class TLSConnection {
 
     /// Reads what is there into `buffer`, which must not be empty, after the handshake.
     public func read(into buffer: UnsafeMutableRawBufferPointer) throws(TLSError) -> ReadResult {
-        precondition(!buffer.isEmpty, "nothing can be read into an empty buffer")
+        precondition(!buffer.isEmpty, "the buffer must not be empty")
         try prepareTransfer()
         var count = 0
         let status = SSL_read_ex(ssl, buffer.baseAddress, buffer.count, &count)
@@ -118,7 +118,7 @@ public final class TLSConnection {
     /// After `.wantsRead` or `.wantsWrite` the next write has to start with the same bytes (they may have moved
     /// in memory, and more may follow): part of them may be in an encrypted record already.
     public func write(_ bytes: UnsafeRawBufferPointer) throws(TLSError) -> WriteResult {
-        precondition(!bytes.isEmpty, "there is nothing to write")
+        precondition(!bytes.isEmpty, "the data must not be empty")
         try prepareTransfer()
         var count = 0
         let status = SSL_write_ex(ssl, bytes.baseAddress, bytes.count, &count)

@@ -71,7 +71,7 @@ scenario "a noted head is in the chain still, when more has happened"
 saltern invite create >/dev/null
 verify 0 --expect "$head"
 verify 1 --expect "8:$(openssl rand -hex 32)"
-says 'row 8 is not the one that was noted'
+says 'row 8 does not match the noted head'
 verify 1 --expect "99:$(openssl rand -hex 32)"
 says 'row 10 is missing'
 

@@ -124,6 +124,6 @@ wait_until 180 test -s "$work/silent" || fail "a database that never answers"
 begin "postgresql://saltern_owner@127.0.0.1:$(<"$work/silent")/elsewhere?connect_timeout=2" restore "$work/backup"
 wait_until 180 is_gone "$command" || fail "the restore to give up: $(<"$work/said")"
 if wait "$command"; then fail "a failure: $(<"$work/said")"; fi
-grep --quiet 'swallows what is sent' "$work/said" || fail "a hint about the way: $(<"$work/said")"
+grep --quiet 'no firewall drops packets' "$work/said" || fail "a hint about the way: $(<"$work/said")"
 kill "$silent"
 wait "$silent" || true

@@ -37,7 +37,7 @@ result=0
 wait "$restoring" || result=$?
 kill -CONT "$(own_server_process)"
 ((result == 1)) || fail "the restore to be refused: $(<"$work/said")"
-grep --quiet 'servers are connected to the database.*: [0-9]* of saltern_app (saltern): stop them' "$work/said" ||
+grep --quiet 'servers are still connected to the database: [0-9]* of saltern_app (saltern): stop them' "$work/said" ||
     fail "who is connected: $(<"$work/said")"
 [[ -z $(schemas) ]] || fail "no schema of ours, not even the mark: $(schemas)"
 

@@ -36,7 +36,7 @@ request GET /v1/changes
 cursor=$(json .cursor)
 said=$(saltern restored 2>"$work/notice")
 base=${said##* }
-[[ $said == "revisions go on above $base" ]] || fail "the base, not: $said"
+[[ $said == "revisions continue above $base" ]] || fail "the base, not: $said"
 is_on_cluster || grep --quiet 'servers are connected to the database: [0-9]* of saltern_app' "$work/notice" || fail "a notice: $(<"$work/notice")"
 request GET "/v1/changes?since=$cursor"
 expect_problem 410 cursor_expired

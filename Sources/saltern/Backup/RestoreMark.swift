@@ -46,7 +46,7 @@ enum RestoreMark {
                 return
             }
             throw CommandFailure(
-                "a restore of the database has brought nothing back yet: if none is under way, restore again, or remove the "
+                "a restore of the database has restored nothing yet: if none is running, restore again, or remove the "
                     + "schema saltern_restoring to begin with an empty database")
         }
     }

@@ -169,7 +169,7 @@ struct MigrateDistribute: Command {
         console.print(upgrade)
         console.print(distribution.placed)
         for placement in distribution.cleanedUp {
-            console.print("removed what the coordinator had kept of \(placement.table)")
+            console.print("removed the coordinator's earlier rows of \(placement.table)")
         }
         if upgrade.isEmpty && distribution.placed.isEmpty && distribution.cleanedUp.isEmpty {
             console.print("nothing to do")

@@ -26,7 +26,7 @@ enum BackupExamination {
         if let obstacle = DumpProgram.obstacleToRestore(program: program, server: server) {
             return Finding("backup_program", .warning, obstacle)
         }
-        return Finding("backup_program", .fine, "pg_dump is of PostgreSQL \(program), and can read the server")
+        return Finding("backup_program", .fine, "pg_dump has version \(program) and can read the server")
     }
 
     /// Checks the age of the last backup. Returns nothing if the database has no such data, as in a schema without

@@ -21,7 +21,7 @@ public struct PlanAdministration {
         public var description: String {
             switch self {
             case .noSuchPlan: "there is no such plan; see saltern plan list"
-            case .isDefault: "the plan 'default' is that of new accounts, and stays"
+            case .isDefault: "the plan 'default' is for new accounts and cannot be removed"
             case .isInUse(accounts: true):
                 "accounts have this plan: saltern account list --plan NAME lists them, saltern account set-plan gives another "
                     + "one"
