@@ -306,8 +306,8 @@ extension CertificateDirectory {
         } else {
             let remedy =
                 certificate.isSelfIssued
-                ? "certificate renew \((hosts + missing).map { "--host \($0)" }.joined(separator: " ")) makes one for the same key"
-                : "ask the authority for a certificate with that name, and put it in place with certificate install"
+                ? "certificate renew \((hosts + missing).map { "--host \($0)" }.joined(separator: " ")) creates one for the same key"
+                : "ask the authority for a certificate with that name, and install it with certificate install"
             report(
                 .hosts, .problem,
                 "the certificate is not for \(missing.map(\.description).joined(separator: ", ")), but for "

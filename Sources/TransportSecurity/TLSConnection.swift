@@ -150,7 +150,7 @@ public final class TLSConnection {
 
     private func prepareTransfer() throws(TLSError) {
         // OpenSSL would shake hands by itself, and a client would send before the pins are compared.
-        precondition(state != .handshaking, "the handshake has to be finished first")
+        precondition(state != .handshaking, "the handshake must be finished first")
         try prepare()
     }
 

@@ -88,7 +88,7 @@ certificate_status 1 install --chain "$work/live/two/fullchain.pem" --key "$work
 [[ $said == *'neither the served key nor the backup key'*'nothing was changed'* ]] || fail "the refusal: $said"
 [[ $(sha256sum "$tls"/*) == "$before" ]] || fail "the files to be as they were"
 certificate_status 0 install --chain "$work/live/two/fullchain.pem" --key "$work/live/two/privkey.pem"
-[[ $said == *'warning: this key is neither'*"$pin"*'do not connect'* ]] || fail "a warning that names the pin: $said"
+[[ $said == *'warning: this key is neither'*"$pin"*'cannot connect'* ]] || fail "a warning that names the pin: $said"
 certificate_status 0 install --chain "$work/live/two/fullchain.pem" --key "$work/live/two/privkey.pem" --keep-pins
 [[ $said != *'this key'* ]] || fail "no warning of the same key: $said"
 certificate_status 0 install --chain "$work/live/one/fullchain.pem" --key "$work/live/one/privkey.pem"

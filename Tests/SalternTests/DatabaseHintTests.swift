@@ -78,7 +78,7 @@ import Testing
             let console = Console(environment: ["SALTERN_OWNER_DATABASE_URL": database.serverURL])
             let failure = await #expect(throws: CommandFailure.self) { try await RestoreMark.make(console) }
             let message = failure?.messages.first ?? ""
-            #expect(message.hasPrefix("SALTERN_OWNER_DATABASE_URL: its role may not make schemas"), "\(message)")
+            #expect(message.hasPrefix("SALTERN_OWNER_DATABASE_URL: its role may not create schemas"), "\(message)")
             #expect(!message.contains("SQLSTATE"))
         }
     }

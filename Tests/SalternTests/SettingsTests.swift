@@ -64,7 +64,7 @@ import Testing
         var settings = Settings(["SALTERN_DATABASE_URL": text])
         #expect(settings.serverDatabase() == nil)
         #expect(
-            settings.problems == ["SALTERN_DATABASE_URL is missing: where PostgreSQL is, as a URL or in keyword form"])
+            settings.problems == ["SALTERN_DATABASE_URL is missing: the address of PostgreSQL, as a URL or in keyword form"])
     }
 
     @Test func `a word that says that there is nothing is written as the handbook has it`() {
@@ -73,7 +73,7 @@ import Testing
         _ = settings.choice("SALTERN_LOG_LEVEL", ["info": true], default: true)
         #expect(
             settings.problems == [
-                "SALTERN_HANDOVER_SOCKET is \"OFF\", which has to be written off",
+                "SALTERN_HANDOVER_SOCKET is \"OFF\" and must be written off",
                 "SALTERN_LOG_LEVEL must be one of info, not \"INFO\"",
             ])
     }

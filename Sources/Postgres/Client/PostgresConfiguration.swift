@@ -252,7 +252,7 @@ struct PasswordFile {
         var status = stat()
         guard stat(path, &status) == 0 else { return nil }
         if status.st_mode & S_IFMT != S_IFREG { return "it is not a regular file" }
-        return status.st_mode & 0o077 == 0 ? nil : "others than its owner can read or write it: run chmod 600 on it"
+        return status.st_mode & 0o077 == 0 ? nil : "other users can read or write it: run chmod 600 on it"
     }
 
     /// Returns the options with which to replace `options`.

@@ -82,7 +82,7 @@ extension PostgresError: CustomStringConvertible {
     public var description: String {
         switch self {
         case .server(let error): error.description
-        case .connectionLost: "the connection to PostgreSQL was lost while a statement was under way"
+        case .connectionLost: "the connection to PostgreSQL was lost during a statement"
         case .unavailable(let delay, nil):
             "no connection to PostgreSQL was free in time, or another request of the same account, share or userid did "
                 + "not end; try again in \(delay)"

@@ -33,7 +33,7 @@ extension VaultError: LocalizedError {
         case .sourceFailed: "The file cannot be read."
         case .missingChunk: "The server does not have a part of the attachment."
         case .damagedChunk: "A part of the attachment is damaged on the server."
-        case .wrongShareKey: "The key at the end of the link does not open what was shared."
+        case .wrongShareKey: "The key at the end of the link cannot open the share."
         case .invalidCollection(let name):
             "“\(name)” cannot be the name of a collection. Use 1 to 32 of the characters a-z, 0-9 and -."
         case .invalidDocuments(let fault): fault.errorDescription
@@ -141,8 +141,8 @@ extension ShareAddress.Malformation: LocalizedError {
     public var errorDescription: String? {
         switch self {
         case .notALink: "The text is not a share link."
-        case .noKey: "The end of the link is missing. It holds the key."
-        case .brokenKey: "The end of the link, which holds the key, is damaged."
+        case .noKey: "The end of the link is missing. It contains the key."
+        case .brokenKey: "The end of the link, which contains the key, is damaged."
         }
     }
 }

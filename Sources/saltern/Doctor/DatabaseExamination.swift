@@ -81,7 +81,7 @@ struct DatabaseExamination {
             let who = facts.isSuperuser ? "a superuser" : "the schema's owner"
             return Finding(
                 "database_role", .warning,
-                "the server's role is \(who): it needs to read and write rows and nothing else")
+                "the server's role is \(who): it only needs to read and write rows")
         }
         guard facts.isServer else {
             return Finding(
@@ -94,7 +94,7 @@ struct DatabaseExamination {
 
     private func judgeConnections(_ facts: DatabaseFacts) -> Finding {
         let needed = configuration.databaseConnectionCount
-        let handover = configuration.handoverSocket == nil ? "" : ", twice while the next server takes over"
+        let handover = configuration.handoverSocket == nil ? "" : ", twice during a handover"
         let text =
             "a node needs up to \(needed) connections "
             + "(\(configuration.loopCount) loops × \(configuration.database.connectionCount)\(handover), "
@@ -142,7 +142,7 @@ struct DatabaseExamination {
         }
         let text =
             client.keepsSessions
-            ? "each connection to the database has a session of its own" : "no transaction needs a session of its own"
+            ? "each connection to the database has its own session" : "no transaction needs its own session"
         return [Finding("database_pooling", .fine, text)]
     }
 
