@@ -64,7 +64,9 @@ import Testing
         var settings = Settings(["SALTERN_DATABASE_URL": text])
         #expect(settings.serverDatabase() == nil)
         #expect(
-            settings.problems == ["SALTERN_DATABASE_URL is missing: the address of PostgreSQL, as a URL or in keyword form"])
+            settings.problems == [
+                "SALTERN_DATABASE_URL is missing: the address of PostgreSQL, as a URL or in keyword form"
+            ])
     }
 
     @Test func `a word that says that there is nothing is written as the handbook has it`() {
