@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The commands of the administrator: what they print, and with which status they end.
+# The administrative commands: their output and exit statuses.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The audit log: whoever changes it is found out, by this program and by another one.
+# The audit log: this program and another one detect every change of it.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 

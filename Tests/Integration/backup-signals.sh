@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A backup or a restore that somebody ends ends at once, with the program that it has started, and leaves nothing behind.
+# A signal ends a backup or a restore at once, with the program that it has started. Nothing remains.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 

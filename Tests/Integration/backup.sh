@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A backup is made while the server runs, and everything is lost but that file and the keys: a new cluster, in which there are
-# no roles, has it all again.
+# A backup is made while the server runs, and everything except that file and the keys is lost. A new cluster without roles gets
+# all data back.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=scripts/lib/postgres.sh

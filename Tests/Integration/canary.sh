@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Known secrets go through every route, in good requests and in bad ones. Then the server's log, its errors, its metrics and
-# a dump of the database are searched for them.
+# Known secrets go through every route, in valid and in invalid requests. Then the server's log, its errors, its metrics and a
+# dump of the database are searched for them.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=scripts/lib/python.sh

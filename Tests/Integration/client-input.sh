@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What saltern-client is given: words and variables that are not UTF-8, files that are no documents, titles that look the same,
-# an editor that ends at once, a server's name in capitals; and a device key that is gone, or that others can read.
+# Input of saltern-client: words and variables that are not UTF-8, files that are not documents, titles that look the same, an
+# editor that ends at once, a server's name in capitals; and a device key that is missing or that others can read.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 

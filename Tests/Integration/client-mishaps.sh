@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What goes wrong around saltern-client: folders in the wrong place, disks that are not there, output that nobody takes, an
-# editor's folder that is left behind, a process that ends while its threads do not.
+# Faults around saltern-client: folders in the wrong place, missing disks, output without a reader, an editor's folder that is
+# left behind, a process that ends while its threads run.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The command saltern-client on two devices, which are two homes: every subcommand, what is refused, and what is kept when
-# both have changed the same thing.
+# The command saltern-client on two devices, which are two home directories: every subcommand, its errors, and the result of
+# conflicting changes.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=scripts/lib/python.sh

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A person changes password and userid, takes everything along, and leaves.
+# A user changes password and userid, exports everything, and deletes the account.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 

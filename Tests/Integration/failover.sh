@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# A standby that has not everything yet is promoted: nobody has to tell the server, and no number is given out again. With
-# standbys that lose nothing, nothing expires. And nothing that is acknowledged is written to a primary that was frozen while
-# its standby was promoted.
+# A standby without the latest changes is promoted: the server notices it itself, and no number is assigned twice. With
+# synchronous standbys nothing expires. No acknowledged write goes to a primary that was frozen while its standby was promoted.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=scripts/lib/postgres.sh

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Types every command of docs/admin, those of the blocks in their order and then those of the text, on a throw-away
-# PostgreSQL with servers of its own (start_own_server); tries its other blocks; and says where the rest is typed. What nobody
-# types, or tries, fails.
+# Runs every command of docs/admin, those of the blocks in their order and then those of the text, on a temporary PostgreSQL
+# with separate servers (start_own_server); checks its other blocks; and names the tests that run the rest. Commands that no
+# test runs or checks are failures.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=scripts/lib/postgres.sh

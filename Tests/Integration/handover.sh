@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# One server takes over from another while clients go on.
+# One server takes over from another while clients continue.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 

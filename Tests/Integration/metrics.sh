@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What Prometheus reads, and the dashboard and the alerts that stand on it.
+# The metrics for Prometheus, and the dashboard and the alerts that use them.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=scripts/lib/handbook.sh

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# A backup comes back under a server that nobody has stopped: no revision is given out twice, whatever the server does
-# meanwhile.
+# A backup is restored under a running server: no revision is assigned twice, whatever the server does meanwhile.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A backup is restored, twice, while the server runs: what two devices know of the time that is lost is not taken for anything
-# of the present. (What an operator says by hand is in restored.sh.)
+# A backup is restored, twice, while the server runs: data of two devices from the lost time is not confused with present data.
+# (restored.sh tests the command for operators.)
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What an operator says by hand when the database has gone back, and a database whose restore is not finished.
+# The command for operators after a database rollback, and a database whose restore is not finished.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A second factor, with the codes of pyotp: an implementation of RFC 6238 that is not ours. And the master key that seals its
-# secret: rotation with people logged in, and what happens without it.
+# A second factor, with the codes of pyotp, an independent implementation of RFC 6238. And the master key that seals its secret:
+# rotation during sessions, and the effect of a missing key.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=scripts/lib/python.sh

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# saltern-admin setup, typed again with other words: another host, another registration; and a PostgreSQL that a service names.
+# saltern-admin setup, run again with other arguments: another host, another registration; and a PostgreSQL that a service
+# names.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=scripts/lib/postgres.sh

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Shares: sealed in Python, behind a link of the server, opened in Python; views, ends, limits, and what others learn.
+# Shares: sealed in Python, behind a link of the server, opened in Python; views, ends, limits, and what others can learn.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=scripts/lib/python.sh

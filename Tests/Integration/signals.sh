@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# SIGHUP changes the certificate under way; SIGTERM lets requests finish.
+# SIGHUP changes the certificate during operation; SIGTERM lets requests finish.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What docker-compose.standby.yml does, without Docker: the same files make a synchronous standby; while it is gone writes are
-# refused and reads go on; and when the primary is gone and it is promoted, everything that was answered is there and no device
+# docker-compose.standby.yml without Docker: the same files set up a synchronous standby. Without the standby writes are
+# rejected and reads continue. After the loss of the primary and the promotion, every acknowledged write is stored and no device
 # lists everything again.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"

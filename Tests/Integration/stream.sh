@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The live stream: one device hears at once of what another one changes.
+# The live stream: a device receives changes of other devices at once.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Who asks too often waits, who guesses waits longer, and whoever was here before waits for nobody.
+# Rate limits delay frequent requests, delay guesses longer, and do not delay known devices.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A trace that began elsewhere goes on in the log.
+# The log continues a trace that began elsewhere.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# How the blocks of docs/admin are typed and tried here, and what the text around them says that there is.
+# Runs and checks the blocks of docs/admin, and statements of the text around them.
 
 backup='' types_settings='' shared=''
 
