@@ -32,7 +32,7 @@ ends() {
 
 waits_for_lock() { [[ $(superuser "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = '$1'") == 1 ]]; }
 
-# hold URL SQL: somebody has done that, and not committed it.
+# hold URL SQL: executes this in a transaction that stays open.
 hold() {
     mkfifo "$work/held"
     psql --no-psqlrc --quiet "$1" <"$work/held" >"$work/holder" 2>&1 &

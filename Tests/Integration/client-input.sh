@@ -24,7 +24,7 @@ input=/dev/null
 phone() { device phone "$@"; }
 laptop() { device laptop "$@"; }
 
-# says TEXT: it is in the errors.
+# says TEXT: the errors contain it.
 says() { [[ $headers == *"$1"* ]] || fail "an error with: $1"; }
 
 echo 'correct horse battery staple' >"$work/password"

@@ -26,7 +26,7 @@ sources=$repository/Sources/saltern-client
 {
     grep --recursive --no-filename --only-matching --perl-regexp 'code(: | = )"\K[a-z_]+' "$sources" "$repository/Sources/CommandLineKit"
     sed '/^extension/q' "$sources/Explanation.swift" | grep --only-matching --perl-regexp '(, |^ *)"\K[a-z_]+(?="\))'
-    # The status alone says that there is something to see.
+    # Only the status shows that there are notices.
 } | grep --invert-match --line-regexp attention >"$work/codes"
 { column 3 'Exit statuses' && column 2 'JSON output'; } >"$work/documented"
 equal codes "$work/codes" "$work/documented"

@@ -103,7 +103,7 @@ accept_no_more() {
     for each in "$@"; do [[ $listeners != *"pid=$each,"* ]] || return 1; done
 }
 
-# renew_behind NAME FOLDER: what the handbook says to type, with a proxy whose files are in the folder.
+# renew_behind NAME FOLDER: the commands of the handbook, with a proxy whose files are in the folder.
 renew_behind() {
     local before workers
     before=$(certificate_shown)

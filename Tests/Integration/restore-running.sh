@@ -10,7 +10,7 @@ owner_url=$(source "$own_home/run.env" && printf '%s' "$SALTERN_OWNER_DATABASE_U
 put() {
     request PUT "/v1/items/$id" "{\"format\":\"opaque\",\"body\":\"$(random_base64 100)\"}" --header "If-Match: $1"
 }
-# facts SQL: as the owner, who needs no schema saltern to be there.
+# facts SQL: the result of the statement, as the owner, also without a schema saltern.
 facts() { psql --no-psqlrc --tuples-only --no-align --command "$1" "$owner_url"; }
 schemas() { facts "SELECT string_agg(nspname, ',' ORDER BY nspname) FROM pg_namespace WHERE nspname ~ '^saltern'"; }
 begin_restore() {

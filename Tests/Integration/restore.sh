@@ -6,7 +6,7 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
 start_own_server
 
-# The server stays up, which the handbook does not ask for: it has to be right all the same.
+# The server stays up, unlike in the handbook. The result must still be right.
 restore() {
     superuser 'ALTER DATABASE saltern ALLOW_CONNECTIONS false'
     superuser "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = 'saltern'" >/dev/null

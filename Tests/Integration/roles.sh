@@ -76,7 +76,7 @@ works() {
     remove_all
 }
 
-# refuses ROLE WORDS: it says these, and changes nothing.
+# refuses ROLE WORDS: roles.sql prints these words and changes nothing.
 refuses() {
     local before
     before=$(state)

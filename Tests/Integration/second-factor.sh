@@ -97,7 +97,7 @@ for kind in totp_enabled totp_code_used second_factor_failed; do
     expect_json "[.events[].kind] | contains([\"$kind\"])" true
 done
 
-# The failures of before would delay these log-ins.
+# The earlier failures would delay these log-ins.
 forget_failures() { query 'DELETE FROM saltern.failed_attempts'; }
 
 has_reloaded_twice() { (($(grep --count master_key_reloaded "$own_home/run.log") == 2)); }

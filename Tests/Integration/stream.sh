@@ -5,7 +5,7 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
 listener=
 
-# listen [CURL-ARGUMENT…]: opens the stream in the background; what it tells goes to $work/events.
+# listen [CURL-ARGUMENT…]: opens the stream in the background; its events go to $work/events.
 listen() {
     : >"$work/events"
     setpriv --pdeathsig TERM curl --silent --show-error --no-buffer --noproxy '*' --max-time 600 \
