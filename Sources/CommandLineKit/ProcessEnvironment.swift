@@ -49,7 +49,7 @@ package enum ProcessArguments {
     /// The arguments after the program's name. Ends the process with a message without `/proc`.
     package static var words: [String] {
         guard access("/proc/self/cmdline", R_OK) == 0 else {
-            let message = Array("there is no /proc here, which this program needs: mount -t proc proc /proc\n".utf8)
+            let message = Array("/proc is missing, and this program needs it: mount -t proc proc /proc\n".utf8)
             _ = write(STDERR_FILENO, message, message.count)
             _exit(1)
         }

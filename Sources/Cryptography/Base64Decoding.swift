@@ -39,7 +39,7 @@ public struct Base64Decoding: Sendable {
     /// Decodes about `characters` more characters.
     /// - Returns: True while characters remain.
     public mutating func advance(_ text: UnsafeRawBufferPointer, characters: Int) throws(Base64.Failure) -> Bool {
-        precondition(count <= text.count, "the text is the one that this began with")
+        precondition(count <= text.count, "the text must be that of the first call")
         let (end, overflow) = position.addingReportingOverflow(max(characters, 4))
         if let wrapping {
             try decodeLines(text, upTo: overflow ? count : min(end, count), wrapping.length, wrapping.lineBreak)
@@ -51,7 +51,7 @@ public struct Base64Decoding: Sendable {
 
     /// Returns the decoded bytes.
     public consuming func finish() -> [UInt8] {
-        precondition(position == count, "the whole text is decoded")
+        precondition(position == count, "the text must be decoded to its end")
         return bytes
     }
 

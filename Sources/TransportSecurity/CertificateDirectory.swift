@@ -223,11 +223,11 @@ extension CertificateDirectory {
             report(.keyMatchesCertificate, .fine, "the key belongs to the certificate")
         } else if let backup, certificate.matches(backup) {
             report(
-                .keyMatchesCertificate, .problem, "a rotation was interrupted: run it again, and it will be finished")
+                .keyMatchesCertificate, .problem, "a rotation was interrupted: run it again to finish it")
         } else if (try? identity()) != nil {
             report(
                 .keyMatchesCertificate, .problem,
-                "an installation was interrupted: run it again, and it will be finished")
+                "an installation was interrupted: run it again to finish it")
         } else {
             report(.keyMatchesCertificate, .problem, "the key belongs to another certificate")
         }
@@ -253,7 +253,7 @@ extension CertificateDirectory {
         else { return }
         report(
             .chainOrder, .warning,
-            "certificate \(position + 1) of the chain has not issued the one in front of it: clients with TLS 1.2 may refuse "
+            "certificate \(position + 1) of the chain has not issued the certificate before it: clients with TLS 1.2 may refuse "
                 + "the chain")
     }
 
@@ -307,8 +307,8 @@ extension CertificateDirectory {
         } else {
             let remedy =
                 certificate.isSelfIssued
-                ? "certificate renew \((hosts + missing).map { "--host \($0)" }.joined(separator: " ")) makes one for the same key"
-                : "ask the authority for a certificate with that name, and put it in place with certificate install"
+                ? "certificate renew \((hosts + missing).map { "--host \($0)" }.joined(separator: " ")) creates one for the same key"
+                : "ask the authority for a certificate with that name, and install it with certificate install"
             report(
                 .hosts, .problem,
                 "the certificate is not for \(missing.map(\.description).joined(separator: ", ")), but for "

@@ -80,8 +80,8 @@ extension CertificateError: CustomStringConvertible {
         case .keyDoesNotMatchCertificate(let error):
             "the key does not match the certificate: \(error)"
         case .wrongChainOrder(let position):
-            "the chain is in the wrong order: the key belongs to its certificate \(position), which has to come first, "
-                + "and each other one behind the one that it has issued"
+            "the chain is in the wrong order: the key belongs to its certificate \(position), which must be first, "
+                + "followed by the certificates of its issuers in order"
         case .notValidNow(let expired):
             expired ? "the certificate has expired" : "the certificate is not valid yet"
         case .invalidHost(let host):
@@ -90,7 +90,7 @@ extension CertificateError: CustomStringConvertible {
             "the certificate was issued by an authority: ask it for a new one, for the same key to renew it, "
                 + "for the backup key to rotate"
         case .unpinnedKey(let pin):
-            "the key \(pin) is neither the one that is served nor the backup key, which clients pin; nothing was changed"
+            "the key \(pin) is neither the served key nor the backup key, which clients pin; nothing was changed"
         case .openSSL(let error):
             "\(error)"
         }

@@ -37,7 +37,7 @@ public final class ProtectedFolder: Sendable {
         throw .cannotWrite(
             path: path,
             reason: errno == EWOULDBLOCK
-                ? "somebody else has locked the folder (lsof names who)" : SystemError.text(errno))
+                ? "another process has locked the folder (lsof names it)" : SystemError.text(errno))
     }
 
     /// Creates a folder that only its owner can enter, unless the name exists.
@@ -201,7 +201,7 @@ extension ProtectedFolder {
             guard status.st_uid == 0 else {
                 throw .cannotRead(
                     path: path,
-                    reason: "\(name) is a link that root has not made: name the folder that it leads to")
+                    reason: "\(name) is a link that root does not own: name its target instead")
             }
             let target = try target(of: next, on: path)
             if target.hasPrefix("/") { current = HeldDescriptor(Glibc.open("/", O_DIRECTORY | __O_PATH | O_CLOEXEC)) }

@@ -102,7 +102,7 @@ public final class TLSConnection {
 
     /// Reads the available bytes into `buffer`, which must not be empty, after the handshake.
     public func read(into buffer: UnsafeMutableRawBufferPointer) throws(TLSError) -> ReadResult {
-        precondition(!buffer.isEmpty, "nothing can be read into an empty buffer")
+        precondition(!buffer.isEmpty, "the buffer must not be empty")
         try prepareTransfer()
         var count = 0
         let status = SSL_read_ex(ssl, buffer.baseAddress, buffer.count, &count)
@@ -119,7 +119,7 @@ public final class TLSConnection {
     /// After `.wantsRead` or `.wantsWrite` the next write has to start with the same bytes, because an encrypted record
     /// may contain a part of them. They may have moved in memory, and more bytes may follow.
     public func write(_ bytes: UnsafeRawBufferPointer) throws(TLSError) -> WriteResult {
-        precondition(!bytes.isEmpty, "there is nothing to write")
+        precondition(!bytes.isEmpty, "the data must not be empty")
         try prepareTransfer()
         var count = 0
         let status = SSL_write_ex(ssl, bytes.baseAddress, bytes.count, &count)
@@ -151,7 +151,7 @@ public final class TLSConnection {
 
     private func prepareTransfer() throws(TLSError) {
         // OpenSSL would perform the handshake by itself. A client would then send before the check of the pins.
-        precondition(state != .handshaking, "the handshake has to be finished first")
+        precondition(state != .handshaking, "the handshake must be finished first")
         try prepare()
     }
 

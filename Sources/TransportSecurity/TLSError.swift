@@ -21,7 +21,7 @@ extension TLSError: CustomStringConvertible {
         case .socket(let errno): "the socket failed: \(SystemError.text(errno))"
         case .protocolViolation(let error): "TLS failed: \(error)"
         case .pinMismatch: "the server's key has none of the expected pins"
-        case .failedBefore: "the TLS connection has failed before"
+        case .failedBefore: "the TLS connection failed earlier"
         }
     }
 }

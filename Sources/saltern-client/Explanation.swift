@@ -9,42 +9,42 @@ enum Explanation {
         case let error as StoreError: failure(for: error)
         case FolderError.vault(let error): failure(for: error)
         case FolderError.unusable:
-            unreadable("the folder cannot be opened, or nothing can be written in it", "unusable_folder")
+            unreadable("the folder cannot be opened or written", "unusable_folder")
         case FolderError.holdsStore:
             CommandFailure(
-                "the folder holds this account's store, or is in it: sync another one",
+                "the folder contains this account's store, or is inside it: sync another one",
                 status: ExitStatus.configuration,
                 code: "store_in_folder")
         case FolderError.copy(let other):
             CommandFailure(
-                "the folder is a copy of \(VisibleText.visible(other)), which is there still: remove .saltern/folder in "
-                    + "the copy to make it a folder of its own", status: ExitStatus.configuration, code: "copied_folder"
+                "the folder is a copy of \(VisibleText.visible(other)), which still exists: remove .saltern/folder in "
+                    + "the copy to make it a separate folder", status: ExitStatus.configuration, code: "copied_folder"
             )
         case FolderError.outdated:
             CommandFailure(
-                "the folder is an older copy of one that was in sync since, or came out of a backup; with "
-                    + "--allow-deletions it begins as a new one: nothing is deleted, and what differs is kept twice",
+                "the folder is an older copy of a synced folder, or was restored from a backup; with "
+                    + "--allow-deletions it starts as a new folder: nothing is deleted, and both versions of differing files are kept",
                 status: ExitStatus.configuration, code: "outdated_folder")
         case FolderError.nested(let outer):
             CommandFailure(
-                "the folder is in \(VisibleText.visible(outer)), which is in sync: each would send what is the other's",
+                "the folder is in \(VisibleText.visible(outer)), which is in sync: both folders would send the same files",
                 status: ExitStatus.configuration, code: "nested_folder")
         case FolderError.otherCollection(let collection):
             CommandFailure(
                 "the folder is in sync with the collection \(VisibleText.visible(collection)): give "
                     + (ShellWord.quoted(collection).map { "--collection \($0)" } ?? "that one with --collection")
-                    + ", or another folder; to change it, remove .saltern/folder in it and give --allow-deletions: what is "
-                    + "in \(VisibleText.visible(collection)) stays there, too",
+                    + ", or another folder; to change it, remove .saltern/folder in it and give --allow-deletions; "
+                    + "the items of \(VisibleText.visible(collection)) stay",
                 status: ExitStatus.configuration, code: "other_collection")
         case FolderError.otherAccount:
             CommandFailure(
-                "the folder is in sync with another account, whose files are in it: give another folder; to give this one "
-                    + "to the account, remove .saltern/folder in it", status: ExitStatus.configuration,
+                "the folder is in sync with another account and contains its files: give another folder, or remove "
+                    + ".saltern/folder in it to sync it with this account", status: ExitStatus.configuration,
                 code: "folder_of_other_account")
         case FolderError.secondFolder(let other):
             CommandFailure(
-                "the collection is in sync with \(VisibleText.visible(other)) already: both folders would have all files of "
-                    + "both; give --collection NAME for files of their own, or agree with --second-folder",
+                "the collection is in sync with \(VisibleText.visible(other)) already, and both folders would get all files; "
+                    + "give --collection NAME to keep them apart, or --second-folder to accept that",
                 status: ExitStatus.configuration, code: "second_folder")
         case FolderError.cancelled: interrupted
         case let error as APIError: failure(for: VaultError.unavailable(error))
@@ -59,42 +59,42 @@ enum Explanation {
 
     private static func failure(for error: VaultError) -> CommandFailure {
         switch error {
-        case .wrongCredentials: denied("userid and password do not belong together", "wrong_credentials")
+        case .wrongCredentials: denied("the userid or the password is wrong", "wrong_credentials")
         case .codeRequired: denied("the account has a second factor: see --code-file", "code_required")
-        case .wrongCode: denied("the code is wrong, too old or was used", "wrong_code")
+        case .wrongCode: denied("the code is wrong, too old or already used", "wrong_code")
         case .locked: denied("the vault is locked: saltern-client unlock opens it, also without network", "locked")
         case .sessionEnded:
-            denied("the session has ended: log in again; nothing that is stored here is lost", "session_ended")
+            denied("the session has ended: log in again; no data on this device is lost", "session_ended")
         case .refused(let problem):
             failure(for: problem, status: problem.code == .notFound ? ExitStatus.notFound : 1)
         case .unavailable(let error): failure(for: error)
         case .untrustworthy(.tooManyIterations(let maximum)):
             untrustworthy(
-                "the server asks for more than the \(maximum) iterations that this client takes", "excessive_kdf")
+                "the server requests more KDF iterations than the maximum of this client, \(maximum)", "excessive_kdf")
         case .untrustworthy(let refusal):
-            untrustworthy("the server asks for another stretching of the password: \(refusal.text)", "weak_kdf")
+            untrustworthy("the server requests unacceptable KDF parameters: \(refusal.text)", "weak_kdf")
         case .useridNotCanonical(let canonical):
             CommandFailure(
-                "the userid has another form on the server: \(VisibleText.visible(canonical)); give that one",
+                "the userid is not in canonical form; use \(VisibleText.visible(canonical))",
                 status: 1,
                 code: "userid_not_canonical")
         case .keyringUnusable:
             untrustworthy(
-                "the server has no keyring of this client, or an older one than is known; if its database was restored: "
+                "the server has no keyring of this client, or an older one than this device; if its database was restored: "
                     + "saltern-client login --restore-keyring", "keyring_unusable")
         case .keyringReplaced:
             untrustworthy(
-                "the server's keyring does not open, and one that it has kept does: a session has replaced it, or a later "
-                    + "version of this client; saltern-client login --restore-keyring, or recovery use "
-                    + "--restore-keyring, puts it back", "keyring_replaced")
+                "the server's keyring cannot be opened, but a kept keyring can: a session or a later version of this client "
+                    + "has replaced it; saltern-client login --restore-keyring, or recovery use "
+                    + "--restore-keyring, restores it", "keyring_replaced")
         case .keyringNotRestorable:
             untrustworthy(
-                "keys were changed after the password that the server has now, which would open what is new: export what "
-                    + "is here, log out, log in, and import it", "keyring_not_restorable")
+                "the server has an earlier password than the newest keys of this device, and must not get these keys: export "
+                    + "the items, log out, log in, and import them", "keyring_not_restorable")
         case .malformedRecoveryCode: unreadable("the recovery code has a typing error", "malformed_recovery_code")
         case .otherAccount:
             CommandFailure(
-                "that is another account than the one that is here: see --account", status: ExitStatus.exists,
+                "this device already has another account: see --account", status: ExitStatus.exists,
                 code: "other_account")
         case .unsentEdits(let count):
             CommandFailure(
@@ -103,14 +103,14 @@ enum Explanation {
                 code: "unsent_changes")
         case .deletionsHeld:
             CommandFailure(
-                "many deletions wait for somebody to agree: see saltern-client sync --allow-deletions",
+                "many deletions wait for confirmation: see saltern-client sync --allow-deletions",
                 status: ExitStatus.attention, code: "deletions_held")
         case .noRoom(let shortage):
             CommandFailure(
                 shortage.text
                     + (shortage.limit == .itemBytes ? "; a file of a folder in sync may be longer (sync DIR)" : ""),
                 status: 1, code: "no_room")
-        case .notFound: CommandFailure("there is none", status: ExitStatus.notFound, code: "not_found")
+        case .notFound: CommandFailure("the item does not exist", status: ExitStatus.notFound, code: "not_found")
         case .sourceFailed: unreadable("the file cannot be read", "unreadable")
         case .missingChunk: unreadable("the server does not have a part of it", "unreadable")
         case .damagedChunk: unreadable("a part of it is damaged on the server", "unreadable")
@@ -130,7 +130,7 @@ enum Explanation {
         case .problem(let problem): failure(for: problem, status: ExitStatus.unavailable)
         case .transport(let error): failure(for: error)
         case .unexpectedReply:
-            untrustworthy("the server answers what this client does not understand", "unexpected_reply")
+            untrustworthy("the server sent an unexpected reply", "unexpected_reply")
         }
     }
 
@@ -146,14 +146,14 @@ enum Explanation {
     private static func failure(for error: TransportError) -> CommandFailure {
         switch error {
         case .pinMismatch:
-            untrustworthy("the server shows a key that is not pinned; nothing was sent", "pin_mismatch")
+            untrustworthy("the server's key is not pinned; nothing was sent", "pin_mismatch")
         case .untrustedCertificate:
             untrustworthy("the server's certificate is not trusted; nothing was sent", "untrusted_certificate")
-        case .unacceptableReply: untrustworthy("the server does not speak the protocol", "unacceptable_reply")
+        case .unacceptableReply: untrustworthy("the server does not use the protocol", "unacceptable_reply")
         case .unreachable: away("the server cannot be reached", "unreachable")
         case .timedOut:
             away(
-                "the line is slow, or the server did not answer in time; what has arrived is not sent again",
+                "the line is slow, or the server did not answer in time; received data is not sent again",
                 "timed_out")
         case .connectionLost: away("the connection was lost", "connection_lost")
         case .cancelled: interrupted
@@ -173,7 +173,7 @@ enum Explanation {
                 "others can read or write \(VisibleText.visible(path)) (mode 0\(String(mode, radix: 8))): chmod 600 it",
                 "file_exposed")
         case .readOnly:
-            store("the disk or the store's file can only be read; nothing was changed", "store_read_only")
+            store("the disk or the store's file is read-only; nothing was changed", "store_read_only")
         case .tooNew: store("the store belongs to a later version", "store_too_new")
         case .diskFull: store("the disk is full; nothing was changed", "disk_full")
         case .damaged: store("the store is damaged, or the disk fails", "store_damaged")
@@ -207,9 +207,9 @@ extension PlanShortage {
         switch limit {
         case .items: "the plan has no room: \(counted(needed, "more item is", "more items are")) needed, \(free) free"
         case .itemBytes:
-            "it is too long: sealed it has \(counted(needed, "byte")), and the plan allows \(free) in an item"
+            "it is too long: encrypted it has \(counted(needed, "byte")), and the plan allows \(free) in an item"
         case .waitingBytes:
-            "the server cannot be reached, and there is no room to wait on this device: "
+            "the server cannot be reached, and this device has no room for the file until then: "
                 + "\(counted(needed, "more byte is", "more bytes are")) needed, \(free) free"
         case .bytes: "the plan has no room: \(counted(needed, "more byte is", "more bytes are")) needed, \(free) free"
         }
@@ -222,10 +222,10 @@ extension DocumentFault {
         switch reason {
         case .notUTF8: "it is not UTF-8; nothing was imported"
         case .noBeginning:
-            "the file does not begin as a file of documents that this version reads; nothing was imported"
-        case .noDocument: "it is no document; nothing was imported"
-        case .wrongCount: "it names another number of documents than there are; nothing was imported"
-        case .afterEnd: "it is behind the last line; nothing was imported"
+            "the file is not an export that this version can read; nothing was imported"
+        case .noDocument: "it is not a document; nothing was imported"
+        case .wrongCount: "it has a wrong number of documents; nothing was imported"
+        case .afterEnd: "it follows the last line; nothing was imported"
         case .noEnd: "the file ends here without its last line; nothing was imported"
         }
     }
@@ -236,12 +236,12 @@ extension StretchingRule.Refusal {
     fileprivate var text: String {
         switch self {
         case .algorithm: "another algorithm"
-        case .saltPrefix: "another salt prefix than it had at the first contact"
-        case .salt: "a salt that is not made of the userid"
+        case .saltPrefix: "a salt prefix that differs from the first contact"
+        case .salt: "a salt that is not derived from the userid"
         case .iterations(let minimum): "fewer than \(minimum) iterations"
         case .tooManyIterations(let maximum): "more than \(maximum) iterations"
-        case .keyLength: "another length of the key"
-        case .host: "its salt prefix belongs to another host"
+        case .keyLength: "another key length"
+        case .host: "a salt prefix of another host"
         }
     }
 }

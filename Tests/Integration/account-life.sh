@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The whole life of an account, as a client leads it: registered with an invite and a keyring, its password and its name changed,
-# protected by a second factor, recovered with a printed code, exported and deleted.
+# The whole life of an account: registered with an invite and a keyring, password and userid changed, protected by a second
+# factor, recovered with a printed code, exported and deleted.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=scripts/lib/python.sh

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The commands of the administrator: what they print, and with which status they end.
+# The administrative commands: their output and exit statuses.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -177,7 +177,7 @@ result=0
 with_settings SALTERN_LISTEN="127.0.0.1:$(free_port)" SALTERN_SALT_PREFIX=another: timeout 60 "$executable" serve \
     >"$work/problems" 2>&1 </dev/null || result=$?
 ((result == 78)) || fail "exit status 78, which is $result: $(cat "$work/problems")"
-grep --quiet 'SALTERN_SALT_PREFIX is not the one' "$work/problems" || fail "it to say why: $(cat "$work/problems")"
+grep --quiet 'SALTERN_SALT_PREFIX differs from' "$work/problems" || fail "it to say why: $(cat "$work/problems")"
 
 scenario "an account is found, shown and listed"
 register ada
@@ -190,7 +190,7 @@ says 'never changed'
 run_command 0 account show --id "$account_id" --json
 [[ $(jq --raw-output .userid <<<"$said") == "$userid" ]] || fail "the account to be shown: $said"
 run_command 1 account show nobody@example.org
-says 'nobody has this userid'
+says 'no account has this userid'
 
 scenario "a locked account's sessions are over, and its key opens nothing until it is unlocked"
 run_command 0 account lock "$userid" --actor grace
@@ -251,7 +251,7 @@ if is_root; then
     said=$(unshare --mount --propagation private bash -c 'umount --lazy /proc && exec "$@"' _ "$executable" plan list 2>&1) ||
         result=$?
     ((result == 1)) || fail "exit status 1, which is $result: $said"
-    [[ $said == 'there is no /proc here, which this program needs: mount -t proc proc /proc' ]] || fail "the reason: $said"
+    [[ $said == '/proc is missing, and this program needs it: mount -t proc proc /proc' ]] || fail "the reason: $said"
 fi
 
 scenario "a job's mail is empty when nothing is wrong"

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# The audit log: whoever changes it is found out, by this program and by another one.
+# The audit log: this program and another one detect every change of it.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
 start_own_server SALTERN_RATE_LIMITS=off
 
-# verify STATUS [ARGUMENT…]: what saltern audit verify says, which ends with this status.
+# verify STATUS [ARGUMENT…]: runs saltern audit verify, which must end with this status, and stores its output.
 verify() {
     local wanted=$1 result=0
     shift
@@ -71,11 +71,11 @@ scenario "a noted head is in the chain still, when more has happened"
 saltern invite create >/dev/null
 verify 0 --expect "$head"
 verify 1 --expect "8:$(openssl rand -hex 32)"
-says 'row 8 is not the one that was noted'
+says 'row 8 does not match the noted head'
 verify 1 --expect "99:$(openssl rand -hex 32)"
 says 'row 10 is missing'
 
-# tampered SEQUENCE SQL: what verify says after it, as long as it lasts.
+# tampered SEQUENCE SQL: after the statement verify must name this row. Restores the log afterwards.
 tampered() {
     query "CREATE TABLE public.kept_log AS TABLE saltern.audit_log; CREATE TABLE public.kept_head AS TABLE saltern.audit_head"
     query "$2"

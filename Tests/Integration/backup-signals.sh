@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A backup or a restore that somebody ends ends at once, with the program that it has started, and leaves nothing behind.
+# A signal ends a backup or a restore at once, with the program that it has started. Nothing remains.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -32,7 +32,7 @@ ends() {
 
 waits_for_lock() { [[ $(superuser "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = '$1'") == 1 ]]; }
 
-# hold URL SQL: somebody has done that, and not committed it.
+# hold URL SQL: executes this in a transaction that stays open.
 hold() {
     mkfifo "$work/held"
     psql --no-psqlrc --quiet "$1" <"$work/held" >"$work/holder" 2>&1 &
@@ -124,6 +124,6 @@ wait_until 180 test -s "$work/silent" || fail "a database that never answers"
 begin "postgresql://saltern_owner@127.0.0.1:$(<"$work/silent")/elsewhere?connect_timeout=2" restore "$work/backup"
 wait_until 180 is_gone "$command" || fail "the restore to give up: $(<"$work/said")"
 if wait "$command"; then fail "a failure: $(<"$work/said")"; fi
-grep --quiet 'swallows what is sent' "$work/said" || fail "a hint about the way: $(<"$work/said")"
+grep --quiet 'no firewall drops packets' "$work/said" || fail "a hint about the way: $(<"$work/said")"
 kill "$silent"
 wait "$silent" || true

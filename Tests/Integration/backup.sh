@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A backup is made while the server runs, and everything is lost but that file and the keys: a new cluster, in which there are
-# no roles, has it all again.
+# A backup is made while the server runs, and everything except that file and the keys is lost. A new cluster without roles gets
+# all data back.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=scripts/lib/postgres.sh
@@ -71,7 +71,7 @@ pg_restore --file /dev/null <"$backup" || fail "pg_restore to read it"
 cat "$backup" | pg_restore --file /dev/null || fail "pg_restore to read it from a pipe"
 
 scenario "no file is overwritten, and nothing is left of a backup that fails"
-refused 'is there already' saltern backup "$backup"
+refused 'exists already' saltern backup "$backup"
 refused 'cannot write' saltern backup "$work/nowhere/backup"
 refused 'there is no folder' saltern backup "$work/nowhere/"
 without_programs() (
@@ -110,7 +110,7 @@ PATH=\${PATH#*:} exec pg_dump "\$@"
 PROGRAM
 chmod 0755 "$work/programs/pg_dump"
 with_slow_dump() { PATH=$work/programs:$PATH saltern "$@"; }
-refused 'slow is there already' with_slow_dump backup "$work/backups/slow"
+refused 'slow exists already' with_slow_dump backup "$work/backups/slow"
 [[ $(<"$work/backups/slow") == precious ]] || fail "the other file, not $(head --bytes 20 "$work/backups/slow")"
 rm -- "$work/backups/slow"
 saltern backup "$work/backups/slow" >/dev/null 2>&1 || fail "a backup beside what a killed one left"
@@ -147,8 +147,8 @@ scenario "what is no whole backup is refused, and leaves nothing behind"
 printf 'no backup' >"$work/text"
 refused 'input file' elsewhere restore "$work/text"
 refused 'No such file' elsewhere restore "$work/nothing"
-refused 'no regular file' elsewhere restore "$work"
-refused 'no regular file' elsewhere restore <(cat "$backup")
+refused 'not a regular file' elsewhere restore "$work"
+refused 'not a regular file' elsewhere restore <(cat "$backup")
 head --bytes -100 "$backup" >"$work/cut"
 refused 'cut is damaged' elsewhere restore "$work/cut"
 # As version 0.9.0 wrote it.
@@ -182,7 +182,7 @@ cp -- "$backup" "$work/another name"
 said=$(elsewhere restore "$work/another name" 2>"$work/progress")
 unset SALTERN_SUPERUSER_DATABASE_URL
 ! grep --quiet SHA-256 "$work/progress" || fail "no warning: $(<"$work/progress")"
-[[ $said == *'nothing to do'*'revisions go on above '*'restored '*' tables; next: saltern doctor'* ]] || fail "all its steps: $said"
+[[ $said == *'nothing to do'*'revisions continue above '*'restored '*' tables; next: saltern doctor'* ]] || fail "all its steps: $said"
 [[ $(psql_as_superuser -Atc "SELECT count(*) FROM pg_authid WHERE rolname ~ '^saltern_' AND rolpassword LIKE 'SCRAM-SHA-256%'") == 2 ]] ||
     fail "two roles with passwords"
 ! grep --quiet open-sesame "$work/other.log" || fail "no password in PostgreSQL's log"
@@ -288,7 +288,7 @@ PATH=\${PATH#*:} exec pg_restore "\$@"
 PROGRAM
 chmod 0755 "$work/programs/pg_restore"
 rewriting() { PATH=$work/programs:$PATH elsewhere "$@"; }
-refused 'somebody has written to the backup' rewriting restore "$work/rewritten"
+refused 'the backup changed while it was read' rewriting restore "$work/rewritten"
 cmp --quiet "$work/old" "$work/rewritten" || fail "the backup to be written to"
 elsewhere restore "$work/old" >"$work/said" 2>&1 || fail "the whole one to be restored: $(<"$work/said")"
 grep --quiet 'old has no SHA-256 in its last line' "$work/said" || fail "a warning: $(<"$work/said")"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What is refused, with which status and which code: the table of docs/api-guide.md, line by line.
+# Rejected requests with their statuses and codes: the table of docs/api-guide.md, line by line.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 

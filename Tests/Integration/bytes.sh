@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Items as bytes: what goes in comes out, whatever form it is asked for in.
+# Items as bytes: the server returns the stored bytes in every requested form.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 

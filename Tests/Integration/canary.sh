@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Known secrets go through every route, in good requests and in bad ones. Then the server's log, its errors, its metrics and
-# a dump of the database are searched for them.
+# Known secrets go through every route, in valid and in invalid requests. Then the server's log, its errors, its metrics and a
+# dump of the database are searched for them.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=scripts/lib/python.sh
@@ -11,7 +11,7 @@ ensure_python_tools
 metrics=127.0.0.1:$(free_port)
 start_own_server SALTERN_LOG_LEVEL=debug SALTERN_METRICS_LISTEN="$metrics"
 
-# Every text to look for, a line each, by what it is.
+# Every searched text by its name.
 declare -A secret
 remember() { secret[$1]=$2; }
 
@@ -357,7 +357,7 @@ scenario "the dump of the database has no password, no password key, no token an
 ) >"$work/dump"
 verifier=$(openssl base64 -d -A <<<"$password_key" | openssl dgst -sha256 -binary | openssl base64)
 search "$work/dump" "the dump"
-# The search finds what is there: the verifier and the sealed bytes, in PostgreSQL's hexadecimal.
+# The search finds stored values: the verifier and the sealed bytes, in PostgreSQL's hexadecimal.
 code_hash=$({
     python3 -c 'import sys; sys.stdout.buffer.write(bytes.fromhex(sys.argv[1]))' "${account_id//-/}"
     printf '%s' "${recovery_codes[1]//-/}"
@@ -417,7 +417,7 @@ scenario "the log names requests, routes and accounts, and nothing that was sent
 stop_own_server || fail "the server to end cleanly"
 grep --quiet --fixed-strings "$account_id" "$own_home/run.log" || fail "the account's id in the log"
 grep '^{' "$own_home/run.log" | jq --exit-status --slurp 'all(.time and .level and .event)' >/dev/null || fail "JSON lines"
-# What scripts/run says to the newcomer is not the server's.
+# The hints of scripts/run are not part of the server's log.
 grep '^{' "$own_home/run.log" >"$work/log"
 search "$work/log" "the log"
 

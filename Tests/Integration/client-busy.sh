@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A store that another process uses: commands wait for it, end with status 75, and leave it alone.
+# A store that another process uses: commands wait for it, end with status 75, and do not change it.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `saltern-client sync DIR` on two devices, which are two homes with a folder each.
+# `saltern-client sync DIR` on two devices: two home directories with a folder each.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What saltern-client is given: words and variables that are not UTF-8, files that are no documents, titles that look the same,
-# an editor that ends at once, a server's name in capitals; and a device key that is gone, or that others can read.
+# Input of saltern-client: words and variables that are not UTF-8, files that are not documents, titles that look the same, an
+# editor that ends at once, a server's name in capitals; and a device key that is missing or that others can read.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -24,7 +24,7 @@ input=/dev/null
 phone() { device phone "$@"; }
 laptop() { device laptop "$@"; }
 
-# says TEXT: it is in the errors.
+# says TEXT: the errors contain it.
 says() { [[ $headers == *"$1"* ]] || fail "an error with: $1"; }
 
 echo 'correct horse battery staple' >"$work/password"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What a client in Python has sealed by the documents alone, the kit opens, and the other way round: keyring, items,
-# files, the printed code, a share.
+# The kit opens data that a Python client has sealed by the documents alone, and the other way round: keyring, items, files, the
+# printed code, a share.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=scripts/lib/python.sh

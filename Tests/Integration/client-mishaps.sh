@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What goes wrong around saltern-client: folders in the wrong place, disks that are not there, output that nobody takes, an
-# editor's folder that is left behind, a process that ends while its threads do not.
+# Faults around saltern-client: folders in the wrong place, missing disks, output without a reader, an editor's folder that is
+# left behind, a process that ends while its threads run.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -264,7 +264,7 @@ for words in "get note" "list" "status" "sync" "export $work/export.ndjson" "--h
 done
 into_full list --json
 expect_error 74 output_unusable
-# A pipe that nobody reads any more, and no output at all.
+# A pipe whose reader has ended, and no output at all.
 mkfifo "$work/pipe"
 exec 3<>"$work/pipe"
 exec 4>"$work/pipe"
@@ -329,7 +329,7 @@ import os, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 os.execv(sys.argv[1], sys.argv[1:])' "$client" get long >"$work/pipe" 2>"$work/errors" </dev/null &
 getting=$!
-# Nobody reads: it waits as soon as the pipe is full.
+# Without a reader the command waits as soon as the pipe is full.
 is_writing() { [[ $(<"/proc/$getting/comm") == saltern-client ]] && grep --quiet pipe "/proc/$getting"/task/*/wchan; }
 wait_until 180 is_writing || fail "the command to wait for a reader"
 # 1 and not 0, with which the kernel still hands the memory to a program that takes dumps.
@@ -431,7 +431,7 @@ expect_status 0
 [[ $body == *"deleted elsewhere: 12"* ]] || fail "all of them to be counted: $body"
 
 scenario "a server that never ends its head, its trailers, a short reply or an error is refused before it has sent much"
-# A server that sends what its second argument says without end, to one client after another.
+# A server that sends its second argument without end, to one client after another.
 cat >"$work/flood.py" <<'PYTHON'
 import os, socket, ssl, sys
 

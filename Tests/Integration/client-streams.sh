@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# saltern-client and long content: how much memory get, put, import and export take whatever the length, and a download that
-# is cut off again and again.
+# saltern-client and long content: the memory of get, put, import and export for any length, and a download that is cut off
+# repeatedly.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 

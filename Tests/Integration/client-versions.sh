@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Older versions that the server keeps, with saltern-client: a device that logs in afterwards lists, prints and restores what
-# was written over before it was there.
+# Older versions that the server keeps, with saltern-client: a device that logs in later lists, prints and restores content that
+# was replaced earlier.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 

@@ -26,7 +26,7 @@ sources=$repository/Sources/saltern-client
 {
     grep --recursive --no-filename --only-matching --perl-regexp 'code(: | = )"\K[a-z_]+' "$sources" "$repository/Sources/CommandLineKit"
     sed '/^extension/q' "$sources/Explanation.swift" | grep --only-matching --perl-regexp '(, |^ *)"\K[a-z_]+(?="\))'
-    # The status alone says that there is something to see.
+    # Only the status shows that there are notices.
 } | grep --invert-match --line-regexp attention >"$work/codes"
 { column 3 'Exit statuses' && column 2 'JSON output'; } >"$work/documented"
 equal codes "$work/codes" "$work/documented"
@@ -47,6 +47,6 @@ ln -s -- "$executable" "$work/bin/saltern"
 # With the umask that people have.
 (umask 022 && PATH=$work/bin:$PATH exec bash -euo pipefail "$work/walk") >"$work/output" 2>&1 ||
     fail "the walk to end well: $(tail -n 20 "$work/output")"
-for text in 'Buy salt and pepper.' 'was changed here and elsewhere' 'is gone, on the server and here'; do
+for text in 'Buy salt and pepper.' 'was changed here and elsewhere' 'is deleted, on the server and here'; do
     grep --quiet --fixed-strings -- "$text" "$work/output" || fail "the walk to print '$text': $(<"$work/output")"
 done

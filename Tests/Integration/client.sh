@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The command saltern-client on two devices, which are two homes: every subcommand, what is refused, and what is kept when
-# both have changed the same thing.
+# The command saltern-client on two devices, which are two home directories: every subcommand, its errors, and the result of
+# conflicting changes.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=scripts/lib/python.sh
@@ -131,7 +131,7 @@ for words in put "sync $work"; do
     phone $words --collection saltern-chunks --json
     expect_error 64 usage
 done
-# A variable that is not set is no folder, least of all the one where somebody is.
+# A variable that is not set is not a folder, and not the working directory.
 phone sync "" --json
 expect_error 64 usage
 phone list --json
@@ -325,7 +325,7 @@ laptop sync
 phone sync --json
 expect_status 2
 expect_json '[.deletionsHeld, .notices[0].kind] | tostring' '[true,"massDeletion"]'
-# It was said already, and a person should look all the same.
+# The notice was printed before, but the status still asks for attention.
 phone login --password-file "$work/password" --json
 expect_status 2
 expect_json '[.deletionsHeld, .notices] | tostring' '[true,[]]'
@@ -335,7 +335,7 @@ expect_status 2
 phone status --json
 expect_status 2
 expect_json '[.deletionsHeld, .notices] | tostring' '[true,[]]'
-# Who logs out would forget that they wait.
+# A log-out would lose the waiting deletions.
 phone logout --json
 expect_status 2
 [[ $(jq --raw-output .error.code <<<"$headers") == deletions_held ]] || fail "that deletions wait"
@@ -498,7 +498,7 @@ laptop sync
 device laptop put --item "$cheese" <<<'Brie.'
 laptop sync
 device phone put --item "$cheese" <<<'Feta.'
-# Also who does not only sync hears that both were kept.
+# Other commands than sync also report that both were kept.
 phone rotate --password-file "$work/password-2" --json
 expect_status 2
 expect_json '[.rotated, .notices[0].kind, .notices[0].item] | tostring' "[true,\"conflict\",\"$cheese\"]"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A node whose clock is five minutes ahead does what the others do: everything goes by the database's clock.
+# A node whose clock is five minutes ahead behaves like the others, because everything uses the database's clock.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=scripts/lib/python.sh

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A person changes password and userid, takes everything along, and leaves.
+# A user changes password and userid, exports everything, and deletes the account.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -148,7 +148,7 @@ start_own_server SALTERN_LOOPS=2
 
 scenario "an account with 100,000 items is exported in constant memory"
 register grace
-# Ciphertext enough: nobody looks at it on the way out.
+# Any bytes serve as ciphertext: the export does not check them.
 query "INSERT INTO saltern.items (account_id, item_id, revision, collection, format, body, created_at, updated_at)
     SELECT '$account_id', gen_random_uuid(), n, 'default', 'opaque', decode(repeat(md5(n::text), 48), 'hex'), now(), now()
     FROM generate_series(1, 100000) n"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The documents name what the programs have, and nothing else: codes, commands, options, settings, events of the log, plans and
-# rate limits. Each list is of the program itself. (client-walk.sh has the codes of saltern-client, metrics.sh the metrics, and
+# The documents name exactly what the programs have: codes, commands, options, settings, events of the log, plans and rate
+# limits. Each list comes from the program itself. (client-walk.sh has the codes of saltern-client, metrics.sh the metrics, and
 # scripts/prose checks every link.)
 # shellcheck disable=SC2016  # backquotes are those of Markdown
 # shellcheck source=Tests/Integration/lib.sh

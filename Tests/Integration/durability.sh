@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What was acknowledged is there, however the server ends; and what scripts/run made the first time is used again.
+# Every acknowledged write is stored, however the server ends; and scripts/run uses again what it created in the first run.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 

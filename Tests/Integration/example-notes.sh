@@ -58,7 +58,7 @@ phone sync
 
 scenario "a wrong password is a sentence, and the right one brings the notes to another device"
 password=wrong app laptop log-in "$userid"
-expect_sentence 'The name and the password do not belong together.'
+expect_sentence 'The name or the password is wrong.'
 laptop log-in "$userid"
 laptop list
 expect_list 'Buy salt. #shopping'
@@ -100,7 +100,7 @@ app phone add 'Not now.'
 expect_sentence 'The vault is locked. Enter the password.'
 away
 password=wrong app phone unlock
-expect_sentence 'The name and the password do not belong together.'
+expect_sentence 'The name or the password is wrong.'
 phone unlock
 phone list
 expect_list 'Buy oil. #shopping #market'
@@ -173,7 +173,7 @@ new='battery staple for every horse'
 password=$password$'\n'$new phone change-password
 password=$new
 app laptop sync
-expect_sentence 'The session has ended. Log in again. Nothing that is stored on this device is lost.'
+expect_sentence 'The session has ended. Log in again. No data on this device is lost.'
 laptop log-in "$userid"
 laptop sync
 phone sync
@@ -191,7 +191,7 @@ laptop sign-out
 laptop list
 expect_list ''
 app laptop add 'Not now.'
-expect_sentence 'Nobody is logged in on this device.'
+expect_sentence 'No account is logged in on this device.'
 
 scenario "the printed code sets a new password, and the account can be deleted"
 phone recovery-code
@@ -204,4 +204,4 @@ laptop devices
 [[ $(grep --count 'this$' <<<"$body") == 1 ]] || fail "this device among $body"
 laptop delete-account
 app phone sync
-expect_sentence 'The session has ended. Log in again. Nothing that is stored on this device is lost.'
+expect_sentence 'The session has ended. Log in again. No data on this device is lost.'

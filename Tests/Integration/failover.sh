@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
-# A standby that has not everything yet is promoted: nobody has to tell the server, and no number is given out again. With
-# standbys that lose nothing, nothing expires. And nothing that is acknowledged is written to a primary that was frozen while
-# its standby was promoted.
+# A standby without the latest changes is promoted: the server notices it itself, and no number is assigned twice. With
+# synchronous standbys nothing expires. No acknowledged write goes to a primary that was frozen while its standby was promoted.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=scripts/lib/postgres.sh
 source "$repository/scripts/lib/postgres.sh"
 
 clusters=$(mktemp --directory --tmpdir saltern-clusters-XXXXXX)
-# PostgreSQL's system user has to pass through it; nobody but that user and root reaches the sockets.
+# PostgreSQL's system user must be able to enter it. Only that user and root can reach the sockets.
 chmod 0711 -- "$clusters"
 postgres_authentication=trust
 primary_pid=
@@ -132,11 +131,11 @@ standby_pid=$postgres_pid standby_sockets=$postgres_sockets
 primary_pid='' postgres_pid='' postgres_data=$clusters/primary
 postgres_start "$clusters/primary.log"
 old_sockets=$postgres_sockets old_pid=$postgres_pid
-# Where the server's URL says that it is.
+# At the address of the server's URL.
 ln --symbolic -- "$old_sockets" "$primary_sockets"
 [[ $(on_primary 'SELECT pg_is_in_recovery()') == f ]] || fail "the old primary to take writes"
 signal_cluster STOP "$standby_pid"
-# The server is silent to whoever asks it something.
+# The server answers no request.
 tells_of_old_primary() {
     request GET "/v1/items/$id" '' --max-time 1 2>/dev/null || true
     grep --quiet 'is on an earlier timeline' "$own_home/run.log"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Types every command of docs/admin, those of the blocks in their order and then those of the text, on a throw-away
-# PostgreSQL with servers of its own (start_own_server); tries its other blocks; and says where the rest is typed. What nobody
-# types, or tries, fails.
+# Runs every command of docs/admin, those of the blocks in their order and then those of the text, on a temporary PostgreSQL
+# with separate servers (start_own_server); checks its other blocks; and names the tests that run the rest. Commands that no
+# test runs or checks are failures.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=scripts/lib/postgres.sh
@@ -18,7 +18,7 @@ source "$repository/Tests/Integration/handbook/machine.sh"
 source "$repository/Tests/Integration/handbook/blocks.sh"
 
 folder=$(mktemp --directory --tmpdir saltern-handbook-XXXXXX)
-# PostgreSQL's system user has to pass through it; nobody but that user and root reaches the sockets.
+# PostgreSQL's system user must be able to enter it. Only that user and root can reach the sockets.
 chmod 0711 -- "$folder"
 postgres_authentication=trust
 PATH=$(dirname -- "$executable"):$PATH
@@ -201,7 +201,7 @@ while read -r span; do
         'GET /'* | 'POST /'* | 'HEAD /'*) continue ;;
         scripts/*) is_said_by_script "$span" && continue ;;
     esac
-    # A row of the table says the first words once.
+    # A row of the table has the first words once.
     if grep --quiet " $(printf '%s' "$span" | sed 's/[][\.*^$]/\\&/g')$" "$work/commands"; then continue; fi
     require_spoken "$span"
 done < <(handbook_spans | grep --extended-regexp ' |^--' && cat "$work/commands")
@@ -222,7 +222,7 @@ while read -r word; do
     if grep --quiet --fixed-strings --word-regexp -- "$word" "$work/tests"; then continue; fi
     case $word in
         SALTERN_* | pg_*) ;;
-        # What is said to PgBouncer, to PostgreSQL or to Citus is typed.
+        # Commands for PgBouncer, PostgreSQL or Citus are executed.
         [A-Z]*[A-Z] | citus*) fail "a test that has what docs/admin says: $word" ;;
     esac
     grep --quiet --fixed-strings --word-regexp -- "$word" "$work/program" || require_spoken "$word"

@@ -37,7 +37,7 @@ class Client:
         self.repeats = 0
 
     def run(self, count: int, enough: str) -> None:
-        # Whatever it is, it is told: a thread that ends by an error ends nobody else.
+        # Every error is reported: a thread that ends by an error does not end the others.
         try:
             # Until the servers have changed as often as they shall.
             while self.done < count or (not os.path.exists(enough) and self.done < 100 * count):

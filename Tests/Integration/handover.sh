@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# One server takes over from another while clients go on.
+# One server takes over from another while clients continue.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -66,8 +66,8 @@ for pause in 0.02 0.1 0.2 0.3 0.4 0.6; do
     sleep "$pause"
     kill -KILL "$next" 2>/dev/null || true
     wait "$next" 2>/dev/null || true
-    # Killed after it was as far as to serve, it leaves nobody: the next one serves all the same. The one before it says so
-    # only a moment after it has heard.
+    # A server killed just before it serves leaves no server; the next one still serves. The previous one logs its end a
+    # moment later.
     is_answered || wait_until 60 grep -q '"event":"server_taken_over"' "$serving_log" ||
         fail "an answer, $pause s after the start"
 done

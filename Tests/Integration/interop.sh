@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What other people's libraries have sealed goes in, comes back byte for byte in every form, and opens again.
+# Data sealed by other libraries is stored, returned byte for byte in every form, and opened again.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=scripts/lib/python.sh

@@ -56,7 +56,7 @@ for number in {1..50}; do
         "$SALTERN_TEST_URL" "$work/body-$number" "$work/reply-$number"
     printf 'header = "Content-Type: application/json"\ncacert = "%s"\nnoproxy = "*"\nsilent\nmax-time = 180\n' "$certificate"
 done | tail --lines +2 >"$work/fifty"
-# Who is told to come again, because others were before them for too long, does.
+# A client that receives a retry time, because earlier requests took too long, retries.
 curl --parallel --parallel-immediate --parallel-max 50 --retry 30 --config "$work/fifty" --no-progress-meter >"$work/statuses"
 [[ $(grep --count '^201$' "$work/statuses") == 1 ]] || fail "one account: $(sort "$work/statuses" | uniq --count)"
 [[ $(grep --count '^403$' "$work/statuses") == 49 ]] || fail "49 refusals: $(sort "$work/statuses" | uniq --count)"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# What Kubernetes puts around a server: variables for a Service that has its name, and keys of a Secret's volume, which are root's,
-# readable by the group of fsGroup and behind links, for a process with another user. Needs root for the second part.
+# The environment of a server in Kubernetes: variables for a Service with its name, and keys of a Secret's volume, which belong
+# to root, are readable by the group of fsGroup and behind links, for a process with another user. Needs root for the second
+# part.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 

@@ -156,7 +156,7 @@ random_base64() { openssl rand -base64 "$1" | tr -d '\n'; }
 hex() { od -An -v -tx1 | tr -d ' \n'; }
 
 # register NAME [PASSWORD]: a new account whose userid starts with NAME, and its first session. Without a password its key is
-# any: the server cannot tell, and to stretch one takes longer than all else that a short scenario does.
+# random: the server cannot tell the difference, and the derivation takes longer than the rest of a short scenario.
 register() {
     userid=$(unique "$1")
     password_key=$(if [[ -n ${2:-} ]]; then stretch "$2" "localhost.saltern:$userid"; else random_base64 32; fi)
@@ -186,7 +186,7 @@ create_item() {
     expect_status 201
 }
 
-# one_time_code SECRET [SECONDS]: what pyotp, whose RFC 6238 is not ours, says that the code is now, or so much later. Needs
+# one_time_code SECRET [SECONDS]: the code now, or this much later, by pyotp, an independent implementation of RFC 6238. Needs
 # ensure_python_tools.
 one_time_code() {
     "$repository/.venv/bin/python" -c \
@@ -302,7 +302,7 @@ own_database_url() (
     printf '%s\n' "${url%/*}/$2"
 )
 
-# superuser SQL: what that PostgreSQL says, asked as its superuser in another database.
+# superuser SQL: the result of the statement in that PostgreSQL, as its superuser in another database.
 superuser() {
     psql --no-psqlrc --quiet --set ON_ERROR_STOP=1 --tuples-only --no-align --command "$1" "$(own_database_url postgres postgres)"
 }
@@ -319,8 +319,8 @@ own_database_logs() {
     if is_on_cluster; then cat -- "$cluster_directory"/[0-9].log; else cat -- "$own_home/postgres.log"; fi
 }
 
-# crash_own_database: an immediate shutdown, which is a crash to whoever starts next. A private PostgreSQL takes the own server
-# with it; a node of a cluster is started again, and the server goes on.
+# crash_own_database: an immediate shutdown, after which PostgreSQL recovers as after a crash. A private PostgreSQL ends the own
+# server with it; a node of a cluster is started again, and the server continues.
 crash_own_database() {
     local postmaster
     postmaster=$(own_postmaster)
@@ -330,7 +330,7 @@ crash_own_database() {
     eval "$(cluster_start_words "$SALTERN_TEST_CLUSTER_ENTRY")" || fail "the node to start again"
 }
 
-# query SQL: what the database says, asked as the schema's owner.
+# query SQL: the result of the statement, as the schema's owner.
 query() (
     # shellcheck source=/dev/null
     source "$SALTERN_TEST_HOME/run.env"

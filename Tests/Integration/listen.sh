@@ -24,11 +24,11 @@ printf '127.0.0.1 localhost\n127.0.0.2 two.test\n::1 localhost two.test\n127.0.0
 chmod 0644 "$listen_namespace"
 mount --bind "$listen_namespace" /etc/hosts
 ip link set lo up
-# An address of a link, which nothing but its zone tells from those of other links.
+# An address of a link, which only its zone distinguishes from those of other links.
 link=fe80::1
 ip -6 address add "$link/64" dev lo
 
-# It makes the instance, and its PostgreSQL goes on. The servers of this script have a port of their own.
+# It creates the instance, and its PostgreSQL continues to run. The servers of this script have a separate port.
 start_own_server
 port=$(free_port)
 serving=
@@ -66,7 +66,7 @@ helpers_agree() {
     [[ $said == "${2:-fine}" ]] || fail "the doctor to say ${2:-fine} of $1, not $said"
 }
 
-# listens_at ADDRESS…: what the log says.
+# listens_at ADDRESS…: the log has these addresses.
 listens_at() {
     local wanted
     wanted=$(printf '%s\n' "$@" | sort)

@@ -163,7 +163,7 @@ def main() -> None:
         one_person(client, number)
     # What is done a moment later, such as recording a session's use, is done by now.
     time.sleep(5)
-    # The search finds what is there: the salt's prefix, which is no secret.
+    # The search finds present values: the salt prefix, which is not a secret.
     present = {"salt prefix": client.send("GET", "/v1/service")["saltPrefix"].encode()}
     secrets.update(present)
     places, total = search(pid)

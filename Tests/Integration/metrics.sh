@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What Prometheus reads, and the dashboard and the alerts that stand on it.
+# The metrics for Prometheus, and the dashboard and the alerts that use them.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=scripts/lib/handbook.sh
@@ -32,7 +32,7 @@ is() {
 # expect_metric SAMPLE OPERATOR NUMBER: at the last scrape.
 expect_metric() { is "$@" || fail "$*, which is $(value "$1"): $(grep --fixed-strings -- "${1%%[ \{]*}" "$work/metrics")"; }
 
-# is_told SAMPLE OPERATOR NUMBER [SAMPLE OPERATOR NUMBER]…: whether a scrape tells all of them.
+# is_told SAMPLE OPERATOR NUMBER [SAMPLE OPERATOR NUMBER]…: true if one scrape fulfils all of them.
 is_told() {
     scrape
     while (($# > 0)); do
@@ -85,7 +85,7 @@ scenario "connections, handshakes, bodies, replies and streams are counted, and 
     "$own_port" "${metrics##*:}" "$certificate" "$token" || fail "the right numbers"
 
 scenario "who waits for a connection, and who for the turn of an account, is counted, and what statements take"
-# write TOKEN: items, one after another, until nobody holds the accounts any more.
+# write TOKEN: items, one after another, until the accounts are no longer locked.
 write() {
     while [[ -e $work/held ]]; do
         curl --silent --noproxy '*' --max-time 60 --cacert "$certificate" --request PUT --output /dev/null \
@@ -101,7 +101,7 @@ for name in bob cleo dan eve fay; do
 done
 scrape
 cp -- "$work/metrics" "$work/before"
-# Somebody with psql holds all accounts, until there is nothing more to read.
+# A session of psql locks all accounts, until its input ends.
 exec {statements}> >(
     # shellcheck source=/dev/null
     source "$SALTERN_TEST_HOME/run.env"

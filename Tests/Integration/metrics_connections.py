@@ -123,7 +123,7 @@ def memory() -> None:
     expect({f'saltern_memory_budget_bytes{{budget="{name}"}}': size * MEBIBYTE for name, size in budgets.items()})
     expect({used(name): 0 for name in budgets})
     authorization = f"Authorization: Bearer {TOKEN}"
-    # Bodies that do not end: of somebody who is known, and of somebody who is not.
+    # Bodies that do not end: of an authenticated client, and of another one.
     known, unknown = connect_tls(), connect_tls()
     path = f"/v1/items/{uuid.uuid4()}"
     known.sendall(head("PUT", path, authorization, "If-None-Match: *", length=400_000) + b" " * 200_000)
@@ -131,7 +131,7 @@ def memory() -> None:
     expect({}, {used("bodies"): 200_000, used("unidentified_bodies"): 6_000})
     close(known, unknown)
     expect({used(name): 0 for name in budgets})
-    # Replies that nobody reads.
+    # Replies that the client does not read.
     body = json.dumps({"format": "opaque", "body": base64.b64encode(os.urandom(700_000)).decode()}).encode()
     reader = connect_tls(receive_buffer=4_096)
     reader.sendall(head("PUT", path, authorization, "If-None-Match: *", length=len(body)) + body)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The database goes away and comes back: clients are told to wait, nothing is made up, and nobody has to restart anything.
+# The database goes away and comes back: clients receive a retry time, no data is invented, and nothing needs a restart.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 

@@ -11,7 +11,7 @@ source "$repository/scripts/lib/handbook.sh"
 
 PATH=$PATH:/usr/sbin
 folder=$(mktemp --directory --tmpdir saltern-pooler-XXXXXX)
-# PostgreSQL's system user has to pass through it; nobody but that user and root reaches the sockets.
+# PostgreSQL's system user must be able to enter it. Only that user and root can reach the sockets.
 chmod 0711 -- "$folder"
 postgres_authentication=trust
 pooler_pid=
@@ -61,7 +61,7 @@ pooler_url() { printf 'postgresql://%s@%s:6432/%s\n' "${1:-saltern_app}" "${fold
 
 stop_pooler() {
     [[ -n $pooler_pid ]] || return 0
-    # Nobody is connected any more.
+    # No client is connected.
     end_process "$pooler_pid" TERM 5 2>/dev/null
     wait "$pooler_pid" 2>/dev/null || true
     pooler_pid=
@@ -81,7 +81,7 @@ run_scenarios() {
     done
 }
 
-# refused [NAME=VALUE]…: whether the server ends at once; what it says is in $work/said.
+# refused [NAME=VALUE]…: true if the server ends at once; its output is in $work/said.
 refused() { ! with_settings "$@" timeout 60 saltern serve >"$work/said" 2>&1; }
 
 command -v pgbouncer >/dev/null || ensure_packages pgbouncer

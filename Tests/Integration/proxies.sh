@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The handbook's words for proxies, in real ones: an nginx and an HAProxy that end TLS and keep ids of shares out of their logs,
-# beside an HAProxy that passes TLS through. A live stream, large bodies and a renewal of the server's certificate go through
-# both.
+# The handbook's configuration of proxies in real ones: an nginx and an HAProxy that end TLS and keep ids of shares out of their
+# logs, beside an HAProxy that passes TLS through. A live stream, large bodies and a renewal of the server's certificate go
+# through both.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=scripts/lib/packages.sh
@@ -103,7 +103,7 @@ accept_no_more() {
     for each in "$@"; do [[ $listeners != *"pid=$each,"* ]] || return 1; done
 }
 
-# renew_behind NAME FOLDER: what the handbook says to type, with a proxy whose files are in the folder.
+# renew_behind NAME FOLDER: the commands of the handbook, with a proxy whose files are in the folder.
 renew_behind() {
     local before workers
     before=$(certificate_shown)

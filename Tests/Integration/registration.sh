@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# From nobody to a session: ask for parameters, stretch, register, log in on another device.
+# From no account to a session: request KDF parameters, derive keys, register, log in on another device.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 

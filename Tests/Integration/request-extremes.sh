@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What the schemas of openapi.yaml allow in a request is taken by the server.
+# The server accepts every request that the schemas of openapi.yaml allow.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=scripts/lib/python.sh

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# A backup comes back under a server that nobody has stopped: no revision is given out twice, whatever the server does
-# meanwhile.
+# A backup is restored under a running server: no revision is assigned twice, whatever the server does meanwhile.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -11,7 +10,7 @@ owner_url=$(source "$own_home/run.env" && printf '%s' "$SALTERN_OWNER_DATABASE_U
 put() {
     request PUT "/v1/items/$id" "{\"format\":\"opaque\",\"body\":\"$(random_base64 100)\"}" --header "If-Match: $1"
 }
-# facts SQL: as the owner, who needs no schema saltern to be there.
+# facts SQL: the result of the statement, as the owner, also without a schema saltern.
 facts() { psql --no-psqlrc --tuples-only --no-align --command "$1" "$owner_url"; }
 schemas() { facts "SELECT string_agg(nspname, ',' ORDER BY nspname) FROM pg_namespace WHERE nspname ~ '^saltern'"; }
 begin_restore() {
@@ -37,7 +36,7 @@ result=0
 wait "$restoring" || result=$?
 kill -CONT "$(own_server_process)"
 ((result == 1)) || fail "the restore to be refused: $(<"$work/said")"
-grep --quiet 'servers are connected to the database.*: [0-9]* of saltern_app (saltern): stop them' "$work/said" ||
+grep --quiet 'servers are still connected to the database: [0-9]* of saltern_app (saltern): stop them' "$work/said" ||
     fail "who is connected: $(<"$work/said")"
 [[ -z $(schemas) ]] || fail "no schema of ours, not even the mark: $(schemas)"
 

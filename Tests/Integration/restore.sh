@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# A backup is restored, twice, while the server runs: what two devices know of the time that is lost is not taken for anything
-# of the present. (What an operator says by hand is in restored.sh.)
+# A backup is restored, twice, while the server runs: data of two devices from the lost time is not confused with present data.
+# (restored.sh tests the command for operators.)
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
 start_own_server
 
-# The server stays up, which the handbook does not ask for: it has to be right all the same.
+# The server stays up, unlike in the handbook. The result must still be right.
 restore() {
     superuser 'ALTER DATABASE saltern ALLOW_CONNECTIONS false'
     superuser "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = 'saltern'" >/dev/null

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What an operator says by hand when the database has gone back, and a database whose restore is not finished.
+# The command for operators after a database rollback, and a database whose restore is not finished.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -36,7 +36,7 @@ request GET /v1/changes
 cursor=$(json .cursor)
 said=$(saltern restored 2>"$work/notice")
 base=${said##* }
-[[ $said == "revisions go on above $base" ]] || fail "the base, not: $said"
+[[ $said == "revisions continue above $base" ]] || fail "the base, not: $said"
 is_on_cluster || grep --quiet 'servers are connected to the database: [0-9]* of saltern_app' "$work/notice" || fail "a notice: $(<"$work/notice")"
 request GET "/v1/changes?since=$cursor"
 expect_problem 410 cursor_expired

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The package's roles.sql: as a superuser, as the administrator of a managed service, a second time, and where it cannot
-# finish: then it says why, and roles and databases are as they were.
+# The package's roles.sql: as a superuser, as the administrator of a managed service, a second time, and where it cannot finish:
+# then it prints the reason, and roles and databases are unchanged.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=scripts/lib/postgres.sh
@@ -76,7 +76,7 @@ works() {
     remove_all
 }
 
-# refuses ROLE WORDS: it says these, and changes nothing.
+# refuses ROLE WORDS: roles.sql prints these words and changes nothing.
 refuses() {
     local before
     before=$(state)

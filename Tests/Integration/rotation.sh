@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A rotation that is cut off anywhere leaves the account wholly as it was, or wholly as it shall be.
+# A rotation that is interrupted at any point leaves the account completely unchanged or completely rotated.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=scripts/lib/python.sh

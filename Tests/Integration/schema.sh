@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Server and schema have to fit: neither is used with a newer or an older other.
+# Server and schema must fit: a server rejects a newer or an older schema.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 

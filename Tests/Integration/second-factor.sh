@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A second factor, with the codes of pyotp: an implementation of RFC 6238 that is not ours. And the master key that seals its
-# secret: rotation with people logged in, and what happens without it.
+# A second factor, with the codes of pyotp, an independent implementation of RFC 6238. And the master key that seals its secret:
+# rotation during sessions, and the effect of a missing key.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=scripts/lib/python.sh
@@ -97,7 +97,7 @@ for kind in totp_enabled totp_code_used second_factor_failed; do
     expect_json "[.events[].kind] | contains([\"$kind\"])" true
 done
 
-# The failures of before would delay these log-ins.
+# The earlier failures would delay these log-ins.
 forget_failures() { query 'DELETE FROM saltern.failed_attempts'; }
 
 has_reloaded_twice() { (($(grep --count master_key_reloaded "$own_home/run.log") == 2)); }

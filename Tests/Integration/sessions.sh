@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Sessions: see where one is logged in, end one, all others, or this one; and what no longer works then.
+# Sessions: list them, end one, all others, or the current one; ended sessions are rejected.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What an administrator decides, clients feel: the same instance, served twice with other settings.
+# Settings take effect for clients: the same instance, served twice with different settings.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# saltern-admin setup, typed again with other words: another host, another registration; and a PostgreSQL that a service names.
+# saltern-admin setup, run again with other arguments: another host, another registration; and a PostgreSQL that a service
+# names.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=scripts/lib/postgres.sh
@@ -24,7 +25,7 @@ mkdir --mode 0700 -- "$place/lib"
 (umask 077 && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$place/server.key" \
     -out "$place/server.pem" -days 10 -subj /CN=db.example.net -addext subjectAltName=DNS:db.example.net 2>/dev/null)
 chmod 0644 -- "$place/server.pem"
-# Over the network nobody is let in without the password and an encrypted line.
+# Over the network PostgreSQL requires the password and an encrypted connection.
 postgres_authentication=$'trust\nhostssl all all 127.0.0.1/32 scram-sha-256'
 postgres_open "$place/postgres"
 if is_root; then chown -- "$postgres_owner" "$place/server.key"; fi

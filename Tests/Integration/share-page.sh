@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The page that opens shares, in a real browser; and the links that open in apps.
 #
-# Pictures of the page are left in .build/share-page: worth a look after every change of it.
+# Pictures of the page stay in .build/share-page: view them after every change of the page.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=scripts/lib/packages.sh

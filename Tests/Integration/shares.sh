@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Shares: sealed in Python, behind a link of the server, opened in Python; views, ends, limits, and what others learn.
+# Shares: sealed in Python, behind a link of the server, opened in Python; views, ends, limits, and what others can learn.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=scripts/lib/python.sh
@@ -107,7 +107,7 @@ as '' GET "$path"
 expect_problem 404 not_found
 [[ $(query 'SELECT count(*) FROM saltern.shares') == 1 ]] || fail "one share that is left"
 
-# No more than may wait for one share; who is told to come again, because others were before them for too long, does.
+# Not more than may wait for one share. A client that receives a retry time, because earlier requests took too long, retries.
 scenario "sixty who fetch at once get exactly three views of three"
 share 'Three may read this.' maxViews=3
 [[ $(fetch_at_once 60 "$path" --retry 30) == "3 200 57 404" ]] || fail "3 views and 57 misses: $(fetch_at_once 1 "$path")"

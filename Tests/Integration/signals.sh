@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# SIGHUP changes the certificate under way; SIGTERM lets requests finish.
+# SIGHUP changes the certificate during operation; SIGTERM lets requests finish.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
-# A connection that stays open: what is written to descriptor 7 goes to the server, what it says is in $work/talk.
+# A connection that stays open: descriptor 7 writes to the server, and its replies are in $work/talk.
 open_connection() {
     local pipe=$work/pipe
     rm -f -- "$pipe"

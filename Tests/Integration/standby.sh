@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What docker-compose.standby.yml does, without Docker: the same files make a synchronous standby; while it is gone writes are
-# refused and reads go on; and when the primary is gone and it is promoted, everything that was answered is there and no device
+# docker-compose.standby.yml without Docker: the same files set up a synchronous standby. Without the standby writes are
+# rejected and reads continue. After the loss of the primary and the promotion, every acknowledged write is stored and no device
 # lists everything again.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
@@ -25,7 +25,7 @@ end() {
 }
 trap end EXIT
 
-# Compose's rules, but that nobody here is the system user of PostgreSQL.
+# Compose's rules, except that PostgreSQL's system user is another one here.
 sed 's/^local all all peer$/local all all trust/' "$repository/scripts/docker/pg_hba.conf" >"$folder/pg_hba.conf"
 openssl rand -hex 32 >"$folder/password"
 install --mode 0755 -- "$repository/scripts/docker/start-standby" "$repository/scripts/docker/create-standby-role.sh" "$folder"
@@ -70,7 +70,7 @@ url() {
         "$1" "$PGPORT" "$standby_port"
 }
 
-# write_new: a new item; what it is told is left in status.
+# write_new: writes a new item and leaves the reply's status in status.
 write_new() { request PUT "/v1/items/$(uuid)" "{\"format\":\"opaque\",\"body\":\"$content\"}" --header 'If-None-Match: *'; }
 
 # prepare_writers: forty new items, five for each of eight new accounts, in a file for curl and, a line each, in items.
@@ -113,9 +113,9 @@ is_written() { write_new && [[ $status == 201 ]]; }
 
 milliseconds() { echo $(($(date +%s%N) / 1000000)); }
 
-# scrape: what the server tells Prometheus.
+# scrape: fetches the server's metrics.
 scrape() { curl --silent --show-error --fail --noproxy '*' "http://$metrics/metrics" >"$work/metrics" || fail "the metrics"; }
-# tells LINE…: whether it tells these, each of them whole.
+# tells LINE…: true if the metrics have each of these whole lines.
 tells() {
     local line
     scrape
@@ -175,7 +175,7 @@ scenario "the standby is gone: forty writers wait for a second, then writes are 
 prepare_writers
 pg_ctl_standby stop --mode immediate
 wait_until 180 is_gone "$standby_pid" || fail "the standby to be gone"
-# Nobody knows yet that these commits will not end. They wait, and are told no success.
+# The server has not yet noticed that these commits do not end. The writes wait, and receive no success.
 sent=$(milliseconds)
 stdbuf --output=L curl --no-progress-meter --parallel --parallel-immediate --parallel-max 40 --config "$folder/writers" \
     >"$folder/told" &

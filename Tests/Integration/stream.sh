@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# The live stream: one device hears at once of what another one changes.
+# The live stream: a device receives changes of other devices at once.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
 listener=
 
-# listen [CURL-ARGUMENT…]: opens the stream in the background; what it tells goes to $work/events.
+# listen [CURL-ARGUMENT…]: opens the stream in the background; its events go to $work/events.
 listen() {
     : >"$work/events"
     setpriv --pdeathsig TERM curl --silent --show-error --no-buffer --noproxy '*' --max-time 600 \

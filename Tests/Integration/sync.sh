@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Two devices of one person: each follows the changes, nothing is lost, and what was deleted comes back.
+# Two devices of one user: each follows the changes, nothing is lost, and deleted items can be restored.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 

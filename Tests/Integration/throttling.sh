@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Who asks too often waits, who guesses waits longer, and whoever was here before waits for nobody.
+# Rate limits delay frequent requests, delay guesses longer, and do not delay known devices.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -94,7 +94,7 @@ for _ in $(seq 40); do
     # Strangers may have to wait.
     [[ $status == 201 ]] && devices+=("$(json .deviceToken)")
 done
-# looks: guesses with each of the tokens, three times, and tells how many were looked at.
+# looks: guesses with each of the tokens, three times, and counts the checked ones.
 looks() {
     local looked=0 token
     for _ in 1 2 3; do

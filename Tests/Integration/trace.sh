@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A trace that began elsewhere goes on in the log.
+# The log continues a trace that began elsewhere.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -9,7 +9,7 @@ span=00f067aa0ba902b7
 # line: the log's line of the last request.
 line() { grep --fixed-strings "\"requestId\":\"$(header x-request-id)\"" "$own_home/run.log"; }
 
-# logged VALUE: what the line says of the trace.
+# logged VALUE: the line's member of the trace.
 logged() {
     wait_until 180 line >"$work/line" || fail "a line in the log"
     jq --raw-output '[.traceId, .parentSpanId] | join("/")' "$work/line"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Whom a client talks to, and in which words: pins, TLS versions, and nothing at all without TLS.
+# The server's identity and protocol: pins, TLS versions, and no reply without TLS.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 

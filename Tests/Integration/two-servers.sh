@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What two servers on one database are asked at the same time.
+# Concurrent requests to two servers on one database.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 

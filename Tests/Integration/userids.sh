@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A userid is salt, so a name has to mean the same bytes everywhere: in Python, in JavaScript and on a live server, as
+# A userid is salt, so a name must have the same bytes everywhere: in Python, in JavaScript and on a live server, as
 # docs/protocol.md defines it (and in Swift, by UseridTests), for the examples in userids.json.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"

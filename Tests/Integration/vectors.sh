@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The vectors of docs/protocol.md, computed with openssl: what a client's own tests should compare with.
+# The vectors of docs/protocol.md, computed with openssl: reference values for the tests of clients.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=scripts/lib/python.sh

@@ -26,7 +26,7 @@ import Testing
 
     @Test func `a file that somebody names and others can read is refused`() throws {
         let named = try #require(throws: PostgresError.self) { try settle([("passfile", file)]) }
-        #expect("\(named)".contains("\(file) is of no use: others than its owner can read"))
+        #expect("\(named)".contains("\(file) is not usable: other users can read"))
         #expect(throws: PostgresError.self) { try settle([], ["PGPASSFILE": file]) }
         let url = "postgresql://ada@localhost/saltern?passfile=\(file)"
         #expect(throws: PostgresError.self) { try PostgresConfiguration(url) }

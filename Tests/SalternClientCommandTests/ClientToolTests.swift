@@ -167,8 +167,8 @@ import Testing
         #expect(
             failure.messages == [
                 "ended by a signal; nothing was lost",
-                "b/c\\u{7}: the folder cannot be opened, or nothing can be written in it",
-                "e: the session has ended: log in again; nothing that is stored here is lost",
+                "b/c\\u{7}: the folder cannot be opened or written",
+                "e: the session has ended: log in again; no data on this device is lost",
             ])
         #expect(summary(("a", attention), ("b", interrupted))?.status == 130)
         #expect(

@@ -53,7 +53,7 @@ extension CommandLineTests {
             #expect(deleted.output == "account \(ada.id) is deleted\n")
             let unknown = try await run("account", "show", "Ada", environment: owner)
             #expect(unknown.status == 1)
-            #expect(unknown.error.contains("nobody has this userid; its canonical form is ada"))
+            #expect(unknown.error.contains("no account has this userid; its canonical form is ada"))
 
             let audit = try await run("audit", "list", environment: owner)
             #expect(audit.output.split(separator: "\n").count == 5, "\(audit)")
@@ -82,7 +82,7 @@ extension CommandLineTests {
             let unconfirmed = try await run(words, environment: owner)
             #expect(unconfirmed.status == 1)
             let deleted = try await run(words + ["--yes"], environment: owner)
-            #expect(deleted.output == "deleted 2 of 3 accounts that were looked at\n", "\(deleted)")
+            #expect(deleted.output == "deleted 2 of 3 examined accounts\n", "\(deleted)")
             #expect(try await ada.client.get("/v1/account").status == 200)
         }
     }

@@ -12,7 +12,7 @@ extension CommandLineTests {
             let empty = try await run("audit", "verify", environment: owner)
             #expect(empty.status == 0, "\(empty)")
             let zeros = String(repeating: "0", count: 64)
-            #expect(empty.output == "the audit log is whole: 0 rows\nhead 0:\(zeros)\n")
+            #expect(empty.output == "the audit log is intact: 0 rows\nhead 0:\(zeros)\n")
             #expect(try await run("audit", "list", "--json", environment: owner).output == "{\"entries\":[]}\n")
             #expect(
                 try await run("audit", "list", environment: owner).output

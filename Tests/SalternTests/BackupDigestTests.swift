@@ -67,7 +67,7 @@ import Testing
         #expect(mkfifo(pipe, 0o600) == 0)
         for path in [pipe, folder.path] {
             let failure = #expect(throws: CommandFailure.self) { try OpenFile(reading: path) }
-            #expect(failure?.messages == ["\(path) is no regular file"])
+            #expect(failure?.messages == ["\(path) is not a regular file"])
         }
     }
 }

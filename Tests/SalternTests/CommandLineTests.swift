@@ -164,7 +164,7 @@ import Testing
         let shown = try await run("master-key", "list", environment: environment)
         #expect(shown.status == 1)
         #expect(shown.error.contains("chmod 600"))
-        #expect(try await run("master-key", "list").error.contains("saltern master-key create makes one"))
+        #expect(try await run("master-key", "list").error.contains("saltern master-key create creates one"))
     }
 
     @Test func `rotations at the same time lose no key`() async throws {

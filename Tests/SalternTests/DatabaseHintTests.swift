@@ -10,19 +10,22 @@ import Testing
 
 /// What an operator is told to look at.
 @Suite struct DatabaseHintTests {
-    private static let way = "swallows what is sent"
-    private static let absence = "look whether PostgreSQL runs, and whether X leads there"
+    private static let way = "no firewall drops packets"
+    private static let absence = "check that PostgreSQL runs, and that X leads there"
 
     @Test(arguments: [
-        (ConnectionFailure.server(.tooManyConnections), "PostgreSQL runs where X leads, and has to let one more in"),
-        (.server(.invalidPassword), "look at X"), (.timedOut, way), (.system(ETIMEDOUT), way),
-        (.system(ECONNREFUSED), absence), (.option("sslmode"), "look at X"),
+        (
+            ConnectionFailure.server(.tooManyConnections),
+            "PostgreSQL runs at the address of X and must accept one more connection"
+        ),
+        (.server(.invalidPassword), "check X"), (.timedOut, way), (.system(ETIMEDOUT), way),
+        (.system(ECONNREFUSED), absence), (.option("sslmode"), "check X"),
     ])
     func `the hint is about the reason`(reason: ConnectionFailure, hint: String) throws {
         let error = PostgresError.unavailable(retryAfter: .seconds(1), because: reason)
         let message = try #require(DatabaseCommand.failure(error, "X").messages.first)
         #expect(message.contains(hint))
-        #expect(hint == Self.absence || !message.contains("look whether PostgreSQL runs"))
+        #expect(hint == Self.absence || !message.contains("check that PostgreSQL runs"))
     }
 
     @Test func `a host that is silent in the middle of a statement is not said to be stopped`() {
@@ -63,7 +66,7 @@ import Testing
             let file = directory.path + "/saltern.backup"
             #expect(await CommandLineTool.saltern.run(["backup", file], console: console) == 1)
             let said = try String(contentsOfFile: errors, encoding: .utf8)
-            #expect(said.contains("nothing was written") && said.contains("not whole"), "\(said)")
+            #expect(said.contains("nothing was written") && said.contains("incomplete"), "\(said)")
             #expect(said.contains("saltern migrate verify") && said.contains("42P01"), "\(said)")
             #expect(!FileManager.default.fileExists(atPath: file))
         }
@@ -75,7 +78,7 @@ import Testing
             let console = Console(environment: ["SALTERN_OWNER_DATABASE_URL": database.serverURL])
             let failure = await #expect(throws: CommandFailure.self) { try await RestoreMark.make(console) }
             let message = failure?.messages.first ?? ""
-            #expect(message.hasPrefix("SALTERN_OWNER_DATABASE_URL: its role may not make schemas"), "\(message)")
+            #expect(message.hasPrefix("SALTERN_OWNER_DATABASE_URL: its role may not create schemas"), "\(message)")
             #expect(!message.contains("SQLSTATE"))
         }
     }

@@ -204,7 +204,7 @@ import TransportSecurity
             let found = try await patient.examine()
             #expect(found.status == 1)
             #expect(found.severities["database"] == ["problem"])
-            #expect(found.text.contains("look whether PostgreSQL runs, and whether SALTERN_DATABASE_URL leads there"))
+            #expect(found.text.contains("check that PostgreSQL runs, and that SALTERN_DATABASE_URL leads there"))
             #expect(found.severities["tls_expiry"] == ["fine"])
         }
     }

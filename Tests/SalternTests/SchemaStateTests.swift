@@ -41,7 +41,7 @@ extension CommandLineTests {
             let owner = ["SALTERN_DATABASE_URL": database.ownerURL]
             let commands = Self.commandsOfSchema + [["master-key", "reseal"], ["master-key", "prune"]]
             try await expectAll(
-                "the database has no schema saltern: make it with `saltern migrate up`", owner, commands)
+                "the database has no schema saltern: create it with `saltern migrate up`", owner, commands)
             let backup = try await run("backup", "\(TemporaryDirectory().missing)/file", environment: owner)
             #expect(backup.error.contains("the database has no schema saltern: nothing to back up"))
             let verify = try await run("migrate", "verify", environment: owner)
@@ -68,7 +68,7 @@ extension CommandLineTests {
                 INSERT INTO saltern.schema_migrations (version, name, checksum, oldest_program)
                     VALUES (99, 'later', sha256(''), 99)
                 """)
-            try await expectAll("the database's schema is newer than this program: install the program", owner)
+            try await expectAll("the database's schema is newer than this program: install the newer program", owner)
             try await database.administer("UPDATE saltern.schema_migrations SET oldest_program = 1 WHERE version = 99")
             #expect(try await run("plan", "list", environment: owner).status == 0)
         }
@@ -78,7 +78,7 @@ extension CommandLineTests {
         try await TemporaryDatabase.with(migrations: Schema.migrations) { database in
             let server = ["SALTERN_DATABASE_URL": database.serverURL]
             let refused = try await run("plan", "set", "pro", "--items", "1", environment: server)
-            #expect(refused.error.contains("the role of SALTERN_DATABASE_URL may not do that, the schema's owner may"))
+            #expect(refused.error.contains("the role of SALTERN_DATABASE_URL lacks the right; use the schema's owner"))
             try await database.administer("REVOKE ALL ON SCHEMA saltern FROM saltern_server")
             try await expectAll("the role may not use the schema saltern: connect as its owner", server)
         }
@@ -88,9 +88,9 @@ extension CommandLineTests {
         let nowhere = "postgresql://127.0.0.1:1/saltern"
         let commands = [["plan", "list"], ["restored"], ["backup", "x"], ["migrate", "status"]]
         try await expectAll(
-            "look whether PostgreSQL runs, and whether SALTERN_OWNER_DATABASE_URL leads there",
+            "check that PostgreSQL runs, and that SALTERN_OWNER_DATABASE_URL leads there",
             ["SALTERN_OWNER_DATABASE_URL": nowhere], commands)
         try await expectAll(
-            "and whether SALTERN_DATABASE_URL leads there", ["SALTERN_DATABASE_URL": nowhere], [["purge"], ["stats"]])
+            "and that SALTERN_DATABASE_URL leads there", ["SALTERN_DATABASE_URL": nowhere], [["purge"], ["stats"]])
     }
 }

@@ -36,10 +36,10 @@ import Testing
             (directory.missing, "cannot read the file \(directory.missing): No such file or directory"),
             ("/proc/1/mem/x", "cannot read the file /proc/1/mem/x: Not a directory"),
             (place, "cannot read the file \(place): it is a directory"),
-            (place + "/pipe", "cannot read the file \(place)/pipe: it is no regular file"),
+            (place + "/pipe", "cannot read the file \(place)/pipe: it is not a regular file"),
             (place + "/binary", "cannot read the file \(place)/binary: it is not UTF-8"),
             (place + "/long", "cannot read the file \(place)/long: it is longer than 65536 bytes"),
-            (place + "/zero", "cannot read the file \(place)/zero: it has a byte that is 0"),
+            (place + "/zero", "cannot read the file \(place)/zero: it contains a NUL byte"),
             (place + "/mark", "cannot read the file \(place)/mark: it begins with a byte order mark"),
             (place + "/nothing", "the file \(place)/nothing is empty"),
         ] {
@@ -64,7 +64,9 @@ import Testing
         var settings = Settings(["SALTERN_DATABASE_URL": text])
         #expect(settings.serverDatabase() == nil)
         #expect(
-            settings.problems == ["SALTERN_DATABASE_URL is missing: where PostgreSQL is, as a URL or in keyword form"])
+            settings.problems == [
+                "SALTERN_DATABASE_URL is missing: the address of PostgreSQL, as a URL or in keyword form"
+            ])
     }
 
     @Test func `a word that says that there is nothing is written as the handbook has it`() {
@@ -73,7 +75,7 @@ import Testing
         _ = settings.choice("SALTERN_LOG_LEVEL", ["info": true], default: true)
         #expect(
             settings.problems == [
-                "SALTERN_HANDOVER_SOCKET is \"OFF\", which has to be written off",
+                "SALTERN_HANDOVER_SOCKET is \"OFF\" and must be written off",
                 "SALTERN_LOG_LEVEL must be one of info, not \"INFO\"",
             ])
     }
@@ -193,11 +195,11 @@ import Testing
     }
 
     @Test(arguments: [
-        ("?port=99999", "the port in the database URL is no number from 1 to 65535"),
-        ("?port=0", "the port in the database URL is no number from 1 to 65535"),
-        ("?port=hunter2", "the port in the database URL is no number from 1 to 65535"),
-        ("?sslmode=nonsense", "libpq does not know the value of sslmode in the database URL"),
-        ("?target_session_attrs=hunter2", "libpq does not know the value of target_session_attrs in the database URL"),
+        ("?port=99999", "the port in the database URL is not a number from 1 to 65535"),
+        ("?port=0", "the port in the database URL is not a number from 1 to 65535"),
+        ("?port=hunter2", "the port in the database URL is not a number from 1 to 65535"),
+        ("?sslmode=nonsense", "the value of sslmode in the database URL is unknown to libpq"),
+        ("?target_session_attrs=hunter2", "the value of target_session_attrs in the database URL is unknown to libpq"),
         ("?host=a,b,c&port=1,2", "the database URL has lists of hosts, addresses and ports of different lengths"),
         ("?host=a,b&hostaddr=::1", "the database URL has lists of hosts, addresses and ports of different lengths"),
     ])

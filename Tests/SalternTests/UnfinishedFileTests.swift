@@ -43,7 +43,7 @@ import Testing
                 Self.write("mine", file)
                 try "another's".write(toFile: path, atomically: false, encoding: .utf8)
                 let failure = #expect(throws: CommandFailure.self) { try file.keep() }
-                #expect(failure?.messages == ["\(path) is there already"])
+                #expect(failure?.messages == ["\(path) exists already"])
             }
             #expect(try Self.names(folder) == ["backup"])
             #expect(try String(contentsOfFile: path, encoding: .utf8) == "another's")

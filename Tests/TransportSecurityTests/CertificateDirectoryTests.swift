@@ -282,7 +282,7 @@ struct CertificateDirectoryTests {
         #expect(
             text == "the certificate is not for new.example.org, but for a.example.org, *.b.example.org, 127.0.0.1: "
                 + "certificate renew --host a.example.org --host *.b.example.org --host 127.0.0.1 --host new.example.org "
-                + "makes one for the same key")
+                + "creates one for the same key")
         #expect(try directory.renew(hosts: [Host("a.example.org"), Host("new.example.org")]) == pins)
         #expect(try finding("a.example.org", "new.example.org")?.severity == .fine)
         #expect(try directory.renew() == pins)

@@ -42,7 +42,7 @@ struct ProtectedFolderTests {
             let folder = try ProtectedFolder(path)
             try folder.lock()
             let error = failure { () throws(CertificateError) in try other.lock(patience: 100) }
-            #expect(error?.description.contains("somebody else has locked the folder") == true)
+            #expect(error?.description.contains("another process has locked the folder") == true)
         }
         // A process that a test starts at this moment has the descriptor until it runs its program.
         try other.lock()
@@ -69,7 +69,7 @@ struct ProtectedFolderTests {
             #expect(lchown(link, 65_534, 65_534) == 0)
             for way in [link, link + "/inner"] {
                 let error = failure { () throws(CertificateError) in try ProtectedFolder(way) }
-                #expect(error?.description.contains("link that root has not made") == true, "\(target)")
+                #expect(error?.description.contains("link that root does not own") == true, "\(target)")
             }
             try FileManager.default.removeItem(atPath: link)
         }

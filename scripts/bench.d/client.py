@@ -17,7 +17,7 @@ from accounts import make_accounts
 from loads import BenchmarkError
 
 ITEMS = 10_000
-# The account's items when memory is looked at.
+# The account's items when memory is measured.
 MANY = 100_000
 BODY = 1024
 # So many times a change is made and waited for.

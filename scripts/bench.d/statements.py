@@ -25,7 +25,7 @@ BODY = "convert_to(repeat(lpad(:n::text, 16, '0'), 64), 'UTF8')"
 # Statement -> an expression for each of $1, $2, …
 PARAMETERS = {
     "FindLogin": [":userid::text"],
-    # Hashes of something that nobody has failed at; as of every subject and counter, 32 bytes.
+    # Hashes of subjects without failed attempts; 32 bytes, as of every subject and counter.
     "FindFailedAttempts": ["sha256(:userid::text::bytea)", "ARRAY[sha256('1'), sha256('2')]"],
     "HoldFailedAttempts": ["sha256(:userid::text::bytea)", "sha256('1')"],
     "OpenSession": [ACCOUNT, "true", "1::bigint"],

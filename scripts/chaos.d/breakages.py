@@ -56,7 +56,7 @@ class Breakage(ABC):
     needs_network: ClassVar[bool] = False
     #: Whether people put and delete single items meanwhile, and do nothing else.
     only_items: ClassVar[bool] = False
-    #: What it has to tell about the last round.
+    #: Its report about the last round.
     note = ""
 
     def prepare(self, world: World) -> None:
@@ -95,7 +95,7 @@ class KillInCommit(Breakage):
     COMMITS = "usename = 'saltern_app' AND application_name = 'saltern commits' AND wait_event = 'SyncRep'"
 
     def prepare(self, world: World) -> None:
-        # One connection for all of them: who does not go alone goes in a group.
+        # One connection for all of them: requests that are not sent alone are grouped.
         world.server.restart({"SALTERN_LOOPS": "1", "SALTERN_COMMIT_CONNECTIONS": "1"})
 
     def happen(self, world: World, dice: random.Random) -> None:
@@ -112,12 +112,12 @@ class KillInCommit(Breakage):
 
     def kill_in_commit(self, world: World, sizes: list[int]) -> bool:
         """Whether there was a group."""
-        # Commits wait for a standby that there is not: what is on this disk already is told to nobody.
+        # Commits wait for a missing standby: commits on this disk are not acknowledged.
         self.wait_for_standby(world, "nobody")
         try:
             wait_until(60, lambda: self.waiting(world) > 0, "a commit that waits")
             if not self.waiting(world, "query = 'COMMIT'"):
-                # Somebody went alone. The others gather behind him, and go out together when he alone is let go.
+                # One request was sent alone. The others queue behind it, and are sent together when it is released.
                 time.sleep(self.GATHERING)
                 world.superuser.run(f"SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE {self.COMMITS}")
                 with contextlib.suppress(TimeoutError):
@@ -129,7 +129,7 @@ class KillInCommit(Breakage):
             self.wait_for_standby(world, "")
         wait_until(60, lambda: self.waiting(world) == 0, "the commit that waited to end")
         if group:
-            # Each request has written one item, and those who write have accounts of their own.
+            # Each request has written one item, and each writer has its own account.
             sizes.append(world.superuser.number(f"SELECT count(*) FROM saltern.items WHERE xmin = '{group}'::xid"))
             if sizes[-1] < 2:
                 raise RuntimeError(f"what was killed in its commit wrote {sizes[-1]} items: it was no group")

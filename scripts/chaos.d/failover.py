@@ -19,11 +19,11 @@ from writer import Writer
 from traffic.database import Database
 from traffic.wire import loopback
 
-# How long the server may take in each round to take writes again, once the standby is promoted. With a server that does not
-# look for the new primary it is 20 to 90 s.
+# Maximum time until the server accepts writes again after a promotion. A server that does not search for the new primary
+# takes 20 to 90 s.
 PATIENCE = 12.0
-# And in half of the rounds of each kind, after a psql that is told where the new primary is has written there: what that
-# takes is the machine's doing and not the server's.
+# Also the maximum in half of the rounds of each kind after a psql has written to the new primary directly: that time is due
+# to the machine and not to the server.
 AIM = 3.0
 # How many rounds more a kind may have for it: a machine that holds up one round seldom holds up all of them, and a server
 # that is always too slow is so in each.
@@ -88,7 +88,7 @@ class Takeover:
 
     #: Through the server, which has to find the new primary.
     server: float
-    #: By a psql that is told where it is: what is the machine's doing.
+    #: The time of a psql that connects to it directly: the machine's share.
     psql: float
 
     @property
@@ -119,7 +119,7 @@ class Failover(Breakage):
         """What is not healed by an end of the process."""
 
     def happen(self, world: World, dice: random.Random) -> None:
-        # Nobody starts it again: it is fenced off.
+        # It is not started again: it is fenced off.
         world.postgres.is_over.set()
         self.lose(world)
         time.sleep(dice.uniform(0, 3))
@@ -133,7 +133,7 @@ class Failover(Breakage):
             takeover.psql = time.monotonic() - promoted
 
         def takes_writes() -> bool:
-            # A new one each time: who has failed to register too often does not go on.
+            # A new one each time: too many failed registrations would be rejected.
             probe = Writer(world.target, loopback(70, 201), 201)
             probe.connection.patience = 3
             probe.write()

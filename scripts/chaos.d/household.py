@@ -12,7 +12,7 @@ from traffic.line import Line, LineClock
 
 #: Against hanging alone.
 PATIENCE = 600.0
-#: A command is done, or a person should look.
+#: A command is done, or has notices.
 DONE = (0, 2)
 
 

@@ -57,7 +57,7 @@ class Account:
     items: Things = field(default_factory=Things)
     shares: Things = field(default_factory=Things)
     manage_tokens: dict[str, str] = field(default_factory=dict)
-    #: A share may have been made whose id nobody knows.
+    #: A share may have been created whose id is unknown.
     may_have_more_shares: bool = False
 
     @property

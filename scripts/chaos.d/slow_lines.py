@@ -30,7 +30,7 @@ PAGE = (4 << 20) + PHOTO
 RATES = (4_000, 10_000, 40_000)
 #: When items are interrupted: later than a photo takes, and long before a batch of 8 MiB is through.
 WHILE_ITEMS = (1_000_000, 2_000_000)
-#: More than a batch of 8 MiB needs to become one of a single photo by halves.
+#: More than a batch of 8 MiB needs for its halving to a single photo.
 FRUITLESS = 4
 
 Action = Callable[[Line, Device], None]
@@ -119,7 +119,7 @@ def files(town: Town) -> Household:
         household, f"sent with {runs} interruptions", line.sent - begin,
         content * OVERHEAD + runs * (CHUNK * OVERHEAD + COMMAND) + COMMAND,
     )  # fmt: skip
-    # From here on it knows that there are chunks.
+    # From here on the device has records of chunks.
     laptop, back = _second(household)
     content += household.photos(phone.folder, 1, 9 * CHUNK)
     done(phone.run("sync", str(phone.folder), "--json", limit=PATIENCE), 0)

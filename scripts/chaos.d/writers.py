@@ -84,7 +84,7 @@ class Writers:
 
     def start(self, act: Callable[[Writer], None], what: str) -> list[threading.Thread]:
         def guarded(writer: Writer) -> None:
-            # Whatever it is, it is told: a thread that ends by an error ends nobody else.
+            # Every error is reported: a thread that ends by an error does not end the others.
             try:
                 act(writer)
             except Exception as error:

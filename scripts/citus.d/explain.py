@@ -20,7 +20,7 @@ EVERYWHERE = {
 }  # fmt: skip
 # Of many streams or shares at once, wherever these are: one step, one query a shard.
 BY_SHARD = {"FindMovedRevisions", "FindLiveSessions", "RemoveShares", "FindShareHeaders", "SuspendShares"}
-# Rows that are locked are found on one shard only: a cluster is told one key at a time.
+# Rows are locked on one shard only: each statement names one key.
 ONE_KEY = {"RemoveOldAttempts", "RemoveEndedShares"}
 # Two keys, and so two shards, by their nature: what one says is asked first.
 TWO_KEYS = {"InsertShare"}

@@ -55,7 +55,7 @@ class Person:
         self.stream = BlockingConnection(target)
         assert self.stream.exchange(request("GET", "/v1/changes/stream", token=self.token), has_body=False).status == 200
         self.stream.until(b"event: change")
-        #: Of the last thing that it has written, and of the last one that its stream told of.
+        #: Of its last write, and of the last event of its stream.
         self.revision = self.heard = 0
 
     @property
@@ -72,7 +72,7 @@ class Person:
         deadline = time.monotonic() + 60
         try:
             while self.heard < self.revision:
-                # Lines that keep the stream alive go on coming.
+                # Lines that keep the stream alive continue.
                 self.stream.tls.settimeout(max(0.01, deadline - time.monotonic()))
                 line = self.stream.until(b"\n")
                 if line.startswith(b"data: "):
@@ -123,7 +123,7 @@ class Watch:
         self.thread.start()
 
     def run(self) -> None:
-        # Whatever it is, it is told: a thread that ends by an error ends nobody else.
+        # Every error is reported: a thread that ends by an error does not end the others.
         try:
             while not self.over.is_set():
                 for act in (self.person.read, self.person.write):
@@ -190,7 +190,7 @@ def look_elsewhere(others: list[Person], logins: set[str], shares: set[str]) -> 
     told: dict[str, Counter[int]] = {what: Counter() for what in ["log-ins", "shares opened", "shares made"]}
     for person in others:
         login, opened = person.log_in(), person.open_share()
-        # Its failures are counted by yet another key, which nobody but the server can tell.
+        # Its failures are counted by another key, which only the server can compute.
         assert login == 503 or (login == 201 and person.userid not in logins), f"a log-in is told {login}"
         expected = 503 if person.share_key in shares else 200
         assert opened == expected, f"a share that is told {opened} instead of {expected}"
@@ -253,7 +253,7 @@ def main() -> None:
     started = time.monotonic()
     wait_until(180, lambda: status(asking) == "ready", "the service to be ready again")
     wait_until(180, lambda: all(p.read() == 200 and p.write() == 201 for p in people), "everybody to be served again")
-    # Those who had no node hear of what they have just written.
+    # Devices without a node receive their own last writes.
     deaf = sum(not person.hears() for person in gone)
     assert not deaf, f"the streams of {deaf} of {len(gone)} accounts that have their node again hear of nothing"
     assert all(person.log_in() == 201 and person.open_share() == 200 for person in people)

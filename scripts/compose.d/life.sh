@@ -74,13 +74,13 @@ type_block() {
     done 3< <(handbook_block "$1" | sed --quiet "${2:-1,\$}p")
 }
 
-# Who types has a terminal, which is not here.
+# A user has a terminal, which is missing here.
 docker-compose() {
     if [[ $1 == exec ]]; then set -- exec -T "${@:2}"; fi
     command docker-compose "$@"
 }
 
-# admin COMMAND…: as the handbook says for every command of it.
+# admin COMMAND…: as in the handbook, for all its commands.
 admin() { docker-compose run --rm admin "$@" 2>"$place/admin.log" || fail "admin $* to succeed: $(tail -n 5 "$place/admin.log")"; }
 
 # Not by docker-compose, which needs most of a second of a processor to say so.
@@ -95,7 +95,7 @@ await_health() { wait_until 120 is_healthy "$1" || fail "$1 to be healthy: $(doc
 # Its certificate, for curl.
 fetch_certificate() { docker cp "$(container server):/var/lib/saltern/tls/certificate.pem" "$certificate" >/dev/null; }
 
-# serves PIN: whether who pins this key is let in.
+# serves PIN: true if a client with this pin can connect.
 serves() {
     curl --silent --show-error --insecure --pinnedpubkey "$1" --output /dev/null "$SALTERN_TEST_URL/v1/service" 2>/dev/null
 }
@@ -123,7 +123,7 @@ use_it() {
     [[ $(admin account list) == *"$userid"* ]] || fail "the admin to see the account"
 }
 
-# still_there ID: what was stored, for who logs in.
+# still_there ID: a log-in returns the stored item.
 still_there() {
     log_in "$userid" "$password_key"
     request GET "/v1/items/$1"
@@ -189,7 +189,7 @@ look_at_containers() {
             'json-file 50m' ]] || fail "rotated logs of $name"
         [[ $(docker inspect --format '{{.HostConfig.ReadonlyRootfs}} {{.HostConfig.CapDrop}}' "$id") == 'true [ALL]' ]] ||
             fail "$name without rights"
-        # As the kernel has it: nobody gains a right by a file.
+        # As the kernel reports it: no program gains rights by a file.
         docker-compose exec "$name" grep --quiet 'NoNewPrivs:.*1' /proc/1/status || fail "$name to gain no rights"
     done
     [[ $(docker-compose exec server id --user) == 10001 ]] || fail "the server as a user of its own"

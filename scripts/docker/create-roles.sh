@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Called once by the PostgreSQL image, when its data folder is new: the owner, who migrates, and the server's role, which
-# may do what the migrations grant to its group.
+# The PostgreSQL image calls this once for a new data folder. Creates the owner, which migrates, and the server's role, which
+# has the rights that the migrations grant to its group.
 set -euo pipefail
 
-# Where there is to be a standby, there is none yet that a commit could wait for.
+# The standby does not exist yet, so no commit may wait for it.
 export PGOPTIONS='-c synchronous_commit=local'
 # psql reads the passwords itself, because other processes can read its arguments.
 psql --no-psqlrc --set ON_ERROR_STOP=1 --username postgres --dbname postgres <<'SQL'

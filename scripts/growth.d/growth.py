@@ -22,7 +22,7 @@ from traffic.wire import Connection, Target, request
 FOLDER = Path(__file__).parent
 LIMIT = 10.0
 LEAST_PURGED = 3_000
-# The least requests of which a percentile is told, and how many times as long they may take as before.
+# The minimum number of requests for a percentile, and the permitted factor of their durations.
 LEAST_REQUESTS = 300
 SLOWER = {"p50": 4.0, "p99": 10.0}
 # In the folder of the server.
@@ -129,7 +129,7 @@ def read_all(terminal: int, shown: list[bytes]) -> None:
             while chunk := file.read(65_536):
                 shown.append(chunk)
         except OSError:
-            # So the end of a terminal is told on Linux.
+            # Linux reports the end of a terminal in this way.
             pass
 
 

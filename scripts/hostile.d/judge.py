@@ -54,7 +54,7 @@ class Verdict:
     resident: tuple[int, int, int]
     attackers: Counter[str]
     complaints: list[str]
-    #: Processors that somebody else used: without the attack, and during it.
+    #: Processors that other programs used: without the attack, and during it.
     strangers: tuple[float, float]
     tries: int = 1
 

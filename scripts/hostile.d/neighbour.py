@@ -48,7 +48,7 @@ class Household:
     items: list[str]
     large_items: list[str]
     share_id: str
-    #: Who changes passwords: a change ends the other sessions.
+    #: The client that changes passwords: a change ends the other sessions.
     changers: list[Person]
 
 

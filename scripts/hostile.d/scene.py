@@ -115,9 +115,9 @@ class Attack(ABC):
     is_quick: ClassVar[bool] = True
     #: It takes so long to be what it is.
     least_seconds: ClassVar[float] = 0.0
-    #: It wants the server's connections to the database opened anew, and so long a start before the neighbours go on.
+    #: It needs new connections of the server to the database, and this time before the neighbours continue.
     head_start: ClassVar[float | None] = None
-    #: It changes what `prepare` made, so that this is made anew before it is repeated.
+    #: It changes the result of `prepare`, which must run again before a repetition.
     is_spent: ClassVar[bool] = False
 
     async def prepare(self, stage: Stage) -> None:

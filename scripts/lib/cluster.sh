@@ -9,7 +9,7 @@ cluster_port=
 cluster_missing=
 cluster_tools=${SALTERN_CITUS:-$repository/../shared/citus}
 
-# cluster_is_to_be_had: else cluster_missing says what is missing.
+# cluster_is_to_be_had: false with the missing part in cluster_missing.
 cluster_is_to_be_had() {
     if [[ ! -x $cluster_tools/cluster ]]; then
         cluster_missing="there is no $cluster_tools/cluster (SALTERN_CITUS says where to look)"

@@ -1,13 +1,13 @@
 # shellcheck shell=bash disable=SC2154
 # The Python tools of the tests: in .venv, with every version pinned in Tests/requirements.txt.
 
-# Who comes while another makes it waits for it.
+# A second caller waits for the first one.
 ensure_python_tools() (
     local venv=$repository/.venv requirements=$repository/Tests/requirements.txt
     mkdir --parents -- "$repository/.build"
     exec 9>"$repository/.build/python.lock"
     flock 9
-    # The copy of the list says what is installed.
+    # The copy of the list has the installed packages.
     if ! cmp --silent -- "$requirements" "$venv/installed.txt"; then
         rm -rf -- "$venv"
         /usr/bin/python3 -m venv "$venv" || die "could not make $venv"
@@ -17,8 +17,8 @@ ensure_python_tools() (
     fi
 )
 
-# Holds every call in the Python programs against what is called. A folder's files import each other by their names alone,
-# so each folder is looked at by itself.
+# Checks the types of all Python programs. A folder's files import each other by their bare names, so each folder is checked
+# separately.
 check_python() {
     local folder
     ensure_python_tools

@@ -10,7 +10,7 @@ minimum_swift=6.2
 release_options=(--configuration release -Xswiftc -cross-module-optimization --static-swift-stdlib -Xswiftc -gnone
     -Xswiftc -file-prefix-map -Xswiftc "$repository=/usr/src/saltern" -Xcc "-ffile-prefix-map=$repository=/usr/src/saltern"
     -Xlinker -z -Xlinker relro -Xlinker -z -Xlinker now -Xlinker --build-id=none)
-# "${release_build[@]}" PRODUCT: an array, because whoever begins it in the background wants its process and no shell's.
+# "${release_build[@]}" PRODUCT: an array, because a background job needs its process id and not that of a shell.
 release_build=(swift build --package-path "$repository" "${release_options[@]}" --product)
 
 # What is built from nothing and run at once: module by module, each type-checked once, and without what debuggers need, it

@@ -4,7 +4,7 @@
 machine=
 machine_group=
 
-# require_bootable: says why this machine cannot.
+# require_bootable: fails with the reason if this machine cannot boot it.
 require_bootable() {
     is_root || die "to boot a Debian needs root"
     unshare --mount --net --pid --uts --ipc --cgroup --fork true 2>/dev/null ||

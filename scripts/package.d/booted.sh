@@ -81,7 +81,7 @@ sed --in-place=.kept 's|saltern_app:[0-9a-f]*@|saltern_app:wrong@|' /etc/saltern
 require saltern ActiveState failed
 require saltern ExecMainStatus 78
 require saltern NRestarts 0
-[[ $(journalctl --output cat _SYSTEMD_UNIT=saltern.service) == *'saltern serve: '*'the password is not this role'* ]] || fail "the reason in the journal"
+[[ $(journalctl --output cat _SYSTEMD_UNIT=saltern.service) == *'saltern serve: '*'the password of this role is wrong'* ]] || fail "the reason in the journal"
 mv /etc/saltern/database-url.kept /etc/saltern/database-url
 systemctl start saltern
 log_in

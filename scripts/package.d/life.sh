@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs in a fresh Debian, as root: the package is installed, serves, is upgraded, and goes. There is no systemd here as the
-# first process, so what the unit says is done by hand: the same user, settings, folder and words.
+# Runs in a fresh Debian, as root: the package is installed, serves, is upgraded, and removed. The first process is not systemd,
+# so the script applies the unit's options itself: the same user, settings, folder and arguments.
 set -euo pipefail
 
 # shellcheck source=scripts/package.d/inside.sh
@@ -31,7 +31,7 @@ stop_server() {
     wait "$server" || fail "the server to end well"
 }
 
-# Calls that the unit forbids and the server makes, and why it goes on when they fail.
+# Calls that the unit forbids and the server makes, and the reason why it continues when they fail.
 declare -A refused=(
     [setpriority]="libdispatch's threads would be at another priority"
 )

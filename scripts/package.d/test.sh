@@ -22,7 +22,7 @@ test_package() {
     live_in "$root"
 }
 
-# validate_list FILE: with the tools of those who have made the format.
+# validate_list FILE: with the tools of the format's authors.
 validate_list() {
     ensure_python_tools
     "$repository/.venv/bin/pyspdxtools" --infile "$1" || die "$1 is no SPDX document"

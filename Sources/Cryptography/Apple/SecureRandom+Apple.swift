@@ -3,7 +3,7 @@ internal import Security
 extension SecureRandom {
     static func draw(_ bytes: UnsafeMutablePointer<UInt8>, _ count: Int) {
         let status = SecRandomCopyBytes(kSecRandomDefault, count, bytes)
-        precondition(status == errSecSuccess, "no secure randomness, refusing to go on: \(status)")
+        precondition(status == errSecSuccess, "no secure random bytes: \(status)")
     }
 
     /// Draws from the same generator: the platform has one.

@@ -47,7 +47,7 @@ enum ThreadDigestContext {
     private static let key: pthread_key_t = {
         var key = pthread_key_t()
         let created = pthread_key_create(&key) { context in EVP_MD_CTX_free(OpaquePointer(context)) }
-        precondition(created == 0, "the process has used up its thread-specific keys")
+        precondition(created == 0, "the process has no thread-specific keys left")
         return key
     }()
 }

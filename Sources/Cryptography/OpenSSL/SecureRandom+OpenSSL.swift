@@ -13,6 +13,6 @@ extension SecureRandom {
     }
 
     private static func require(_ filled: Int32) {
-        precondition(filled == 1, "\(OpenSSLError(draining: "no secure randomness, refusing to go on"))")
+        precondition(filled == 1, "\(OpenSSLError(draining: "no secure random bytes"))")
     }
 }

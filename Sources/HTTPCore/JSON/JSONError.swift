@@ -35,13 +35,13 @@ extension JSONError: ProblemConvertible {
             switch code {
             case .malformed: "The body is not JSON (RFC 8259)."
             case .notUTF8: "The body is not UTF-8."
-            case .duplicateMember: "A member comes twice in the same object."
+            case .duplicateMember: "A member is repeated in the same object."
             case .tooDeep: "Arrays and objects are nested too deeply."
             case .tooManyMembers: "An object has too many members."
-            case .tooManyValues: "The document has more values than this route takes."
+            case .tooManyValues: "The document has more values than this route accepts."
             case .nameTooLong: "The name of a member is too long."
             case .numberOutOfRange: "A number is too large or too long."
-            case .loneSurrogate: "A string has half of a surrogate pair."
+            case .loneSurrogate: "A string contains an unpaired surrogate."
             }
         return Problem(
             .badRequest, code.rawValue, detail: detail, field: member, limit: limit,

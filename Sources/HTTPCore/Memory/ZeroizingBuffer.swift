@@ -105,7 +105,7 @@ public struct ZeroizingBuffer: @unchecked Sendable {
         let free = UnsafeMutableBufferPointer(start: storage.memory + storage.count, count: capacity)
         free.initialize(repeating: 0)
         let count = fill(free)
-        precondition((0...capacity).contains(count), "no more is filled in than there is room for")
+        precondition((0...capacity).contains(count), "the filled bytes exceed the capacity")
         storage.count += count
     }
 
@@ -121,7 +121,7 @@ public struct ZeroizingBuffer: @unchecked Sendable {
 
     /// Removes the first bytes. The others move to the front.
     public mutating func removeFirst(_ dropped: Int) {
-        precondition((0...count).contains(dropped), "no more is forgotten than there is")
+        precondition((0...count).contains(dropped), "the removed bytes exceed the count")
         withUnsafeMutableBytes { bytes in
             bytes.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[dropped...]))
             UnsafeMutableRawBufferPointer(rebasing: bytes[(bytes.count - dropped)...]).wipe()
@@ -152,7 +152,7 @@ extension ZeroizingBuffer: RandomAccessCollection {
     public var endIndex: Int { storage.count }
 
     public subscript(position: Int) -> UInt8 {
-        precondition(position >= 0 && position < endIndex, "the byte is one of these")
+        precondition(position >= 0 && position < endIndex, "the position is out of bounds")
         return storage.memory[position]
     }
 

@@ -36,7 +36,7 @@ extension Refusal: ProblemConvertible {
         case .bodyTimeout:
             Problem(.requestTimeout, "body_timeout", detail: "The body did not arrive in time.")
         case .unexpectedBody:
-            Problem(.badRequest, "unexpected_body", detail: "This route takes no body.")
+            Problem(.badRequest, "unexpected_body", detail: "This route accepts no body.")
         case .bodyTooLarge(let limit):
             Problem(.contentTooLarge, "body_too_large", detail: "The body is too long for this route.", limit: limit)
         case .uriTooLong(let limit):

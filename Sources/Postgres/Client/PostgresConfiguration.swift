@@ -251,8 +251,8 @@ struct PasswordFile {
     var refusal: String? {
         var status = stat()
         guard stat(path, &status) == 0 else { return nil }
-        if status.st_mode & S_IFMT != S_IFREG { return "it is no plain file" }
-        return status.st_mode & 0o077 == 0 ? nil : "others than its owner can read or write it: run chmod 600 on it"
+        if status.st_mode & S_IFMT != S_IFREG { return "it is not a regular file" }
+        return status.st_mode & 0o077 == 0 ? nil : "other users can read or write it: run chmod 600 on it"
     }
 
     /// Returns the options with which to replace `options`.
@@ -262,7 +262,7 @@ struct PasswordFile {
         variable: (String) -> String? = { getenv($0).map { String(cString: $0) } }
     ) throws(PostgresError) -> [(keyword: String, value: String)] {
         guard let file = PasswordFile(options, variable: variable), let refusal = file.refusal else { return options }
-        if file.isNamed { throw .configuration("the password file \(file.path) is of no use: \(refusal)") }
+        if file.isNamed { throw .configuration("the password file \(file.path) is not usable: \(refusal)") }
         return options.filter { $0.keyword != "passfile" } + [("passfile", nowhere)]
     }
 }

@@ -59,7 +59,7 @@ public final class PostgresLease {
     func perform(
         ignoringCancellation: Bool = false, isTransaction: Bool = false, _ send: (Execution) -> Void
     ) async throws(PostgresError) -> Execution? {
-        precondition(isValid, "a lease was used after its body had returned: the connection may be somebody else's")
+        precondition(isValid, "a lease was used after its body had returned: another request may use the connection")
         return try await client.perform(
             on: connection, ignoringCancellation: ignoringCancellation, isTransaction: isTransaction, send: send)
     }

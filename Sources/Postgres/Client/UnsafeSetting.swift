@@ -7,12 +7,12 @@ public struct UnsafeSetting: Sendable, Hashable, CustomStringConvertible {
 
     public var description: String {
         switch name {
-        case "default_transaction_isolation": "\(name) is '\(value)' and has to be 'read committed'"
+        case "default_transaction_isolation": "\(name) is '\(value)' and must be 'read committed'"
         case "default_transaction_read_only": "\(name) is \(value): nothing can be written"
         case "synchronous_commit" where value != "off":
-            "\(name) is \(value): what was committed is lost with the primary"
-        case "client_min_messages": "\(name) is \(value): a commit that no standby has is not noticed"
-        default: "\(name) is \(value): what was committed can be lost"
+            "\(name) is \(value): a failure of the primary loses committed data"
+        case "client_min_messages": "\(name) is \(value): a commit that is on no standby is not detected"
+        default: "\(name) is \(value): committed data can be lost"
         }
     }
 }

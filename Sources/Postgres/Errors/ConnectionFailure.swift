@@ -108,35 +108,35 @@ extension ConnectionFailure: CustomStringConvertible {
         switch self {
         case .server(.tooManyConnections):
             "the server refused: SQLSTATE 53300, it has no connection left: raise max_connections or the CONNECTION LIMIT of "
-                + "the role or the database, or lower what each node takes"
-        case .server(.invalidPassword): "the server refused: SQLSTATE 28P01, the password is not this role's"
+                + "the role or the database, or lower the connections of each node"
+        case .server(.invalidPassword): "the server refused: SQLSTATE 28P01, the password of this role is wrong"
         case .server(.invalidAuthorization):
-            "the server refused: SQLSTATE 28000, it does not let this role in from here: look at the role and at pg_hba.conf"
+            "the server refused: SQLSTATE 28000, it rejects this role from this address: check the role and pg_hba.conf"
         case .server(.unknownDatabase): "the server refused: SQLSTATE 3D000, there is no such database"
         case .server(.cannotConnectNow): "the server refused: SQLSTATE 57P03, it is starting or stopping"
         case .server(.insufficientPrivilege):
-            "the server refused: SQLSTATE 42501, this role may not connect to the database, or not set what `options` of "
-                + "the database URL sets"
+            "the server refused: SQLSTATE 42501, this role may not connect to the database, or not change a setting in "
+                + "`options` of the database URL"
         case .server(let state) where state.isOfSettings:
-            "the server refused: SQLSTATE \(state), it does not take what `options` of the database URL (or PGOPTIONS) sets"
+            "the server refused: SQLSTATE \(state), it rejects a setting in `options` of the database URL (or PGOPTIONS)"
         case .server(let state): "the server refused: SQLSTATE \(state.named)"
         case .resolver(let code): "its name was not found: \(String(cString: gai_strerror(code)))"
         case .system(let code): "\(String(cString: strerror(code))) (errno \(code))"
         case .tls(.untrustedCertificate): "TLS: the server's certificate is not trusted"
-        case .tls(.certificateOfAnotherHost): "TLS: the server's certificate is another host's"
+        case .tls(.certificateOfAnotherHost): "TLS: the server's certificate is for another host"
         case .tls(.notOffered): "TLS: the server does not offer it"
         case .tls(.missingRootCertificate): "TLS: the root certificate is missing"
-        case .tls(.other): "TLS could not be agreed on"
+        case .tls(.other): "TLS: the handshake failed"
         case .timedOut: "no answer in time"
         case .passwordMissing:
-            "the server wants a password, and none is configured (a ~/.pgpass that others can read does not count)"
+            "the server requires a password, and none is configured (libpq ignores a ~/.pgpass that others can read)"
         case .option("host"): "the database URL has lists of hosts, addresses and ports of different lengths"
-        case .option("port"): "the port in the database URL is no number from 1 to 65535"
-        case .option("service"): "the service in the database URL is not there"
-        case .option(let keyword): "libpq does not know the value of \(keyword) in the database URL"
-        case .otherKindOfServer: "no server is of the kind that target_session_attrs asks for"
+        case .option("port"): "the port in the database URL is not a number from 1 to 65535"
+        case .option("service"): "the service in the database URL does not exist"
+        case .option(let keyword): "the value of \(keyword) in the database URL is unknown to libpq"
+        case .otherKindOfServer: "no server matches target_session_attrs"
         case .unsuitable(let reason): "the server was reached, but \(reason)"
-        case .other: "libpq gave no reason that has a code"
+        case .other: "libpq reported no known reason"
         }
     }
 }

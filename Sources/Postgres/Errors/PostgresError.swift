@@ -82,13 +82,13 @@ extension PostgresError: CustomStringConvertible {
     public var description: String {
         switch self {
         case .server(let error): error.description
-        case .connectionLost: "the connection to PostgreSQL was lost while a statement was under way"
+        case .connectionLost: "the connection to PostgreSQL was lost during a statement"
         case .unavailable(let delay, nil):
             "no connection to PostgreSQL was free in time, or another request of the same account, share or userid did "
                 + "not end; try again in \(delay)"
         case .unavailable(_, let reason?): "no connection to PostgreSQL could be opened: \(reason)"
         case .queueFull: "too many requests wait for the same account, share or userid"
-        case .commitInDoubt: "it was committed, but the server that goes on may not have the change"
+        case .commitInDoubt: "the transaction was committed, but the new primary may not have the change"
         case .timedOut: "PostgreSQL did not answer in time"
         case .decoding(let failure): failure.description
         case .cancelled: "the statement's task was cancelled"

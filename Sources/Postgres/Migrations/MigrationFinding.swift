@@ -44,12 +44,12 @@ extension MigrationFinding: CustomStringConvertible {
         case .notPlaced(let table):
             "\(table) is on one node only: run `saltern migrate distribute`"
         case .notCleanedUp(let table):
-            "the coordinator still has the rows of \(table) from before it was spread: run `saltern migrate distribute`"
+            "the coordinator still has earlier rows of the distributed table \(table): run `saltern migrate distribute`"
         case .unsuitableEncoding(let encoding):
-            "the database's encoding is \(encoding) and has to be UTF8: make another database (CREATE DATABASE … ENCODING "
+            "the database's encoding is \(encoding) and must be UTF8: create another database (CREATE DATABASE … ENCODING "
                 + "'UTF8' TEMPLATE template0), back this one up with `saltern backup`, and restore it there"
         case .lacks(let parts):
-            "the schema is not as its migrations have made it, so somebody has changed it; make again: "
+            "the schema differs from its migrations, because it was changed in another way; create again: "
                 + parts.prefix(Self.namedParts).joined(separator: "; ")
                 + (parts.count > Self.namedParts ? "; and \(parts.count - Self.namedParts) more" : "")
         }
@@ -104,18 +104,18 @@ extension MigrationError: CustomStringConvertible {
         case .endedTransaction(let version, let name):
             "migration \(version) (\(name)) must not contain COMMIT or ROLLBACK"
         case .historyIsHeld:
-            "somebody holds the table saltern.schema_migrations, most likely a backup: try again when it has ended; "
+            "another session, probably a backup, locks the table saltern.schema_migrations: try again later; "
                 + "nothing was changed"
         case .notACluster:
-            "the database is no cluster: as a superuser, CREATE EXTENSION citus on every node, and add the workers"
+            "the database is not a cluster: as a superuser, CREATE EXTENSION citus on every node, and add the workers"
         case .placedOtherwise(let table, let found, let expected):
-            "the rows of \(table) are \(found) and not \(expected): the database belongs to another program"
+            "the rows of \(table) are \(found) and must be \(expected): the database belongs to another program"
         case .notDistributed(.server(let error)):
             // The message contains names of tables and columns, and no row.
-            "the tables were left where they are: \(error.unredactedMessage) (\(error))"
-        case .notDistributed(let error): "the tables were left where they are: \(error)"
+            "the tables were not distributed: \(error.unredactedMessage) (\(error))"
+        case .notDistributed(let error): "the tables were not distributed: \(error)"
         case .notCleanedUp(let table, let error):
-            "the tables are spread, and the coordinator still has the rows of \(table) from before, which nobody reads: "
+            "the tables are distributed, and the coordinator still has unused earlier rows of \(table): "
                 + "run `saltern migrate distribute` again (\(error))"
         case .database(let error): error.description
         }

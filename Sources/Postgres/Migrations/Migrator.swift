@@ -28,7 +28,7 @@ public struct Migrator: Sendable {
     ) throws(MigrationError) {
         for (index, migration) in migrations.enumerated() where migration.version != index + 1 {
             throw .invalidMigrations(
-                "migration \(migration.version) (\(migration.name)) stands where \(index + 1) belongs")
+                "migration \(migration.version) (\(migration.name)) is at the position of migration \(index + 1)")
         }
         self.configuration = configuration
         self.migrations = migrations

@@ -9,6 +9,6 @@ public struct ChangedRows: DecodableRow {
 
     /// Throws: such a statement has no rows to read.
     public init(row: inout RowReader) throws(PostgresError) {
-        throw .configuration("a statement that tells how many rows it has changed has returned one")
+        throw .configuration("a statement that reports the number of changed rows has returned a row")
     }
 }

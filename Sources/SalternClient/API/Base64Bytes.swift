@@ -25,7 +25,7 @@ extension Decoder {
         do {
             return try decode(container.decode(String.self))
         } catch is Base64.Failure {
-            throw DecodingError.dataCorruptedError(in: container, debugDescription: "no canonical base64")
+            throw DecodingError.dataCorruptedError(in: container, debugDescription: "not canonical base64")
         }
     }
 }
@@ -74,7 +74,7 @@ public struct Token: Codable, Sendable, Equatable {
             (1...512).contains(text.count) && text.allSatisfy { $0 > 0x20 && $0 < 0x7f }
         }
         guard isToken else {
-            throw DecodingError.dataCorruptedError(in: container, debugDescription: "no token")
+            throw DecodingError.dataCorruptedError(in: container, debugDescription: "not a token")
         }
         self.text = text
     }

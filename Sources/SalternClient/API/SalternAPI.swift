@@ -91,7 +91,7 @@ public struct SalternAPI: Sendable {
             let container = try decoder.singleValueContainer()
             let text = try container.decode(String.self)
             guard let date = Self.date(text) else {
-                throw DecodingError.dataCorruptedError(in: container, debugDescription: "no RFC 3339 time")
+                throw DecodingError.dataCorruptedError(in: container, debugDescription: "not an RFC 3339 time")
             }
             return date
         }

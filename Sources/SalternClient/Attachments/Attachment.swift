@@ -140,7 +140,7 @@ extension Attachment: Codable {
             let attachment = Self(head, content ?? SecureBytes(copying: [UInt8]()))
         else {
             throw DecodingError.dataCorruptedError(
-                forKey: .version, in: container, debugDescription: "no attachment of this version")
+                forKey: .version, in: container, debugDescription: "not an attachment of this version")
         }
         self = attachment
     }

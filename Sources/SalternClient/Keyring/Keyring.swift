@@ -105,7 +105,7 @@ public struct Keyring: Sendable {
 
     private static func key(_ password: KnownPassword) -> DataKey {
         let bytes = HKDF.deriveKey(from: password.unlockKey, info: SealingLabels.keyringKey.utf8)
-        guard let key = DataKey(bytes) else { preconditionFailure("HKDF returns what it is asked for") }
+        guard let key = DataKey(bytes) else { preconditionFailure("HKDF returns the requested length") }
         return key
     }
 

@@ -28,7 +28,7 @@ struct RecoveryKeys: Sendable {
 
     private static func codeKey(_ code: StretchedPassword) -> DataKey {
         let bytes = HKDF.deriveKey(from: code.unlockKey, info: SealingLabels.recoveryKey.utf8)
-        guard let key = DataKey(bytes) else { preconditionFailure("HKDF returns what it is asked for") }
+        guard let key = DataKey(bytes) else { preconditionFailure("HKDF returns the requested length") }
         return key
     }
 

@@ -6,11 +6,11 @@ public import Foundation
 extension VaultError: LocalizedError {
     public var errorDescription: String? {
         switch self {
-        case .wrongCredentials: "The name and the password do not belong together."
+        case .wrongCredentials: "The name or the password is wrong."
         case .codeRequired: "The account has a second factor. Enter a code."
-        case .wrongCode: "The code is wrong, too old, or was used before."
+        case .wrongCode: "The code is wrong, too old or already used."
         case .locked: "The vault is locked. Enter the password."
-        case .sessionEnded: "The session has ended. Log in again. Nothing that is stored on this device is lost."
+        case .sessionEnded: "The session has ended. Log in again. No data on this device is lost."
         case .refused(let problem): problem.sentence
         case .unavailable(let error): error.errorDescription
         case .untrustworthy(let refusal): refusal.errorDescription
@@ -33,7 +33,7 @@ extension VaultError: LocalizedError {
         case .sourceFailed: "The file cannot be read."
         case .missingChunk: "The server does not have a part of the attachment."
         case .damagedChunk: "A part of the attachment is damaged on the server."
-        case .wrongShareKey: "The key at the end of the link does not open what was shared."
+        case .wrongShareKey: "The key at the end of the link cannot open the share."
         case .invalidCollection(let name):
             "“\(name)” cannot be the name of a collection. Use 1 to 32 of the characters a-z, 0-9 and -."
         case .invalidDocuments(let fault): fault.errorDescription
@@ -49,7 +49,7 @@ extension StoreError: LocalizedError {
         case .inUse: "Another process uses the items of this account."
         case .unusable: "The folder of the items, or the device's key, cannot be used."
         case .exposedFile(let path, _): "Other users of this computer can read or change “\(path)”. It is not used."
-        case .readOnly: "The disk can only be read. Nothing was changed."
+        case .readOnly: "The disk is read-only. Nothing was changed."
         case .tooNew: "The items on this device were written by a later version of the app. Update the app."
         case .diskFull: "The disk is full. Nothing was changed."
         case .damaged: "The file of the items is damaged, or the disk fails."
@@ -70,12 +70,12 @@ extension APIError: LocalizedError {
 extension TransportError: LocalizedError {
     public var errorDescription: String? {
         switch self {
-        case .pinMismatch: "The server shows another key than this app expects. Nothing was sent."
+        case .pinMismatch: "The server's key is not the one that this app expects. Nothing was sent."
         case .untrustedCertificate: "The server's certificate is not trusted. Nothing was sent."
         case .unreachable: "The server cannot be reached."
         case .timedOut: "The server did not answer in time."
         case .connectionLost: "The connection was lost."
-        case .unacceptableReply: "The server does not speak the protocol of this app."
+        case .unacceptableReply: "The server does not use the protocol of this app."
         case .cancelled: "The call was cancelled."
         case .configuration(let fault): fault.errorDescription
         }
@@ -103,7 +103,7 @@ extension StretchingRule.Refusal: LocalizedError {
             case .saltPrefix, .salt: "another salt"
             case .iterations(let minimum): "fewer than \(minimum) iterations"
             case .tooManyIterations(let maximum): "more than \(maximum) iterations"
-            case .keyLength: "another length of the key"
+            case .keyLength: "another key length"
             case .host: "the salt of another server"
             }
         return "The server asks this app to derive the password's key with \(reason). The password was not used."
@@ -117,7 +117,7 @@ extension PlanShortage: LocalizedError {
         case .itemBytes: "The item is too long. It needs \(needed) bytes, and \(free) are allowed."
         case .bytes: "The plan has no room. \(needed) bytes are needed, and \(free) are free."
         case .waitingBytes:
-            "The server cannot be reached, and this device has no room to keep the file until then. It needs \(needed) bytes, and \(free) are free."
+            "The server cannot be reached, and this device has no room for the file until then. It needs \(needed) bytes, and \(free) are free."
         }
     }
 }
@@ -127,10 +127,10 @@ extension DocumentFault: LocalizedError {
         let reason =
             switch self.reason {
             case .notUTF8: "is not UTF-8"
-            case .noBeginning: "does not begin a file of documents that this version reads"
-            case .noDocument: "is no document"
-            case .wrongCount: "names another number of documents than there are"
-            case .afterEnd: "is behind the last line"
+            case .noBeginning: "is not the beginning of an export that this version can read"
+            case .noDocument: "is not a document"
+            case .wrongCount: "has a wrong number of documents"
+            case .afterEnd: "follows the last line"
             case .noEnd: "ends the file without its last line"
             }
         return "Line \(line) \(reason). Nothing was imported."
@@ -140,9 +140,9 @@ extension DocumentFault: LocalizedError {
 extension ShareAddress.Malformation: LocalizedError {
     public var errorDescription: String? {
         switch self {
-        case .notALink: "The text is no link to something shared."
-        case .noKey: "The end of the link is missing. It holds the key."
-        case .brokenKey: "The end of the link, which holds the key, is damaged."
+        case .notALink: "The text is not a share link."
+        case .noKey: "The end of the link is missing. It contains the key."
+        case .brokenKey: "The end of the link, which contains the key, is damaged."
         }
     }
 }
@@ -151,6 +151,6 @@ extension Problem {
     /// The server's text, shortened for display.
     fileprivate var sentence: String {
         let text = [title, detail].compactMap(\.self).joined(separator: ": ")
-        return "The server has refused it (\(String(text.prefix(500))))."
+        return "The server has rejected it (\(String(text.prefix(500))))."
     }
 }

@@ -10,7 +10,7 @@ extension SyncState {
         switch self {
         case .idle: "Nothing has been synced yet."
         case .locked: "The vault is locked. Enter the password."
-        case .signedOut: "Nobody is logged in on this device."
+        case .signedOut: "No account is logged in on this device."
         case .syncing: "Changes are being sent and fetched."
         case .inStep(let since): "The last sync was at \(since.formattedBriefly)."
         case .failed(let error, next: nil): error.localizedDescription
@@ -38,8 +38,8 @@ extension Notice {
             "The item was deleted on this device and changed on another one. The change was kept."
         case .unreadable:
             other == nil
-                ? "The server has a version of the item that this device cannot read. It was not taken."
-                : "The server has a version of the item that this device cannot read. What was changed here is a copy beside it."
+                ? "The server has a version of the item that this device cannot read. It was rejected."
+                : "The server has a version of the item that this device cannot read. The change of this device is a copy beside it."
         case .unreadableChange:
             "A change of the item that only this device has cannot be read. It is not sent. Delete the item to get the server's version."
         case .rolledBack:
@@ -50,14 +50,14 @@ extension Notice {
         case .timeWentBack: "The server's data was restored from a backup. Nothing was deleted on this device."
         case .keptUnlisted: "The server has lost the item. This device sends it again."
         case .quotaExceeded: "The plan has no room for the item. The change stays on this device until there is room."
-        case .refused: "The server refuses the item. The change stays on this device."
+        case .refused: "The server rejects the item. The change stays on this device."
         case .massDeletion:
             "Many items were deleted on another device. They stay on this device until you agree to the deletions."
         case .keyringRolledBack:
             "The server has older keys than this device. If its data was restored from a backup, log in again and restore the keys."
-        case .recoveryRemoved: "No printed recovery code opens the account any more. Make a new one."
+        case .recoveryRemoved: "The account has no valid printed recovery code. Create a new one."
         case .recoveryCodeOutdated:
-            "The printed recovery code is from before the keys were replaced. Make a new one, and destroy the old one."
+            "The printed recovery code is from before the keys were replaced. Create a new one, and destroy the old one."
         }
     }
 }

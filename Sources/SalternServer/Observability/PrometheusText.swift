@@ -49,14 +49,14 @@ public struct PrometheusText: Sendable {
                 sample("saltern_http_requests_total", labels: ["route": route, "status": "\(index + 1)xx"], count)
             }
         }
-        metric("saltern_http_problems_total", .counter, "Refused requests by route template and the problem's code.")
+        metric("saltern_http_problems_total", .counter, "Rejected requests by route template and problem code.")
         for (route, counts) in sorted {
             for (code, count) in counts.byProblem.sorted(by: { $0.key < $1.key }) {
                 sample("saltern_http_problems_total", labels: ["route": route, "code": code], count)
             }
         }
         let name = "saltern_http_request_duration_seconds"
-        metric(name, .histogram, "From the parsed head to the reply.")
+        metric(name, .histogram, "Time from the parsed head to the reply.")
         for (route, counts) in sorted {
             var cumulative = 0
             for (index, bound) in RequestMetrics.bucketBounds.enumerated() {

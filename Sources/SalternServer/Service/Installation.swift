@@ -71,11 +71,10 @@ public enum InstallationError: Error, Sendable, Equatable, CustomStringConvertib
         switch self {
         case .missing: "the database has no installation row"
         case .saltPrefixDiffers:
-            "SALTERN_SALT_PREFIX is not the one that the database was set up with, byte for byte; with another one nobody could "
-                + "log in"
+            "SALTERN_SALT_PREFIX differs from the salt prefix of the database; with another salt prefix no user can log in"
         case .saltPrefixShowsNot(let character):
-            "the salt prefix has \(character), which nobody sees, and apps that are given what is seen could not log in: "
-                + "type SALTERN_SALT_PREFIX anew"
+            "the salt prefix contains the invisible character \(character), and apps without it could not log in: "
+                + "enter SALTERN_SALT_PREFIX again"
         }
     }
 }

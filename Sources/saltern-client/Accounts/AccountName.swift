@@ -20,7 +20,8 @@ struct AccountName: Hashable, Sendable, CustomStringConvertible {
         }
         component = escaped.hasPrefix(".") ? "%2E" + escaped.dropFirst() : escaped
         guard component.utf8.count <= Self.limit else {
-            throw UsageError(message: "the account's name is too long for a file's: give a shorter one with --account")
+            throw UsageError(
+                message: "the account's name is too long for a file name: give a shorter one with --account")
         }
         description = text
     }

@@ -40,7 +40,7 @@ struct AccountOption {
             name: name, profile: present, profiles: profiles, vault: vault, transport: settings.transport)
         for folder in PrivateFolder.abandoned(console.environment, of: account.folder) {
             console.notice(
-                "an edit was cut off; what was saved by then is in \(folder): remove it when you have what you need",
+                "an edit was interrupted; the text saved until then is in \(folder): remove it when you no longer need it",
                 code: "edit_left")
         }
         return account
@@ -51,14 +51,17 @@ struct AccountOption {
         let names = profiles.names()
         guard let only = names.first else { throw Self.nobody(nil) }
         guard names.count == 1 else {
-            throw UsageError(message: "--account has to say which: \(names.map(\.description).joined(separator: ", "))")
+            throw UsageError(
+                message:
+                    "--account is required, because there are several accounts: \(names.map(\.description).joined(separator: ", "))"
+            )
         }
         return only
     }
 
     private static func nobody(_ name: AccountName?) -> CommandFailure {
         CommandFailure(
-            "nobody is logged in here\(name.map { " as \($0)" } ?? ""): see saltern-client login --help",
+            "no account\(name.map { " \($0)" } ?? "") is logged in here: see saltern-client login --help",
             status: ExitStatus.configuration, code: "no_account")
     }
 }

@@ -96,7 +96,7 @@ struct FirstContact {
         let known = try profiles.profile(name)
         if refusesKnown, known != nil {
             throw CommandFailure(
-                "there is an account \(name) here already; see --account", status: ExitStatus.exists,
+                "the account \(name) already exists here; see --account", status: ExitStatus.exists,
                 code: "account_exists")
         }
         if let known, let userid, known.userid != userid, account == nil || !allowsRename {
@@ -141,7 +141,7 @@ struct FirstContact {
                 + "server of \(other): with the password of one it could log in at the other"
             guard console.isTerminal, !console.speaksJSON else {
                 throw CommandFailure(
-                    "\(warning); nothing was sent; --accept-salt-prefix goes on, when it is the same server",
+                    "\(warning); nothing was sent; --accept-salt-prefix continues if it is the same server",
                     status: ExitStatus.untrustworthy, code: "salt_prefix_in_use")
             }
             try console.confirm("\(warning). Is it the same server?")

@@ -52,7 +52,7 @@ enum PrivateFile {
     }
 
     static func existing(_ path: String) -> CommandFailure {
-        CommandFailure("\(path) is there already", status: ExitStatus.exists, code: "file_exists")
+        CommandFailure("\(path) exists already", status: ExitStatus.exists, code: "file_exists")
     }
 
     /// Returns the failure for a file that an error has left incomplete.

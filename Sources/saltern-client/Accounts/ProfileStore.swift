@@ -25,7 +25,7 @@ struct ProfileStore {
         }
         guard let home = environment["HOME"], home.hasPrefix("/") else {
             throw CommandFailure(
-                "neither HOME nor \(variable) says where to keep things", status: ExitStatus.configuration,
+                "neither HOME nor \(variable) is an absolute path", status: ExitStatus.configuration,
                 code: "configuration")
         }
         return URL(filePath: home, directoryHint: .isDirectory)

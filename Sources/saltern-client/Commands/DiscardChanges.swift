@@ -25,6 +25,6 @@ struct DiscardChanges: Command {
         let vault = try await named.account.open(console).vault
         let found = try named.find(in: await vault.unsentItems())
         for item in found { try await vault.discardChange(item.id) }
-        try named.show(found, as: "discarded", "is given up here", console)
+        try named.show(found, as: "discarded", "is discarded", console)
     }
 }

@@ -58,7 +58,7 @@ struct EditItem: Command {
             throw CommandFailure(
                 (error.reason as? CommandFailure ?? Explanation.explain(error.reason)
                     ?? CommandFailure("\(error.reason)")).messages
-                    + ["what you have written is in \(folder.path)"], status: ExitStatus.store, code: "edit_not_stored")
+                    + ["your text is in \(folder.path)"], status: ExitStatus.store, code: "edit_not_stored")
         } catch {
             folder.wipe()
             throw error
@@ -100,7 +100,7 @@ struct EditItem: Command {
         defer { data.resetBytes(in: data.indices) }
         let body = data.withUnsafeBytes { SecureBytes(copying: $0) }
         if body == content { return Record(id: found.id, changed: false) }
-        if body.isEmpty, !allowsEmpty { throw EmptyContent.refusal("what the editor has saved", over: found) }
+        if body.isEmpty, !allowsEmpty { throw EmptyContent.refusal("the edited file", over: found) }
         do {
             let vault = try await account.open(console).vault
             let id = try await vault.put(
@@ -122,13 +122,13 @@ struct EditItem: Command {
         guard var data = FileManager.default.contents(atPath: file) else { return }
         defer { data.resetBytes(in: data.indices) }
         guard data.withUnsafeBytes({ SecureBytes(copying: $0) }) == content else { return }
-        let message = "the editor ended at once, and the file is as it was"
+        let message = "the editor ended at once, and the file is unchanged"
         guard console.isTerminal else {
             return console.notice(
-                "\(message): an editor with a window of its own needs an option to wait, such as code --wait",
+                "\(message): an editor with a separate window needs an option to wait, such as code --wait",
                 code: "editor_ended_at_once")
         }
-        console.draw("\(message). If it has a window of its own, save there and close it, then press Enter: ")
+        console.draw("\(message). If it has a separate window, save there and close it, then press Enter: ")
         _ = console.answer()
     }
 

@@ -44,7 +44,7 @@ struct ExportItems: Command {
 
     func run(_ console: Console) async throws {
         if FileManager.default.fileExists(atPath: file.path) {
-            throw CommandFailure("\(file.path) is there already", status: ExitStatus.exists, code: "file_exists")
+            throw CommandFailure("\(file.path) exists already", status: ExitStatus.exists, code: "file_exists")
         }
         if isSealed {
             try await proof.withAccount(console) { account, password in
@@ -53,7 +53,7 @@ struct ExportItems: Command {
                 }
             }
             return try console.show(["file": file.path], asJSON: proof.asJSON) {
-                "everything is in \(VisibleText.visible(file.path))\n"
+                "all data is in \(VisibleText.visible(file.path))\n"
             }
         }
         let vault = try await account.open(console).vault
@@ -61,8 +61,8 @@ struct ExportItems: Command {
             try await vault.exportDocuments(to: file, collection: collection)
         }
         try console.show(Record(documents: done.documents, unreadable: done.unreadable), asJSON: proof.asJSON) {
-            "\(counted(done.documents, "item is", "items are")) in \(VisibleText.visible(file.path)), for anybody to read who has it\n"
-                + done.unreadable.map { "\($0) cannot be read, and is not in it\n" }.joined()
+            "\(counted(done.documents, "item is", "items are")) in \(VisibleText.visible(file.path)), unencrypted\n"
+                + done.unreadable.map { "\($0) cannot be read and is not included\n" }.joined()
         }
         if !done.unreadable.isEmpty { throw CommandFailure([], status: ExitStatus.attention, code: "attention") }
     }

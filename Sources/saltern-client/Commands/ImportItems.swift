@@ -49,7 +49,7 @@ struct ImportItems: Command {
         let done = try await console.showingProgress(of: vault) { try await vault.importDocuments(from: file) }
         let record = Record(created: done.created, unchanged: done.unchanged, copies: done.copies)
         try console.show(record, asJSON: asJSON) {
-            "\(record.created) new, \(record.unchanged) as they were, \(record.copies) kept beside another version\n"
+            "\(record.created) new, \(record.unchanged) unchanged, \(record.copies) kept beside another version\n"
         }
     }
 }

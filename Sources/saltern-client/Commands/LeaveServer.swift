@@ -36,7 +36,7 @@ struct LeaveServer: Command {
             return account.name.description
         }
         try console.show(["left": name], asJSON: proof.asJSON) {
-            VisibleText.visible(name) + " is gone, on the server and here\n"
+            VisibleText.visible(name) + " is deleted, on the server and here\n"
         }
     }
 }

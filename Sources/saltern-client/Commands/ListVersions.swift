@@ -89,11 +89,11 @@ struct ListVersions: Command {
             let report = try await vault.fetchVersions(of: id)
             guard report.refused > 0 else { return }
             console.notice(
-                "the server returned \(report.refused) that do not open or are no older versions; they are not listed",
+                "\(report.refused) versions of the server cannot be decrypted or are not older; they are not listed",
                 code: "versions_refused")
         } catch {
             let reason = Explanation.explain(error)?.messages.first ?? "\(error)"
-            console.notice("what the server keeps is not listed: \(reason)", code: "versions_not_fetched")
+            console.notice("the server's versions are not listed: \(reason)", code: "versions_not_fetched")
         }
     }
 }

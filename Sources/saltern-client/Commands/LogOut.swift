@@ -43,7 +43,7 @@ struct LogOut: Command {
             "\(account.name.shown) is logged out\n"
                 + (record.sessionEnded
                     ? ""
-                    : "the server did not answer: the session ends by itself when nobody has used it for a while\n")
+                    : "the server did not answer: the unused session expires later\n")
         }
     }
 
@@ -53,8 +53,8 @@ struct LogOut: Command {
                 discardingUnsentEdits: discardsUnsent, forgettingHeldDeletions: forgetsDeletions)
         } catch VaultError.deletionsHeld {
             throw CommandFailure(
-                "deletions wait for somebody to agree: agree with sync --allow-deletions, of a folder with sync DIR "
-                    + "--allow-deletions, or see --forget-deletions", status: ExitStatus.attention,
+                "deletions wait for confirmation: use sync --allow-deletions, for a folder sync DIR --allow-deletions, "
+                    + "or see --forget-deletions", status: ExitStatus.attention,
                 code: "deletions_held")
         }
     }

@@ -75,7 +75,7 @@ struct LoseDevice: Command {
         try console.showOnce(Record(ended: ended, code: code?.text), asJSON: asJSON) {
             let known = ended.isEmpty ? "no session had this name; " : ""
             return known + "the password and the key are new; all other sessions have ended\n"
-                + (code.map { "new printed code, the previous one opens nothing any more: \($0.text)\n" } ?? "")
+                + (code.map { "new printed code, the previous one is invalid: \($0.text)\n" } ?? "")
         }
     }
 }

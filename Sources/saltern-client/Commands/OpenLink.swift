@@ -69,7 +69,7 @@ struct OpenLink: Command {
             do throws(CommandFailure) {
                 try target.finish(with: content.withUnsafeBytes { Data($0) })
             } catch {
-                throw Console.keptInMemory(content, "what the link has opened", error, console.environment)
+                throw Console.keptInMemory(content, "the shared content", error, console.environment)
             }
             if asJSON { try console.printJSON(Record(file: output, viewsLeft: viewsLeft)) }
         } else if asJSON {
@@ -90,14 +90,14 @@ struct OpenLink: Command {
         do throws(ShareAddress.Malformation) {
             return try ShareAddress(text)
         } catch .notALink {
-            throw UsageError(message: "a link looks like https://host/s/ID#KEY; nothing was used up")
+            throw UsageError(message: "a link has the form https://host/s/ID#KEY; no view was used")
         } catch .noKey {
             throw UsageError(
                 message:
-                    "the link's end is missing, the # and the key after it: copy the whole link; nothing was used up")
+                    "the link's end is missing, the # and the key after it: copy the whole link; no view was used")
         } catch .brokenKey {
             throw UsageError(
-                message: "the key at the link's end has white space in it: copy the whole link; nothing was used up")
+                message: "the key at the link's end contains white space: copy the whole link; no view was used")
         }
     }
 
@@ -113,7 +113,8 @@ struct OpenLink: Command {
         if !asJSON {
             console.notice(
                 views == 1
-                    ? "this link opens once, and this uses it up" : "this link opens \(views) times, and this uses one",
+                    ? "this link has one view left, and this uses it"
+                    : "this link has \(views) views left, and this uses one",
                 code: "view_used")
         }
         let place = try kept.begin(address)
@@ -141,7 +142,7 @@ struct OpenLink: Command {
         } catch {
             guard case .wrongShareKey = error else { throw error }
             let kept = file.map {
-                ": what was fetched is kept in \($0), sealed; open the right link, which costs no other view"
+                ": the encrypted share is kept in \($0); open the right link, which uses no other view"
             }
             throw CommandFailure(
                 "the key at the link's end does not open it\(kept ?? "")", status: ExitStatus.unreadable,
@@ -150,7 +151,7 @@ struct OpenLink: Command {
     }
 
     private func lostOutput(_ address: ShareAddress, _ kept: KeptShares) -> CommandFailure {
-        let hint = kept.share(address) == nil ? "" : "; open the link again, which costs no other view"
+        let hint = kept.share(address) == nil ? "" : "; open the link again, which uses no other view"
         return CommandFailure(
             "the output cannot be written\(hint)", status: ExitStatus.store, code: "output_unusable")
     }

@@ -108,6 +108,6 @@ struct RemoveRecoveryCode: Command {
 
     func run(_ console: Console) async throws {
         try await proof.withAccount(console) { try await $0.vault.removeRecoveryCode(password: $1) }
-        try console.show(["removed": true], asJSON: proof.asJSON) { "the printed code opens nothing any more\n" }
+        try console.show(["removed": true], asJSON: proof.asJSON) { "the printed code is revoked\n" }
     }
 }

@@ -46,7 +46,7 @@ struct RotateKeys: Command {
             }
         }
         try console.show(Record(findings: findings), asJSON: proof.asJSON) {
-            "everything is sealed anew; all other sessions have ended\n" + findings.lines
+            "everything is re-encrypted; all other sessions have ended\n" + findings.lines
         }
         try findings.end()
     }

@@ -96,14 +96,14 @@ struct SyncAccount: Command {
         var folders: [String] = []
         while let folder = try arguments.optionalWord() { folders.append(folder) }
         self.folders = folders
-        if watches, isDry { throw UsageError(message: "--dry-run is about one round: leave --watch away") }
+        if watches, isDry { throw UsageError(message: "--dry-run and --watch exclude each other") }
         let isForFolder =
             watches || isDry || hasDirection || allowsHiddenExecutables || allowsSecondFolder
             || collection != nil && allowed.isEmpty
         if folders.isEmpty, isForFolder {
             throw UsageError(
                 message:
-                    "--watch, --dry-run, --collection, --allow-hidden-executables and the directions of deletions are about a "
+                    "--watch, --dry-run, --collection, --allow-hidden-executables and the directions of deletions need a "
                     + "folder: sync DIR")
         }
     }

@@ -140,7 +140,7 @@ struct SyncFolder {
                 failures.append(failure)
                 if !failure.isInterruption, failures.count < folders.count {
                     let message = failure.messages.joined(separator: "; ")
-                    console.notice("\(message); the other folders go on", code: failure.reason.code)
+                    console.notice("\(message); the other folders continue", code: failure.reason.code)
                 }
             }
             return failures
@@ -304,7 +304,7 @@ extension FolderReport {
         }
         if isVaultHeld { lines.append("many items were deleted elsewhere: see --allow-deletions") }
         if unsent > 0 { lines.append("not sent: \(counted(unsent, "change")); see saltern-client status") }
-        if isOffline { lines.append("the server is away: what changed here is sent later") }
+        if isOffline { lines.append("the server cannot be reached: local changes are sent later") }
         return lines
     }
 }
@@ -314,8 +314,8 @@ extension FolderWarning {
     fileprivate var text: String {
         if kind == .unwatched {
             return
-                "not every folder in \(VisibleText.visible(path)) can be watched, so all of it is looked through each "
-                + "minute: the kernel has no room (see sysctl fs.inotify.max_user_watches, and max_user_instances), or one "
+                "some folders in \(VisibleText.visible(path)) cannot be watched, so all of them are scanned every minute: "
+                + "a limit of the kernel is reached (see sysctl fs.inotify.max_user_watches, and max_user_instances), or one "
                 + "cannot be opened"
         }
         return "left alone (\(kind.rawValue)): \(VisibleText.visible(path))"

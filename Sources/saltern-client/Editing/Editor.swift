@@ -12,7 +12,7 @@ struct Editor {
             )
         else {
             throw CommandFailure(
-                "neither VISUAL nor EDITOR says what to edit with", status: ExitStatus.configuration, code: "no_editor")
+                "neither VISUAL nor EDITOR is set", status: ExitStatus.configuration, code: "no_editor")
         }
         self.command = command
         self.environment = environment

@@ -11,7 +11,7 @@ enum CollectionOption {
             throw UsageError(message: "--collection must be 1 to 32 of a-z, 0-9 and -")
         }
         guard name != Attachment.chunkCollection else {
-            throw UsageError(message: "--collection \(name) is for the pieces of long files")
+            throw UsageError(message: "--collection \(name) is reserved for chunks of attachments")
         }
         return name
     }

@@ -94,7 +94,7 @@ struct ItemOutput {
         part.removeIfEmpty()
         guard !part.isEmpty, let failure = error as? CommandFailure ?? Explanation.explain(error) else { return error }
         return CommandFailure(
-            failure.messages + ["what has arrived is in \(part.path); the same command goes on from there"],
+            failure.messages + ["the received part is in \(part.path); the same command continues from there"],
             status: failure.status, code: failure.code)
     }
 }

@@ -75,38 +75,38 @@ extension Notice {
         switch kind {
         case .conflict:
             return
-                "\(item) was changed here and elsewhere; the version of this device is \(other?.description ?? "gone")"
+                "\(item) was changed here and elsewhere; the version of this device is \(other?.description ?? "deleted")"
         case .keptAfterDeletion: return "\(item) was deleted elsewhere and changed here; the change was kept"
         case .deletionUndone: return "\(item) was deleted here and changed elsewhere; the change was kept"
         case .unreadable:
-            return "the server has something in the place of \(item) that does not open; it was not taken"
-                + (self.other.map { "; what was changed here is \($0)" } ?? "")
+            return "the server's version of \(item) cannot be decrypted; it was rejected"
+                + (self.other.map { "; the local change is \($0)" } ?? "")
         case .unreadableChange:
-            return "what only this device has of \(item) does not open; it stays here and is not sent: "
-                + "saltern-client delete puts it in the trash, and what the server has is there again"
+            return "the local change of \(item) cannot be decrypted; it stays here and is not sent: "
+                + "saltern-client delete moves it to the trash and restores the server's version"
         case .rolledBack:
-            return "the server gave an older version of \(item) than is known; the known one is sent again"
+            return "the server returned an older version of \(item) than this device has; the newer one is sent again"
                 + (self.other.map { "; the older one is \($0)" } ?? "")
         case .titleMissing:
-            return "\(item) has no title any more: another device has removed it, or the server has left it away"
+            return "\(item) has lost its title: another device has removed it, or the server has omitted it"
         case .timeWentBack: return "the server's database was restored from a backup; nothing was deleted here"
         case .keptUnlisted: return "the server has lost \(item); it is sent again"
         case .quotaExceeded:
-            return "the plan has no room for \(item); the change stays on this device, and is sent when there is: "
-                + "saltern-client discard gives it up"
+            return "the plan has no room for \(item); the change stays on this device until there is room: "
+                + "saltern-client discard discards it"
         case .refused:
-            return "the server refuses \(item) as it is; the change stays on this device: "
-                + "saltern-client discard gives it up"
+            return "the server rejects \(item); the change stays on this device: "
+                + "saltern-client discard discards it"
         case .massDeletion:
             return "many items were deleted elsewhere; they are still here: see saltern-client sync --allow-deletions"
         case .keyringRolledBack:
-            return "the server has an older keyring than is known; it was not taken, and other devices cannot read "
-                + "what this one writes: if its database was restored, saltern-client login --restore-keyring"
+            return "the server has an older keyring than this device; it was rejected, and other devices cannot read "
+                + "items of this one: if its database was restored, run saltern-client login --restore-keyring"
         case .recoveryRemoved:
-            return "no printed recovery code opens the account any more: make another, saltern-client recovery create"
+            return "the account has no valid printed recovery code: run saltern-client recovery create"
         case .recoveryCodeOutdated:
-            return "the printed recovery code is from before the rotation, and trusts the old keys: make another, "
-                + "saltern-client recovery create, or end it, saltern-client recovery remove"
+            return "the printed recovery code is from before the rotation, and trusts the old keys: replace it with "
+                + "saltern-client recovery create, or revoke it with saltern-client recovery remove"
         }
     }
 }

@@ -47,7 +47,7 @@ extension VaultProgress {
         case .fetched(let count): "\(counted(count, "change")) fetched"
         case .sent(let count, let total): "\(count) of \(counted(total, "change")) sent"
         case .sentContent(let bytes, let total): "\(bytes) of \(counted(total, "byte")) of attachments sent"
-        case .sealedAnew(let count, let total): "\(count) of \(counted(total, "item")) sealed anew"
+        case .sealedAnew(let count, let total): "\(count) of \(counted(total, "item")) re-encrypted"
         case .exported(let bytes): "\(counted(bytes, "byte")) written"
         case .imported(let bytes, let total): "\(bytes) of \(counted(total, "byte")) imported"
         case .read(let bytes): "\(counted(bytes, "byte")) of the folder read"

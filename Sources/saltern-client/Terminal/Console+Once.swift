@@ -15,7 +15,7 @@ extension Console {
     private static func lost(_ text: SecureBytes, _ environment: [String: String]) -> CommandFailure {
         let failure = CommandFailure(
             "the output cannot be written", status: ExitStatus.store, code: "output_unusable")
-        return keptInMemory(text, "what was to be printed once", failure, environment)
+        return keptInMemory(text, "the output", failure, environment)
     }
 
     /// Writes content that would be lost to a file in memory.

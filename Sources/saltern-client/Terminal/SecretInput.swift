@@ -39,7 +39,7 @@ enum SecretInput {
     static func line(askingFor prompt: String, isShown: Bool, orGivenBy option: String) throws -> SecureBytes {
         let descriptor = open("/dev/tty", O_RDWR | O_CLOEXEC)
         guard descriptor >= 0 else {
-            throw UsageError(message: "there is no terminal to ask at; \(option) is missing")
+            throw UsageError(message: "there is no terminal for input; \(option) is missing")
         }
         defer { close(descriptor) }
         let prompt = VisibleText.visible(prompt)
@@ -48,11 +48,11 @@ enum SecretInput {
             return try line(descriptor)
         }
         var before = termios()
-        guard tcgetattr(descriptor, &before) == 0 else { throw unreadable("the terminal cannot be asked") }
+        guard tcgetattr(descriptor, &before) == 0 else { throw unreadable("the terminal cannot be read") }
         var silent = before
         silent.c_lflag &= ~tcflag_t(ECHO)
         guard tcsetattr(descriptor, TCSAFLUSH, &silent) == 0 else {
-            throw unreadable("the terminal shows what is typed")
+            throw unreadable("the terminal cannot hide the input")
         }
         defer {
             tcsetattr(descriptor, TCSAFLUSH, &before)

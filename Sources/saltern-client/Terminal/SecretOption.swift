@@ -26,7 +26,7 @@ struct SecretOption {
         } else {
             secret = try SecretInput.line(askingFor: prompt, isShown: isShown, orGivenBy: option)
         }
-        guard !secret.isEmpty else { throw SecretInput.unreadable("\(prompt): nothing was given") }
+        guard !secret.isEmpty else { throw SecretInput.unreadable("\(prompt): the input is empty") }
         return secret
     }
 
@@ -34,7 +34,7 @@ struct SecretOption {
     func text(_ prompt: String) throws -> String {
         let bytes = try read(prompt, isShown: true)
         guard let text = bytes.withUnsafeBytes({ String(validating: $0, as: UTF8.self) }) else {
-            throw SecretInput.unreadable("\(prompt): no UTF-8")
+            throw SecretInput.unreadable("\(prompt): not UTF-8")
         }
         return text
     }
@@ -59,14 +59,14 @@ struct PasswordOption {
         let password = try secret.read(prompt)
         if !secret.isGiven {
             guard try secret.read("\(prompt), again") == password else {
-                throw SecretInput.unreadable("these are two passwords; nothing was done")
+                throw SecretInput.unreadable("the two passwords differ; nothing was changed")
             }
         }
         return try Self.password(password)
     }
 
     private static func password(_ bytes: SecureBytes) throws -> Password {
-        guard let password = Password(utf8: bytes) else { throw SecretInput.unreadable("the password is no UTF-8") }
+        guard let password = Password(utf8: bytes) else { throw SecretInput.unreadable("the password is not UTF-8") }
         return password
     }
 }

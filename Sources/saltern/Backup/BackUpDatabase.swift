@@ -50,24 +50,24 @@ struct BackUpDatabase: Command {
             // pg_dump would read each node at a different time.
             if client.isDistributed, try await client.execute(AreTablesDistributed()) == [true] {
                 throw CommandFailure(
-                    "nothing was written: the database is spread over a cluster, of which no file can have one moment; "
-                        + "back up every node as \"Backups of a cluster\" in the handbook says")
+                    "nothing was written: the database is distributed, and one file cannot contain a consistent snapshot of a "
+                        + "cluster; back up every node: see \"Backups of a cluster\" in the handbook")
             }
             do {
                 let version = try await client.execute(ReadServerVersion()).first ?? 0
                 return (tables, try await DatabaseClock.now(of: client), version)
             } catch let error as PostgresError where error.isAboutSchema {
                 throw CommandFailure(
-                    "nothing was written: the database has \(tables) tables in the schema saltern, which is not whole "
-                        + "(\(error)): `saltern migrate verify` says which migrations are missing. After a restore that has not come to its "
-                        + "end, restore again; what `saltern migrate up` has left makes `saltern migrate up` whole")
+                    "nothing was written: the database has \(tables) tables in the schema saltern, which is incomplete "
+                        + "(\(error)): `saltern migrate verify` lists the missing migrations. After an unfinished restore, restore "
+                        + "again; after an unfinished `saltern migrate up`, run it again")
             }
         }
         if let obstacle = DumpProgram.obstacle(program: try DumpProgram.majorVersion(console), server: server) {
             throw CommandFailure("nothing was written: \(obstacle)", status: 1, code: "program_too_old")
         }
         let file = try path(at: now)
-        guard !FileManager.default.fileExists(atPath: file) else { throw CommandFailure("\(file) is there already") }
+        guard !FileManager.default.fileExists(atPath: file) else { throw CommandFailure("\(file) exists already") }
         try await onOwnThread { [console] in
             try write(to: file, from: database.programConnection, Int(tables), console)
         }
@@ -86,7 +86,7 @@ struct BackUpDatabase: Command {
         } catch {
             let reason = (error as? CommandFailure)?.messages.joined(separator: "; ") ?? "\(error)"
             console.notice(
-                "the backup is whole, but the audit log does not record it: \(reason)", code: "backup_not_recorded")
+                "the backup is complete, but the audit log does not record it: \(reason)", code: "backup_not_recorded")
         }
     }
 
@@ -199,7 +199,7 @@ final class UnfinishedFile {
     func keep() throws(CommandFailure) {
         guard fsync(content.descriptor) == 0 else { throw Self.failure("cannot keep \(file)") }
         guard name() == 0 else {
-            if errno == EEXIST { throw CommandFailure("\(file) is there already") }
+            if errno == EEXIST { throw CommandFailure("\(file) exists already") }
             throw Self.failure("cannot keep \(file)")
         }
         // The name must survive a power failure.
@@ -211,7 +211,7 @@ final class UnfinishedFile {
         // EINVAL: the file system does not support this, and has nothing to lose.
         if result != 0, code != EINVAL {
             errno = code
-            throw Self.failure("\(file) may be gone after a power failure: its folder")
+            throw Self.failure("\(file) may be lost after a power failure: its folder")
         }
     }
 

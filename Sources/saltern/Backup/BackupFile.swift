@@ -22,7 +22,7 @@ struct BackupFile {
         }
         try readWhole()
         guard try BackupDigest.check(content, console) == .matches else {
-            throw CommandFailure("nothing was kept: the backup is not read back as it was written")
+            throw CommandFailure("the backup was discarded: the file differs from the written data")
         }
     }
 
@@ -38,14 +38,14 @@ struct BackupFile {
         let digest = try BackupDigest.check(content, console)
         guard digest != .differs else {
             throw CommandFailure(
-                "nothing was restored: \(name) is damaged: its SHA-256 is not the one that its last line says")
+                "nothing was restored: \(name) is damaged: its SHA-256 differs from the one in its last line")
         }
         let tables = try tables().count
-        guard tables > 0 else { throw CommandFailure("\(name) is no backup of saltern") }
+        guard tables > 0 else { throw CommandFailure("\(name) is not a backup of saltern") }
         if digest == .missing {
             console.notice(
-                "\(name) has no SHA-256 in its last line (version 0.9.0 wrote none, and pg_dump writes none): not all damage "
-                    + "to it would be noticed", code: "backup_without_digest")
+                "\(name) has no SHA-256 in its last line (version 0.9.0 wrote none, and pg_dump writes none): "
+                    + "damage may stay undetected", code: "backup_without_digest")
             try readWhole()
         }
         return tables

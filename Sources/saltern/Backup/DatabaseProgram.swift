@@ -88,7 +88,7 @@ struct DatabaseProgram {
     func failure(_ status: Int32, _ last: [String]) -> CommandFailure {
         if status == 127 {
             return CommandFailure(
-                "\(name) is not there; in Debian it is in the package postgresql-client", status: 1,
+                "\(name) is not installed; Debian has it in the package postgresql-client", status: 1,
                 code: "program_missing")
         }
         // Output from before a signal is not the reason.

@@ -37,7 +37,7 @@ final class OpenFile: Sendable {
         guard descriptor >= 0 else { throw CommandFailure("\(path): \(String(cString: strerror(errno)))") }
         var status = stat()
         guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-            throw CommandFailure("\(path) is no regular file")
+            throw CommandFailure("\(path) is not a regular file")
         }
     }
 

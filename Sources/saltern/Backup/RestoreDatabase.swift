@@ -73,8 +73,8 @@ struct RestoreDatabase: Command {
                 guard await !RestoreMark.removeIfUnused(console) else { throw error }
                 throw Self.failure(
                     error,
-                    "something may come back still, so the schema saltern_restoring stays and no server uses the database: "
-                        + "restore again, or remove that schema when no restore is under way any more")
+                    "the restore may still complete, so the schema saltern_restoring stays and no server uses the database: "
+                        + "restore again, or remove that schema when no restore is running")
             }
             do {
                 try await finish(console, interruption.wish)

@@ -16,7 +16,7 @@ enum RestoreLock {
         for await _ in taken { isHeld = true }
         guard isHeld else {
             try await holder
-            throw CommandFailure("the lock of restores was not to be had")
+            throw CommandFailure("the lock of restores could not be acquired")
         }
         let result = try await body()
         ends.finish()

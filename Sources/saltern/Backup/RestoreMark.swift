@@ -11,7 +11,7 @@ enum RestoreMark {
             let encoding = try await database.execute(FindEncoding()).first ?? ""
             guard encoding == FindEncoding.needed else {
                 throw CommandFailure(
-                    "nothing was changed: the database's encoding is \(encoding) and has to be UTF8: CREATE DATABASE … "
+                    "nothing was changed: the database's encoding is \(encoding) and must be UTF8: CREATE DATABASE … "
                         + "ENCODING 'UTF8' TEMPLATE template0")
             }
             let found = try await database.execute(FindSchemas()).first
@@ -24,7 +24,7 @@ enum RestoreMark {
                 try await database.withTransaction { _ = try await $0.execute(MakeMark()) }
             } catch let error as PostgresError where error.sqlState == .insufficientPrivilege {
                 throw CommandFailure(
-                    "\(DatabaseCommand.ownerVariable(console)): its role may not make schemas in the database, so nothing was "
+                    "\(DatabaseCommand.ownerVariable(console)): its role may not create schemas in the database, so nothing was "
                         + "changed: ALTER DATABASE … OWNER TO that role, or GRANT CREATE ON DATABASE … to it")
             }
         }
@@ -46,7 +46,7 @@ enum RestoreMark {
                 return
             }
             throw CommandFailure(
-                "a restore of the database has brought nothing back yet: if none is under way, restore again, or remove the "
+                "a restore of the database has restored nothing yet: if none is running, restore again, or remove the "
                     + "schema saltern_restoring to begin with an empty database")
         }
     }

@@ -20,7 +20,7 @@ struct RestoreTransaction {
     private var console: Console { backup.console }
 
     /// The line that `psql` prints when only the commit is left.
-    private static let completion = "everything is back but for the commit"
+    private static let completion = "everything is restored except for the commit"
 
     /// Restores all or nothing. The restoring role becomes the owner, whatever the owner's name in the backup.
     func commit() throws {
@@ -81,10 +81,10 @@ struct RestoreTransaction {
     private func order(by orders: FileHandle, answers: FileHandle) throws {
         try orders.write(contentsOf: Data("\\echo \(Self.completion)\n".utf8))
         guard DatabaseProgram.Lines(of: answers).contains(Self.completion) else {
-            throw CommandFailure("psql has ended before everything was back")
+            throw CommandFailure("psql ended before the restore was complete")
         }
         guard try backup.content.version() == version else {
-            throw CommandFailure("nothing was restored: somebody has written to the backup while it was read")
+            throw CommandFailure("nothing was restored: the backup changed while it was read")
         }
         try orders.write(contentsOf: Data("COMMIT;\n".utf8))
     }

@@ -17,7 +17,7 @@ enum ServerSessions {
         let wish = console.wish
         try await DatabaseCommand.asOwner(console, needsSchema: false) { database in
             var left = try await database.execute(FindServerSessions())
-            if !left.isEmpty { console.notice("waiting for servers to let go of the database", code: "waiting") }
+            if !left.isEmpty { console.notice("waiting for servers to disconnect from the database", code: "waiting") }
             let deadline = ContinuousClock.now + patience
             while !left.isEmpty {
                 if let wish, wish.isThere { throw wish.fulfilled("ended by a signal") }
@@ -34,12 +34,12 @@ enum ServerSessions {
         let there = try await DatabaseCommand.asOwner(console) { try await $0.execute(FindServerSessions()) }
         guard !there.isEmpty else { return }
         console.notice(
-            "servers are connected to the database: \(names(there)): what they have given out since it went back may have "
-                + "been given out before", code: "servers_connected")
+            "servers are connected to the database: \(names(there)): revisions and tokens that they issued after the "
+                + "rollback may be repeated", code: "servers_connected")
     }
 
     private static func refusal(_ sessions: [FindServerSessions.Row]) -> String {
-        "servers are connected to the database and do not let go of it: \(names(sessions)): stop them, or say RECONNECT to "
+        "servers are still connected to the database: \(names(sessions)): stop them, or run RECONNECT in "
             + "the pooler that keeps their sessions, and restore again"
     }
 

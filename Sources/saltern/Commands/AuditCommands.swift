@@ -39,8 +39,8 @@ struct VerifyAudit: Command {
             try await AuditReview(database: $0).verify(noted: noted) { rows in
                 let numbers = rows.map(String.init).joined(separator: ", ")
                 console.notice(
-                    "the time of these rows is before that of the row in front of them: \(numbers). The database's clock "
-                        + "was set back, or they were written with the rights of the schema's owner",
+                    "these rows have an earlier time than the row before them: \(numbers). The database's clock "
+                        + "was set back, or the schema's owner wrote the rows",
                     code: "audit_time_went_back")
             }
         }
@@ -53,7 +53,7 @@ struct VerifyAudit: Command {
                 }
             }
         } else {
-            console.print("the audit log is whole: \(counted(head.sequence, "row"))")
+            console.print("the audit log is intact: \(counted(head.sequence, "row"))")
             console.print("head \(head)")
         }
     }

@@ -237,9 +237,9 @@ struct InstallCertificate: Command {
         if let before, !before.contains(pins.active) {
             let known = [before.active, before.backup].compactMap(\.self).map(\.description).joined(separator: " or ")
             console.printError(
-                "warning: this key is neither the one that was served nor the backup key: clients that pin \(known) do not "
-                    + "connect until they have the pin \(pins.active); install a certificate for one of those keys to let "
-                    + "them in again")
+                "warning: this key is neither the served key nor the backup key: clients that pin \(known) cannot "
+                    + "connect until they have the pin \(pins.active); install a certificate for one of those keys to "
+                    + "restore their access")
         }
         // Findings that keep clients from connecting, even though a server starts.
         for finding in directory.check(minimumVersion: version) where finding.severity != .fine {

@@ -100,23 +100,22 @@ enum DatabaseCommand {
         case MigrationError.database(let error): failure(error, variable, isStandby: isStandby)
         case PostgresError.unavailable(_, nil):
             CommandFailure(
-                "\(error): look whether PostgreSQL runs where \(variable) leads, whether something on the way swallows what "
-                    + "is sent, such as a firewall, and whether connections are left for that role (max_connections, "
-                    + "CONNECTION LIMIT)")
+                "\(error): check that PostgreSQL runs at the address of \(variable), that no firewall drops packets on the "
+                    + "way, and that the role has connections left (max_connections, CONNECTION LIMIT)")
         case PostgresError.unavailable(_, let reason): CommandFailure("\(error): \(hint(reason, variable))")
         case PostgresError.timedOut: CommandFailure("\(error): \(hint(.timedOut, variable))")
         case PostgresError.connectionLost: CommandFailure("\(error): \(hint(nil, variable))")
         case let error as PostgresError where error.sqlState == .insufficientPrivilege:
-            CommandFailure("\(error): the role of \(variable) may not do that, the schema's owner may")
+            CommandFailure("\(error): the role of \(variable) lacks the right; use the schema's owner")
         case let error as PostgresError where error.sqlState == .readOnlyTransaction:
             CommandFailure("nothing can be written there: \(readOnlyHint(variable, isStandby))")
-        case InstallationError.missing: CommandFailure("\(error): a server makes it when it starts for the first time")
+        case InstallationError.missing: CommandFailure("\(error): the first start of a server creates it")
         default: CommandFailure("\(error)")
         }
     }
 
     private static func readOnlyHint(_ variable: String, _ isStandby: Bool?) -> String {
-        let standby = "\(variable) leads to a standby, and has to lead to the primary"
+        let standby = "\(variable) leads to a standby and must lead to the primary"
         let setting =
             "default_transaction_read_only is on for the role or the database of \(variable), or for the whole server"
         return switch isStandby {
@@ -129,13 +128,13 @@ enum DatabaseCommand {
     /// Returns the remedy for a failed connection.
     private static func hint(_ reason: ConnectionFailure?, _ variable: String) -> String {
         switch reason {
-        case .server(.tooManyConnections)?: "PostgreSQL runs where \(variable) leads, and has to let one more in"
+        case .server(.tooManyConnections)?:
+            "PostgreSQL runs at the address of \(variable) and must accept one more connection"
         case .server?, .passwordMissing?, .tls?, .otherKindOfServer?, .option?, .resolver?, .unsuitable?:
-            "look at \(variable)"
+            "check \(variable)"
         case .timedOut?, .system(ETIMEDOUT)?, .system(EHOSTUNREACH)?, .system(ENETUNREACH)?:
-            "look whether something on the way to where \(variable) leads swallows what is sent, such as a firewall, and "
-                + "whether the machine is up"
-        case .system?, .other?, nil: "look whether PostgreSQL runs, and whether \(variable) leads there"
+            "check that no firewall drops packets to the address of \(variable), and that the machine is up"
+        case .system?, .other?, nil: "check that PostgreSQL runs, and that \(variable) leads there"
         }
     }
 }

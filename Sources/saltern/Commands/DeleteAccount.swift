@@ -79,7 +79,7 @@ struct DeleteAccount: Command {
         let before = try await DatabaseCommand.now(console) - age
         let interruption = Interruption()
         let progress = try await DatabaseCommand.asOwner(console) { [wish = interruption.wish] database in
-            var bar = ProgressBar(console, "accounts looked at")
+            var bar = ProgressBar(console, "accounts examined")
             let progress = try await NeverUsedAccounts(database: database, createdBefore: before).count { progress in
                 bar.show(progress.looked, of: progress.total, note: "\(progress.found) never used")
                 return !wish.isThere
@@ -104,7 +104,7 @@ struct DeleteAccount: Command {
         let signature = try await actor.signature(console)
         let interruption = Interruption()
         let progress = try await DatabaseCommand.asOwner(console) { [wish = interruption.wish] database in
-            var bar = ProgressBar(console, "accounts looked at")
+            var bar = ProgressBar(console, "accounts examined")
             let accounts = NeverUsedAccounts(database: database, createdBefore: signature.now - age)
             let progress = try await accounts.delete(by: signature) { progress in
                 bar.show(progress.looked, of: progress.total, note: "\(progress.deleted) deleted")
@@ -114,10 +114,10 @@ struct DeleteAccount: Command {
             return progress
         }
         console.print(
-            "deleted \(progress.deleted) of \(counted(progress.looked, "account that was", "accounts that were")) looked at"
+            "deleted \(progress.deleted) of \(counted(progress.looked, "examined account"))"
         )
         if interruption.wish.isThere {
-            throw interruption.wish.fulfilled("ended by a signal before all accounts were looked at")
+            throw interruption.wish.fulfilled("ended by a signal before all accounts were examined")
         }
     }
 }

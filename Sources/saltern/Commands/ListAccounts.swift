@@ -78,11 +78,11 @@ struct ListAccounts: Command {
         for (option, text) in [("--userid-prefix", filter.useridPrefix), ("--userid-part", filter.useridPart ?? "")] {
             guard let form = AccountFilter.canonicalForm(of: text) else { continue }
             let word = ShellWord.quoted(form) ?? "its canonical form"
-            console.printError("no userid has it as it is written: userids are in lower case; try \(option) \(word)")
+            console.printError("no userid matches: userids are in lower case; try \(option) \(word)")
             return
         }
         if !filter.useridPrefix.isEmpty {
-            console.printError("no such userid begins so; --userid-part finds userids that have it somewhere")
+            console.printError("no userid begins with this text; --userid-part finds userids that contain it")
         }
     }
 

@@ -45,7 +45,7 @@ struct MigrateUp: Command {
     static let example = "saltern migrate up"
     static let help = """
         Each migration runs in its own transaction. Several nodes can run this at once.
-        Nodes of the release before continue to work where a migration allows it.
+        Nodes of the previous release continue to work where a migration allows it.
         Changes that would stop them wait for `saltern migrate finish`. New tables are
         distributed if `saltern migrate distribute` has distributed the database.
 
@@ -169,7 +169,7 @@ struct MigrateDistribute: Command {
         console.print(upgrade)
         console.print(distribution.placed)
         for placement in distribution.cleanedUp {
-            console.print("removed what the coordinator had kept of \(placement.table)")
+            console.print("removed the coordinator's earlier rows of \(placement.table)")
         }
         if upgrade.isEmpty && distribution.placed.isEmpty && distribution.cleanedUp.isEmpty {
             console.print("nothing to do")

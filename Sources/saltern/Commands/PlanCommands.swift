@@ -95,7 +95,7 @@ struct SetPlanLimits: Command {
         let plan = try await DatabaseCommand.asOwner(console) { [name, changes] in
             try await PlanAdministration(database: $0).set(name, changes, by: signature)
         }
-        guard let plan else { throw CommandFailure("there is no plan 'default' to start from") }
+        guard let plan else { throw CommandFailure("there is no plan 'default' to copy") }
         if asJSON {
             console.printJSON { plan.write(to: &$0) }
         } else {
@@ -122,7 +122,7 @@ extension SetPlanLimits {
             if isNew { return }
             let names = known.map(\.name).joined(separator: ", ")
             throw CommandFailure(
-                "there is no plan \(name), only \(names): --create makes it", status: 1, code: "no_such_plan")
+                "there is no plan \(name), only \(names): --create creates it", status: 1, code: "no_such_plan")
         }
         if isNew { throw CommandFailure("there is a plan \(name) already", status: 1, code: "plan_exists") }
         guard hasAccounts, !isConfirmed else { return }

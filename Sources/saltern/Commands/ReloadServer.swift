@@ -12,9 +12,9 @@ struct ReloadServer: Command {
     static let example = "saltern reload 4711"
     static let help = """
         Sends SIGHUP to the process PID, which must be a server with the settings of
-        this command. Exit status 1: a file is unusable. The server keeps the files
-        before, and would not start with the new ones. The systemd units use it, so
-        that `systemctl reload saltern` fails.
+        this command. Exit status 1: a file is unusable. The server keeps the earlier
+        files, and would not start with the new ones. The systemd units use it, so that
+        `systemctl reload saltern` fails.
         """
 
     private let process: pid_t

@@ -59,7 +59,7 @@ struct PruneMasterKeys: Command {
         let needed = counts.filter { older.contains($0.key) }
         guard needed.isEmpty else {
             throw CommandFailure(
-                needed.map { "\($0.value) secrets need the key \($0.key); saltern master-key reseal seals them anew" })
+                needed.map { "\($0.value) secrets need the key \($0.key); saltern master-key reseal reseals them" })
         }
         console.printKeys(try file.change { key throws(MasterKeyError) in key.removing(older) })
     }

@@ -51,10 +51,10 @@ struct TellRestored: Command {
             }
         }
         if let base {
-            console.print("revisions go on above \(base)")
+            console.print("revisions continue above \(base)")
             if endsSessions { try await endSessions(by: name, console) }
         } else {
-            console.print("no server has used this database yet: there is no revision to go on above, and no session")
+            console.print("no server has used this database yet: it has no revisions and no sessions")
         }
         try await RestoreMark.remove(console)
     }

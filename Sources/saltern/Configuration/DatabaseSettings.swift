@@ -4,7 +4,7 @@ extension Settings {
     /// Reads the connection of the server: `SALTERN_DATABASE_URL`.
     mutating func serverDatabase() -> PostgresConfiguration? {
         var database = database(
-            requiredText("SALTERN_DATABASE_URL", "where PostgreSQL is, as a URL or in keyword form"),
+            requiredText("SALTERN_DATABASE_URL", "the address of PostgreSQL, as a URL or in keyword form"),
             "SALTERN_DATABASE_URL")
         let pooling = choice(
             "SALTERN_DATABASE_POOLING", ["session": SessionPooling.session, "transaction": .transaction],

@@ -32,7 +32,7 @@ struct Settings {
     mutating func text(_ name: String, orNothing word: String) -> String? {
         guard let value = text(name), value != word else { return nil }
         guard value.lowercased() == word else { return value }
-        note("\(name) is \(value.debugDescription), which has to be written \(word)")
+        note("\(name) is \(value.debugDescription) and must be written \(word)")
         return nil
     }
 

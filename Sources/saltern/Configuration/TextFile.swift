@@ -19,12 +19,12 @@ enum TextFile {
         guard fstat(descriptor, &status) == 0 else { throw .system }
         guard status.st_mode & S_IFMT == S_IFREG else {
             let isDirectory = status.st_mode & S_IFMT == S_IFDIR
-            throw Failure(description: isDirectory ? "it is a directory" : "it is no regular file")
+            throw Failure(description: isDirectory ? "it is a directory" : "it is not a regular file")
         }
         let bytes = try bytes(of: descriptor, limit: limit)
         guard let text = String(validating: bytes, as: UTF8.self) else { throw Failure(description: "it is not UTF-8") }
         // C code would stop reading there.
-        guard !bytes.contains(0) else { throw Failure(description: "it has a byte that is 0") }
+        guard !bytes.contains(0) else { throw Failure(description: "it contains a NUL byte") }
         guard !text.hasPrefix("\u{FEFF}") else { throw Failure(description: "it begins with a byte order mark") }
         return String(text.reversed().drop { $0.isNewline }.reversed())
     }

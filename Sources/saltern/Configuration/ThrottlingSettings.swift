@@ -29,7 +29,7 @@ extension Settings {
                 refuse(
                     name, text,
                     mustBe: "none, or addresses and blocks such as 127.0.0.1,10.0.0.0/8,2001:db8::/32, with no bits "
-                        + "set behind a block's length")
+                        + "set after a block's length")
                 break
             }
             blocks.append(block)

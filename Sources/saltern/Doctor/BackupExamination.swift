@@ -26,7 +26,7 @@ enum BackupExamination {
         if let obstacle = DumpProgram.obstacleToRestore(program: program, server: server) {
             return Finding("backup_program", .warning, obstacle)
         }
-        return Finding("backup_program", .fine, "pg_dump is of PostgreSQL \(program), and can read the server")
+        return Finding("backup_program", .fine, "pg_dump has version \(program) and can read the server")
     }
 
     /// Checks the age of the last backup. Returns nothing if the database has no such data, as in a schema without
@@ -39,7 +39,7 @@ enum BackupExamination {
     static func judge(_ times: BackupTimes) -> Finding {
         let tolerated = Duration.seconds(2 * 86_400)
         let advice =
-            "make one a day with saltern backup; an archive of the WAL and copies by other means are not recorded"
+            "run saltern backup every day; WAL archives and copies by other programs are not recorded"
         guard let last = times.last else {
             let isNew = times.installed.map { $0 > times.now - tolerated } ?? true
             return Finding(

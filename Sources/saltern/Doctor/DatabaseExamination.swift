@@ -31,7 +31,7 @@ struct DatabaseExamination {
             }
         } catch {
             let reasons = DatabaseCommand.failure(error, DatabaseCommand.serverVariable).messages
-            findings += reasons.map { Finding("database", .problem, "PostgreSQL cannot be asked: \($0)") }
+            findings += reasons.map { Finding("database", .problem, "PostgreSQL cannot be checked: \($0)") }
         }
         await client.shutdown()
         // A database without any reply needs no further findings.
@@ -52,7 +52,7 @@ struct DatabaseExamination {
         let version = "\(facts.version / 10_000).\(facts.version % 10_000)"
         findings.append(
             facts.version < 150_000
-                ? Finding("database_version", .problem, "PostgreSQL is \(version), and has to be 15 or newer")
+                ? Finding("database_version", .problem, "PostgreSQL is \(version) and must be 15 or newer")
                 : Finding("database_version", .fine, "PostgreSQL is \(version)"))
         if facts.isStandby {
             findings.append(
@@ -70,7 +70,7 @@ struct DatabaseExamination {
                 Finding(
                     "failover", .problem,
                     "SALTERN_FAILOVER is synchronous, and synchronous_standby_names is empty: a failover would lose "
-                        + "commits, and nobody would be told"))
+                        + "commits without an error"))
         }
         findings.append(judgeDisk(facts))
         return findings
@@ -81,7 +81,7 @@ struct DatabaseExamination {
             let who = facts.isSuperuser ? "a superuser" : "the schema's owner"
             return Finding(
                 "database_role", .warning,
-                "the server's role is \(who): it needs to read and write rows and nothing else")
+                "the server's role is \(who): it only needs to read and write rows")
         }
         guard facts.isServer else {
             return Finding(
@@ -94,11 +94,11 @@ struct DatabaseExamination {
 
     private func judgeConnections(_ facts: DatabaseFacts) -> Finding {
         let needed = configuration.databaseConnectionCount
-        let handover = configuration.handoverSocket == nil ? "" : ", twice while the next server takes over"
+        let handover = configuration.handoverSocket == nil ? "" : ", twice during a handover"
         let text =
             "a node needs up to \(needed) connections "
             + "(\(configuration.loopCount) loops × \(configuration.database.connectionCount)\(handover), "
-            + "and 2 for commands); its role can have \(facts.connectionLimit), with everybody else's"
+            + "and 2 for commands); its role can have \(facts.connectionLimit), shared with other programs"
         guard needed <= facts.connectionLimit else {
             return Finding("database_connections", .problem, text + ": \(ServeConfiguration.moreConnections)")
         }
@@ -106,20 +106,21 @@ struct DatabaseExamination {
     }
 
     private func judgeDisk(_ facts: DatabaseFacts) -> Finding {
-        let unseen = "the database's disk was not looked at: "
+        let unseen = "the database's disk was not checked: "
         guard facts.isHere else {
-            return Finding("database_disk", .fine, unseen + "it is on another machine, and has to be watched there")
+            return Finding("database_disk", .fine, unseen + "it is on another machine: monitor it there")
         }
         guard let directory = facts.dataDirectory else {
             return Finding(
                 "database_disk", .fine,
-                unseen + "the server's role may not know where it is. GRANT pg_read_all_settings to it, or watch the "
+                unseen
+                    + "the server's role may not read its path. GRANT pg_read_all_settings to the role, or monitor the "
                     + "disk in another way")
         }
         let attributes = try? FileManager.default.attributesOfFileSystem(forPath: directory)
         guard let free = attributes?[.systemFreeSize] as? NSNumber else {
             return Finding(
-                "database_disk", .fine, unseen + "\(directory) is not here, and has to be watched where it is")
+                "database_disk", .fine, unseen + "\(directory) is not on this machine: monitor it where it is")
         }
         return Self.judgeDisk(free: free.int64Value)
     }
@@ -141,14 +142,14 @@ struct DatabaseExamination {
         }
         let text =
             client.keepsSessions
-            ? "each connection to the database has a session of its own" : "no transaction needs a session of its own"
+            ? "each connection to the database has its own session" : "no transaction needs its own session"
         return [Finding("database_pooling", .fine, text)]
     }
 
     private func examineSettings(_ client: PostgresClient) async throws(PostgresError) -> [Finding] {
         let settings = try await client.unsafeSettings(
             outlivingPrimary: configuration.failover == .synchronous)
-        if settings.isEmpty { return [Finding("database_settings", .fine, "what is committed is on the disk")] }
+        if settings.isEmpty { return [Finding("database_settings", .fine, "committed data is on the disk")] }
         return settings.map { setting in
             configuration.allowsUnsafeDatabase
                 ? Finding("database_settings", .warning, "\(setting); SALTERN_ALLOW_UNSAFE_DATABASE=on allows it")
@@ -222,7 +223,7 @@ enum ClusterLogs {
             return judge(try await client.execute(AskNodesForLogs()))
         } catch {
             return Finding(
-                "database_log", .warning, "whether the cluster's nodes log statements cannot be asked: \(error)")
+                "database_log", .warning, "the statement logging of the cluster's nodes cannot be checked: \(error)")
         }
     }
 
@@ -237,9 +238,9 @@ enum ClusterLogs {
                     + "log_statement and log_min_duration_statement off")
         }
         if !silent.isEmpty {
-            return Finding("database_log", .warning, "whether \(names(silent)) logs statements could not be asked")
+            return Finding("database_log", .warning, "the statement logging of \(names(silent)) could not be checked")
         }
-        return Finding("database_log", .fine, "none of the cluster's nodes logs statements: \(names(nodes))")
+        return Finding("database_log", .fine, "no node of the cluster logs statements: \(names(nodes))")
     }
 
     private static func names(_ nodes: [AskNodesForLogs.Row]) -> String {

@@ -53,7 +53,7 @@ struct ExamineInstallation: Command {
 
     private func examineDescriptors(_ configuration: ServeConfiguration) -> Finding {
         let (limit, needed) = (ProcessLimits.raiseDescriptors(), configuration.descriptorCount)
-        let text = "the server may come to need \(needed) descriptors and can have \(limit)"
+        let text = "the server may need \(needed) descriptors and can have \(limit)"
         guard limit < needed else { return Finding("descriptors", .fine, text) }
         return Finding("descriptors", .warning, text + ": raise LimitNOFILE, or lower SALTERN_MAX_CONNECTIONS")
     }
@@ -74,8 +74,8 @@ enum OwnerExamination {
                         ? Finding("database_owner", .fine, "the role of \(variable) can change the schema")
                         : Finding(
                             "database_owner", .problem,
-                            "the role of \(variable) does not own the schema, so that nothing can be migrated or "
-                                + "administered with it"),
+                            "the role of \(variable) does not own the schema, so it can neither migrate nor "
+                                + "administer it"),
                     BackupExamination.examineProgram(server: facts.version, console),
                 ]
             }
@@ -108,7 +108,7 @@ struct PlaceExamination {
             guard address.isPermitted else {
                 return Finding(
                     subject, .warning,
-                    "\(setting): this process may not listen on port \(address.port): take one from 1024 on, or give the unit "
+                    "\(setting): this process may not listen on port \(address.port): use one from 1024 on, or add to the unit "
                         + "AmbientCapabilities= and CapabilityBoundingSet=CAP_NET_BIND_SERVICE")
             }
             guard missing.isEmpty || address.host == "*" || address.host == "::" else {
@@ -136,13 +136,13 @@ struct PlaceExamination {
         guard FileManager.default.fileExists(atPath: folder) else {
             return Finding(
                 subject, .warning,
-                "\(setting): there is no folder \(folder): unless RuntimeDirectory= of the unit makes it, make it")
+                "\(setting): there is no folder \(folder): create it, unless RuntimeDirectory= of the unit does")
         }
         guard faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) == 0 else {
             return Finding(
                 subject, .problem,
-                "\(setting): nothing can be written in \(folder): \(String(cString: strerror(errno))); the server needs to "
-                    + "make its socket there")
+                "\(setting): nothing can be written in \(folder): \(String(cString: strerror(errno))); the server "
+                    + "creates its socket there")
         }
         return Finding(subject, .fine, "\(setting): there is room at \(path) for the server's socket")
     }

@@ -44,6 +44,6 @@ extension Console {
         } else {
             for finding in findings { print("\(finding.severity.rawValue): \(finding.text)") }
         }
-        if problems > 0 { throw CommandFailure("\(problems) to mend") }
+        if problems > 0 { throw CommandFailure("\(problems) to fix") }
     }
 }

@@ -39,7 +39,7 @@ final class InheritedSockets: Sendable {
             // Another server has just taken over.
             try await Task.sleep(for: pause)
         }
-        throw HandoverFailure("the server at \(path) hands nothing over")
+        throw HandoverFailure("the server at \(path) hands over no sockets")
     }
 
     /// Returns true if a server listens at `path`.
@@ -73,7 +73,7 @@ final class InheritedSockets: Sendable {
         guard length > 0 else { throw HandoverFailure("recvmsg", path, code) }
         guard let message, message.apiCount + message.metricsCount == Int(count) else {
             throw HandoverFailure(
-                "what answers at \(path) is no server that this one can take over from: stop it, then start this one")
+                "the process at \(path) does not support this handover: stop it, then start this server")
         }
         return InheritedSockets(api: api, metrics: metrics, path: path, channel: channel)
     }
@@ -91,7 +91,7 @@ final class InheritedSockets: Sendable {
             if attempt > 0 { usleep(100_000) }
             if try Self.reach(path) == nil { return }
         }
-        throw HandoverFailure("the server at \(path) goes on, and has not waited for this one")
+        throw HandoverFailure("the server at \(path) continues and did not wait for this one")
     }
 
     private func isNotified() -> Bool {

@@ -22,7 +22,7 @@ enum UnixSocket {
             throw HandoverFailure("lstat", path)
         }
         guard status.st_mode & S_IFMT == S_IFSOCK else {
-            throw HandoverFailure("\(path) is there, and no socket: nothing was changed")
+            throw HandoverFailure("\(path) exists and is not a socket: nothing was changed")
         }
     }
 

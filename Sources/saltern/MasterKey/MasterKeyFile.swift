@@ -65,7 +65,7 @@ extension Settings {
     /// Reads the path of the master key: `SALTERN_MASTER_KEY_FILE`.
     mutating func masterKeyFile() -> MasterKeyFile? {
         let path = requiredText(
-            "SALTERN_MASTER_KEY_FILE", "where the master key is; saltern master-key create makes one")
+            "SALTERN_MASTER_KEY_FILE", "the file of the master key; saltern master-key create creates one")
         return path.isEmpty ? nil : MasterKeyFile(path: path)
     }
 

@@ -35,22 +35,22 @@ struct MetricsResponder: Responder {
 
     private func text() async -> [UInt8] {
         var text = PrometheusText()
-        text.metric("saltern_build_info", .gauge, "The program that runs.")
+        text.metric("saltern_build_info", .gauge, "Version of the running program.")
         text.sample("saltern_build_info", labels: ["version": ShowVersion.version], 1)
         text.requests(runtime.shares.map(\.metrics))
         connections(&text)
         text.single(
-            "saltern_live_streams", .gauge, "Streams of changes that are open.", runtime.revisions.streamCount)
+            "saltern_live_streams", .gauge, "Open streams of changes.", runtime.revisions.streamCount)
         memory(&text)
         let name = "saltern_rate_limited_requests_total"
-        text.metric(name, .counter, "Requests refused because of their client address, by class.")
+        text.metric(name, .counter, "Requests rejected by the rate limits of client addresses, by class.")
         for (rateClass, count) in runtime.nodeState.addresses.refused {
             text.sample(name, labels: ["class": rateClass.rawValue], count)
         }
         await database(&text)
         if let difference = runtime.clock.difference {
             text.single(
-                "saltern_clock_difference_seconds", .gauge, "How far this machine's clock is ahead of the database's.",
+                "saltern_clock_difference_seconds", .gauge, "Lead of this machine's clock over the database's.",
                 difference / .seconds(1))
         }
         seldom(&text)
@@ -59,33 +59,34 @@ struct MetricsResponder: Responder {
     }
 
     private func connections(_ text: inout PrometheusText) {
-        text.single("saltern_connections", .gauge, "Connections that are open.", server.connectionCount)
+        text.single("saltern_connections", .gauge, "Open connections.", server.connectionCount)
         text.single(
-            "saltern_connections_limit", .gauge, "How many connections there may be (SALTERN_MAX_CONNECTIONS).",
+            "saltern_connections_limit", .gauge, "Maximum number of connections (SALTERN_MAX_CONNECTIONS).",
             server.connectionLimit)
         let counters = server.statistics
         text.single(
-            "saltern_connections_accepted_total", .counter, "Connections taken on.",
+            "saltern_connections_accepted_total", .counter, "Accepted connections.",
             counters.acceptedConnections.load(ordering: .relaxed))
         text.single(
-            "saltern_connections_dropped_total", .counter, "Connections closed at once because a limit was reached.",
+            "saltern_connections_dropped_total", .counter, "Connections closed at once because of a limit.",
             counters.droppedConnections.load(ordering: .relaxed))
         text.single(
             "saltern_connections_dropped_of_address_total", .counter,
-            "Those of them that were too many of one address.", counters.droppedOfAddress.load(ordering: .relaxed))
+            "Connections closed at once because of the limit of one address.",
+            counters.droppedOfAddress.load(ordering: .relaxed))
         text.single(
             "saltern_proxy_headers_refused_total", .counter,
-            "Connections of proxies closed because no valid header of the PROXY protocol came first.",
+            "Connections of proxies closed because they did not begin with a valid PROXY header.",
             counters.refusedProxyHeaders.load(ordering: .relaxed))
         text.single(
             "saltern_forwarded_for_ignored_total", .counter,
             "Requests with X-Forwarded-For from an address that SALTERN_TRUSTED_PROXIES does not name.",
             runtime.shares.reduce(0) { $0 + $1.metrics.ignoredForwards })
         text.single(
-            "saltern_tls_handshakes_total", .counter, "TLS handshakes completed.",
+            "saltern_tls_handshakes_total", .counter, "Completed TLS handshakes.",
             counters.completedHandshakes.load(ordering: .relaxed))
         text.single(
-            "saltern_tls_handshakes_failed_total", .counter, "TLS handshakes that failed.",
+            "saltern_tls_handshakes_failed_total", .counter, "Failed TLS handshakes.",
             counters.failedHandshakes.load(ordering: .relaxed))
     }
 
@@ -93,11 +94,11 @@ struct MetricsResponder: Responder {
         let parts = [
             ("bodies", budgets.bodies), ("unidentified_bodies", budgets.unidentifiedBodies), ("output", budgets.output),
         ]
-        text.metric("saltern_memory_budget_bytes", .gauge, "What bodies and replies may take.")
+        text.metric("saltern_memory_budget_bytes", .gauge, "Memory limit of bodies and replies.")
         for (name, budget) in parts {
             text.sample("saltern_memory_budget_bytes", labels: ["budget": name], budget.total + budget.loan)
         }
-        text.metric("saltern_memory_used_bytes", .gauge, "What they take.")
+        text.metric("saltern_memory_used_bytes", .gauge, "Memory used by bodies and replies.")
         for (name, budget) in parts { text.sample("saltern_memory_used_bytes", labels: ["budget": name], budget.used) }
     }
 
@@ -113,41 +114,42 @@ struct MetricsResponder: Responder {
 
     private func seldom(_ text: inout PrometheusText) {
         text.single(
-            "saltern_certificate_expiry_timestamp_seconds", .gauge, "When the certificate ends.",
+            "saltern_certificate_expiry_timestamp_seconds", .gauge, "End of the certificate's validity.",
             facts.certificateExpiry)
         text.single(
-            "saltern_certificate_backup_key", .gauge, "Whether there is a key to change to.",
+            "saltern_certificate_backup_key", .gauge, "1 if there is a backup key.",
             facts.hasBackupKey ? 1 : 0)
         let reload = facts.reload
         text.metric(
             "saltern_reload_failed", .gauge,
-            "Whether the last reload (SIGHUP) could not use the file, and kept the old one.")
+            "1 if the last reload (SIGHUP) rejected the file and kept the earlier one.")
         text.sample("saltern_reload_failed", labels: ["file": "certificate"], reload.certificate ? 1 : 0)
         text.sample("saltern_reload_failed", labels: ["file": "master_key"], reload.masterKey ? 1 : 0)
         let purge = facts.purge
         text.single(
-            "saltern_purge_last_success_timestamp_seconds", .gauge, "When this node last purged; 0 until it has.",
+            "saltern_purge_last_success_timestamp_seconds", .gauge,
+            "Time of this node's last purge; 0 before the first.",
             purge.lastSuccess)
-        text.single("saltern_purge_failures_total", .counter, "Purges that failed.", purge.failures)
+        text.single("saltern_purge_failures_total", .counter, "Failed purges.", purge.failures)
         text.single(
-            "saltern_purge_skipped_accounts", .gauge, "Accounts whose purge is left to the next one.",
+            "saltern_purge_skipped_accounts", .gauge, "Accounts deferred to the next purge.",
             purge.skippedAccounts)
-        text.metric("saltern_purge_rows_total", .counter, "Rows that were purged.")
+        text.metric("saltern_purge_rows_total", .counter, "Purged rows.")
         for (kind, count) in purge.rows { text.sample("saltern_purge_rows_total", labels: ["kind": kind], count) }
         guard let backlog = facts.backlog?.parts else { return }
         text.metric(
-            "saltern_purge_overdue_seconds", .gauge, "For how long the oldest row that is to be purged has been due.")
+            "saltern_purge_overdue_seconds", .gauge, "Time since the oldest expired row was due for the purge.")
         for part in backlog {
             text.sample("saltern_purge_overdue_seconds", labels: ["kind": part.kind], part.overdue / .seconds(1))
         }
-        text.metric("saltern_purge_due_rows", .gauge, "Rows to be purged; 1000 when there are so many or more.")
+        text.metric("saltern_purge_due_rows", .gauge, "Rows due for the purge, counted up to 1000.")
         for part in backlog { text.sample("saltern_purge_due_rows", labels: ["kind": part.kind], part.rows) }
     }
 
     private func process(_ text: inout PrometheusText) {
         text.single(
             "saltern_log_lines_dropped_total", .counter,
-            "Lines of the log that were lost: nothing read them, or the disk was full.",
+            "Log lines lost because the reader was too slow or the disk was full.",
             runtime.log.droppedLines)
         var usage = rusage()
         getrusage(CInt(RUSAGE_SELF.rawValue), &usage)

@@ -8,18 +8,18 @@ extension PrometheusText {
     ) {
         single(
             "saltern_database_up", .gauge,
-            "Whether every loop has a connection for statements, and the database answers within two seconds.",
+            "1 if every loop has a connection for statements and the database answers within two seconds.",
             statistics.isReady && state != nil ? 1 : 0)
         if let failure = statistics.failure {
-            metric("saltern_database_failure", .gauge, "Why connections cannot be opened.")
+            metric("saltern_database_failure", .gauge, "Reason why connections cannot be opened.")
             sample("saltern_database_failure", labels: ["reason": "\(failure)"], 1)
         }
         single(
-            "saltern_database_commits_stalled", .gauge, "Whether writes are refused because a commit does not end.",
+            "saltern_database_commits_stalled", .gauge, "1 if writes are rejected because a commit does not end.",
             statistics.commitsAreStalled ? 1 : 0)
         if let state {
             single(
-                "saltern_database_schema_version", .gauge, "The newest migration that was applied.",
+                "saltern_database_schema_version", .gauge, "Latest applied migration.",
                 state.schemaVersion)
             replication(state)
         }
@@ -36,23 +36,25 @@ extension PrometheusText {
                 sample(name, labels: ["lane": lane.rawValue], value(statistics.lanes[lane] ?? Counts()))
             }
         }
-        write("saltern_database_connections", .gauge, "Connections that are open.") { $0.open }
-        write("saltern_database_in_use", .gauge, "Requests under way; of leases, connections that somebody has.") {
+        write("saltern_database_connections", .gauge, "Open connections.") { $0.open }
+        write("saltern_database_in_use", .gauge, "Running requests; for leases, leased connections.") {
             $0.inUse
         }
-        write("saltern_database_waiting", .gauge, "Requests that wait for a connection.") { $0.waiting }
-        write("saltern_database_connections_opened_total", .counter, "Connections that were opened.") { $0.opened }
-        write("saltern_database_waits_total", .counter, "Requests that have waited for a connection.") { $0.waits }
-        write("saltern_database_wait_seconds_total", .counter, "How long they have waited.") { $0.waited / .seconds(1) }
+        write("saltern_database_waiting", .gauge, "Requests waiting for a connection.") { $0.waiting }
+        write("saltern_database_connections_opened_total", .counter, "Opened connections.") { $0.opened }
+        write("saltern_database_waits_total", .counter, "Requests that waited for a connection.") { $0.waits }
+        write("saltern_database_wait_seconds_total", .counter, "Time that requests waited for a connection.") {
+            $0.waited / .seconds(1)
+        }
     }
 
     private mutating func keyWaits(_ keyWaits: PostgresStatistics.KeyWaitCounts) {
         single(
             "saltern_database_keys_waiting", .gauge,
-            "Requests that wait for the turn of their account, share or userid.", keyWaits.waiting)
-        single("saltern_database_key_waits_total", .counter, "Requests that have waited for it.", keyWaits.waits)
+            "Requests waiting for an earlier request of the same account, share or userid.", keyWaits.waiting)
+        single("saltern_database_key_waits_total", .counter, "Requests that waited for an earlier one.", keyWaits.waits)
         single(
-            "saltern_database_key_wait_seconds_total", .counter, "How long they have waited.",
+            "saltern_database_key_wait_seconds_total", .counter, "Time that requests waited for an earlier one.",
             keyWaits.waited / .seconds(1))
     }
 
@@ -64,9 +66,10 @@ extension PrometheusText {
             metric(name, .counter, help)
             for (statement, counts) in sorted { sample(name, labels: ["statement": statement], value(counts)) }
         }
-        write("saltern_database_requests_total", "Requests to PostgreSQL by what they ask for.") { $0.count }
-        write("saltern_database_requests_failed_total", "Those of them that failed.") { $0.failed }
-        write("saltern_database_request_seconds_total", "From sending them to the last answer.") {
+        write("saltern_database_requests_total", "Requests to PostgreSQL by statement.") { $0.count }
+        write("saltern_database_requests_failed_total", "Failed requests to PostgreSQL by statement.") { $0.failed }
+        write("saltern_database_request_seconds_total", "Time from sending a request to its last reply, by statement.")
+        {
             $0.duration / .seconds(1)
         }
     }

@@ -70,6 +70,6 @@ struct UnsafeDatabase: Error, CustomStringConvertible {
 
     var description: String {
         settings.map { "the database's \($0)" }.joined(separator: "; ")
-            + " (SALTERN_ALLOW_UNSAFE_DATABASE=on serves it all the same, for tests)"
+            + " (SALTERN_ALLOW_UNSAFE_DATABASE=on still serves it, for tests)"
     }
 }

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# How the blocks of docs/admin are typed and tried here, and what the text around them says that there is.
+# Runs and checks the blocks of docs/admin, and statements of the text around them.
 
 backup='' types_settings='' shared=''
 
@@ -17,7 +17,7 @@ here() {
 # type_in: the commands on standard input.
 type_in() {
     here >"$work/typing"
-    # On one line and without remarks, for who asks later what was typed.
+    # On one line and without remarks, for later checks of the typed commands.
     sed --null-data 's/\\\n */ /g' "$work/typing" |
         sed 's/\(^\| \)# .*//; s/^saltern-admin \(.*\)/&; saltern \1/' >>"$work/typed"
     # shellcheck source=/dev/null
@@ -59,7 +59,7 @@ copy_compose() {
 
 has_executable() { sed "s|/usr/local/bin/saltern|$executable|"; }
 
-# verify_unit FILE: systemd says nothing about it.
+# verify_unit FILE: systemd reports no fault in it.
 verify_unit() {
     systemd-analyze verify --man=no "$1" >"$work/unit" 2>&1 || fail "systemd to take it: $(<"$work/unit")"
     ! grep "$(basename -- "$1")" "$work/unit" || fail "a unit without complaints"

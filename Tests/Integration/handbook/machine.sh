@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154
-# What a machine has that there is not here: systemd, other users, an editor, Docker. The words are looked at all the same.
+# Parts of a machine that this test replaces: systemd, other users, an editor, Docker. The commands are still checked.
 
 systemctl() {
     case $* in

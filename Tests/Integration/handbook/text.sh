@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154
-# The commands that docs/admin says in its text, outside of blocks.
+# The commands in the text of docs/admin, outside of blocks.
 saltern version
 saltern statements
 saltern health

@@ -52,7 +52,7 @@ import Testing
         #expect(Self.problem.code == "invalid_invite")
         #expect(
             VaultError.refused(Self.problem).localizedDescription
-                == "The server has refused it (Invalid invite: Ask for another one).")
+                == "The server has rejected it (Invalid invite: Ask for another one).")
     }
 
     @Test func `a wrong server is told from one that cannot be reached`() {

@@ -81,6 +81,6 @@ class DeviceGuesses(Attack):
         return counts["401"] + counts["429"] >= 3 * self.connections
 
     def objection(self, counts: Counter[str]) -> str | None:
-        # In the seconds that this takes, each counter allows a few more looks while its delay is short.
+        # In the seconds that this takes, each counter allows a few more checks while its delay is short.
         allowed = COUNTERS * (LOOKS_AT_ONCE + 3)
         return f"{counts['401']} guesses were looked at" if counts["401"] > allowed else None

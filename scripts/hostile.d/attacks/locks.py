@@ -194,7 +194,7 @@ class PopularShare(Attack):
         await scene.crowd(self.connections, reader)
 
     def took_place(self, counts: Counter[str]) -> bool:
-        # Beyond those who wait their turn, whoever wants the same share is told to come back.
+        # When the queue of a share is full, further requests for it receive a retry time.
         return counts["200"] >= self.connections and counts["200"] + counts["429"] + counts["503"] >= 3 * self.connections
 
 

@@ -153,7 +153,7 @@ class GuestBodies(Attack):
             group.create_task(neighbour())
 
     def objection(self, counts: Counter[str]) -> str | None:
-        # Who is refused makes room for who comes next.
+        # A rejected request makes room for the next one.
         if counts["neighbour"] * 3 < counts["refused neighbour"]:
             return f"of somebody else's bodies {counts['neighbour']} found room, {counts['refused neighbour']} did not"
         return None
@@ -167,7 +167,7 @@ class LargeBodyMemory(Attack):
     connections = 6
     is_quick = False
     least_seconds = 100.0
-    #: One who has the memory and one who waits for it, at each address; afterwards they wait behind others.
+    #: One holder of the memory and one waiter at each address; afterwards they queue behind others.
     patience = 60
 
     async def prepare(self, stage: Stage) -> None:

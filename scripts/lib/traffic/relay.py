@@ -92,7 +92,7 @@ class Exchange:
     async def write(self, data: bytes) -> None:
         self.writer.write(data)
         await self.writer.drain()
-        # Otherwise the loop would not notice that the client has gone, as long as there is room.
+        # Otherwise the loop would not notice a closed connection, as long as there is room.
         await asyncio.sleep(0)
         if self.reader.at_eof() or self.reader.exception() or self.writer.transport.is_closing():
             raise ConnectionResetError("the client has ended the connection")
@@ -146,9 +146,9 @@ class Lie(ABC):
     patience: ClassVar[float] = 60
     #: Calls that must not be made at all.
     forbidden: ClassVar[frozenset[str]] = frozenset()
-    #: It leaves an account that others cannot go on with.
+    #: It leaves an account that the other tests cannot use.
     is_spending: ClassVar[bool] = False
-    #: Whether a command has to end with 76 once it was told.
+    #: True if a command must end with 76 after the false reply.
     is_to_be_noticed: ClassVar[bool] = False
     #: How many requests it has been the answer to.
     count = 0

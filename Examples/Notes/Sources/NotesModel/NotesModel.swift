@@ -107,5 +107,5 @@ public final class NotesModel {
 
 /// A command that needs an account, on a device without one.
 public struct NotLoggedIn: LocalizedError {
-    public var errorDescription: String? { "Nobody is logged in on this device." }
+    public var errorDescription: String? { "No account is logged in on this device." }
 }

@@ -85,7 +85,7 @@ struct RateMeter {
     /// Creates a meter.
     /// - Parameter bytesPerSecond: The rate, above 0.
     init(bytesPerSecond: Int) {
-        precondition(bytesPerSecond > 0, "a rate of nothing never ends")
+        precondition(bytesPerSecond > 0, "the rate must be above 0")
         self.bytesPerSecond = bytesPerSecond
     }
 

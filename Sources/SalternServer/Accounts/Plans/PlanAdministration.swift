@@ -21,13 +21,13 @@ public struct PlanAdministration {
         public var description: String {
             switch self {
             case .noSuchPlan: "there is no such plan; see saltern plan list"
-            case .isDefault: "the plan 'default' is that of new accounts, and stays"
+            case .isDefault: "the plan 'default' is for new accounts and cannot be removed"
             case .isInUse(accounts: true):
-                "accounts have this plan: saltern account list --plan NAME lists them, saltern account set-plan gives another "
-                    + "one"
+                "accounts have this plan: list them with saltern account list --plan NAME, and change their plan with "
+                    + "saltern account set-plan"
             case .isInUse(accounts: false):
-                "invites that can still be used give this plan: saltern invite list lists them, saltern invite revoke takes "
-                    + "one back"
+                "unused invites have this plan: list them with saltern invite list, and revoke them with saltern invite "
+                    + "revoke"
             }
         }
     }

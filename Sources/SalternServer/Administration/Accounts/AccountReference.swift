@@ -15,8 +15,8 @@ public enum AccountRefusal: Error, Equatable, CustomStringConvertible {
 
     public var description: String {
         switch self {
-        case .noSuchUserid(nil): "nobody has this userid"
-        case .noSuchUserid(let canonical?): "nobody has this userid; its canonical form is \(canonical)"
+        case .noSuchUserid(nil): "no account has this userid"
+        case .noSuchUserid(let canonical?): "no account has this userid; its canonical form is \(canonical)"
         case .noSuchAccount: "there is no such account"
         case .noSuchPlan: "there is no such plan; see saltern plan list"
         }

@@ -52,11 +52,11 @@ public struct AuditFinding: Error, Sendable, Equatable, CustomStringConvertible 
         switch kind {
         case .missing: "row \(sequence) is missing"
         case .changed: "row \(sequence) was changed"
-        case .unconnected: "row \(sequence) does not continue row \(sequence - 1): one of the two was exchanged"
-        case .headDiffers: "row \(sequence) is not the one that the head was moved to"
-        case .beyondHead: "row \(sequence) is behind the head of the chain: it was inserted"
+        case .unconnected: "row \(sequence) does not continue row \(sequence - 1): one of the two was replaced"
+        case .headDiffers: "row \(sequence) does not match the head of the chain"
+        case .beyondHead: "row \(sequence) follows the head of the chain: it was inserted"
         case .headMissing: "the head of the chain is missing, row \(sequence) and later ones may be too"
-        case .notAsNoted: "row \(sequence) is not the one that was noted"
+        case .notAsNoted: "row \(sequence) does not match the noted head"
         }
     }
 }

@@ -57,7 +57,7 @@ public struct Statistics: Sendable {
 
 /// The error of a count without a row.
 private struct StatisticsUnavailable: Error, CustomStringConvertible {
-    var description: String { "the database did not answer with its counts" }
+    var description: String { "the database returned no counts" }
 }
 
 /// Counts the accounts in one pass.

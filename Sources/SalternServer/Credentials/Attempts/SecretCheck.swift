@@ -34,7 +34,7 @@ final class SecretCheck {
     private var database: PostgresClient { attempts.database }
 
     private func recording(_ kind: FailureKind) -> RecordFailedAttempt {
-        precondition(!isCounted, "one look, one count")
+        precondition(!isCounted, "a check records at most one attempt")
         isCounted = true
         return RecordFailedAttempt(counter: counter, kind: kind, now: now, isReserved: release != nil)
     }

@@ -100,7 +100,7 @@ extension SetRecovery.Body {
         guard let present else { return nil }
         guard keyring == nil || accountKeyringRevision != nil else {
             var problem = CredentialProblem.keyringRequired(present: present).problem
-            problem.detail = "The account has a keyring. Say of which revision of it the code shall open the data keys."
+            problem.detail = "The account has a keyring. Send its revision as `accountKeyringRevision`."
             problem.field = "accountKeyringRevision"
             throw problem
         }

@@ -9,8 +9,8 @@ public struct UnfinishedRestore: Error, CustomStringConvertible {
     public init() {}
 
     public var description: String {
-        "a restore of the database is not finished; if none is under way: where there is no schema saltern, restore again, "
-            + "else finish it with `saltern migrate up` and `saltern restored --end-sessions`, or remove that schema and "
+        "a restore of the database is not finished; if none is running: without a schema saltern, restore again, "
+            + "otherwise finish it with `saltern migrate up` and `saltern restored --end-sessions`, or remove that schema and "
             + "restore again"
     }
 }

@@ -118,12 +118,12 @@ public enum MasterKeyError: Error, Hashable, Sendable {
 extension MasterKeyError: CustomStringConvertible {
     public var description: String {
         switch self {
-        case .noKey: "there is no key in it"
+        case .noKey: "it contains no key"
         case .invalidLine(let line): "line \(line) is not base64 of \(MasterKey.keyByteCount) bytes"
-        case .repeatedKey(let line): "the key of line \(line) stands there twice"
-        case .tooManyKeys: "it has \(MasterKey.maximumKeys) keys already: remove those that nothing needs any more"
+        case .repeatedKey(let line): "line \(line) repeats a key"
+        case .tooManyKeys: "it has \(MasterKey.maximumKeys) keys already: remove unused keys"
         case .unknownKey(let id): "it was sealed with the master key \(id), which is not in the file"
-        case .notAuthentic: "it was not sealed with a master key for this place, or it was changed"
+        case .notAuthentic: "it was not sealed with a master key for this purpose, or it was changed"
         }
     }
 }

@@ -33,14 +33,14 @@ extension SchemaProblem: CustomStringConvertible {
     public var description: String {
         switch self {
         case .missing:
-            "the database has no schema saltern: make it with `saltern migrate up`, or bring a backup back with "
+            "the database has no schema saltern: create it with `saltern migrate up`, or restore a backup with "
                 + "`saltern restore`, unless this is the wrong database"
         case .forbidden:
             "the role may not use the schema saltern: connect as its owner, or as a member of saltern_server"
         case .older: "the database's schema is older than this program: run `saltern migrate up`"
         case .newer:
-            "the database's schema is newer than this program: install the program that it was made with, which "
-                + "`saltern migrate verify` tells"
+            "the database's schema is newer than this program: install the newer program; "
+                + "`saltern migrate verify` lists the unknown migrations"
         }
     }
 }
