@@ -13,6 +13,7 @@ RUN grep --only-matching '"[A-Za-z]*Tests"' Package.swift | tr --delete '"' | so
     | while read -r name; do mkdir --parents "Tests/$name" && touch "Tests/$name/None.swift"; done
 # They become part of the executable.
 COPY Migrations Migrations
+COPY clients clients
 RUN swift build --configuration release -Xswiftc -cross-module-optimization --product saltern --static-swift-stdlib \
     && install -D --strip "$(swift build --configuration release --show-bin-path --static-swift-stdlib)/saltern" /out/saltern
 

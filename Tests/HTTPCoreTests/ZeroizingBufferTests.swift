@@ -45,7 +45,7 @@ import Testing
     }
 
     @Test func `a description shows no byte`() {
-        #expect("\(ZeroizingBuffer("hunter2".utf8))" == "WipedBytes(7)")
+        #expect("\(ZeroizingBuffer("hunter2".utf8))" == "ZeroizingBuffer(7)")
         #expect("\(RequestBody(ZeroizingBuffer("hunter2".utf8)))" == "RequestBody")
     }
 

@@ -29,3 +29,23 @@ check_python() {
                 { echo "in $folder" && return 1; }
         done
 }
+
+# run_deno ARGUMENT…: Deno, which fetches nothing but what the script in it asks for.
+run_deno() {
+    DENO_DIR=$repository/.build/deno DENO_NO_UPDATE_CHECK=1 NO_COLOR=1 "$repository/.venv/bin/deno" "$1" \
+        --quiet --no-config --no-lock --no-remote --no-npm "${@:2}"
+}
+
+# Checks the types of the JavaScript for web pages, of its tests and of its document, and runs the vectors.
+check_javascript() {
+    local examples=.build/web.js
+    ensure_python_tools
+    {
+        echo '// @ts-check'
+        echo 'const { userid, password, token, signal, show } = /** @type {any} */ ({});'
+        # shellcheck disable=SC2016  # backquotes are those of Markdown
+        sed -n '/^```js$/,/^```$/{/^```/d;p}' docs/web.md | sed 's#"./saltern.js"#"../clients/web/saltern.js"#'
+    } >"$examples"
+    run_deno check clients/web/*.js Tests/Web/*.js "$examples"
+    run_deno run --allow-read Tests/Web/vectors_deno.js
+}

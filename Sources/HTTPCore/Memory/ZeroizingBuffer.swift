@@ -183,7 +183,7 @@ extension ZeroizingBuffer: Equatable, ExpressibleByArrayLiteral {
 
 extension ZeroizingBuffer: CustomStringConvertible, CustomReflectable {
     /// The number of bytes. The contents are never shown.
-    public var description: String { "WipedBytes(\(count))" }
+    public var description: String { "ZeroizingBuffer(\(count))" }
     public var customMirror: Mirror { Mirror(self, children: ["count": count]) }
 }
 

@@ -28,7 +28,8 @@ struct BrowserPage: Sendable {
         assets = [
             "share.js": Self.asset(PackageResources.share_js, .javaScript),
             "link.js": Self.asset(PackageResources.link_js, .javaScript),
-            "envelope.js": Self.asset(PackageResources.envelope_js, .javaScript),
+            // A link to clients/web, so that this page and those of apps open shares by the same code.
+            "saltern.js": Self.asset(PackageResources.saltern_js, .javaScript),
             "content.js": Self.asset(PackageResources.content_js, .javaScript),
             "view.js": Self.asset(PackageResources.view_js, .javaScript),
             "outdated.js": Self.asset(PackageResources.outdated_js, .javaScript),

@@ -2,8 +2,7 @@ internal import HTTPCore
 
 /// `GET /assets/{name}`: returns a file of the page.
 ///
-/// Like all replies it is not cached, so page and script always have one version. A few KiB for each share are
-/// acceptable.
+/// Like all replies it is not cached, so page and script always have one version. 60 KiB for each share are acceptable.
 struct ShowSharePageAsset: OpenEndpoint {
     private let assets: [String: Response]
 

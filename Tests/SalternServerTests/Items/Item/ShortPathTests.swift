@@ -24,7 +24,7 @@ import Testing
             func parts(_ name: String) -> [String: Int64] {
                 switch name {
                 case "CreateItem>": [name: 1, "StoreNewItem": 1]
-                case "BuryOneItem>": [name: 1, "KeepContent": 1, "LeaveTombstone": 1]
+                case "DeleteOneItem>": [name: 1, "ArchiveContent": 1, "WriteTombstone": 1]
                 // Where a version is due, or where the first statement has changed nothing.
                 case "ReplaceKeeping>": ["ReplaceItem>": 1, name: 1, "KeepReplaced": 1, "StoreReplacement": 1]
                 default: [name: 1]
@@ -57,16 +57,16 @@ import Testing
                     == parts("ReplaceKeeping>"))
             #expect(
                 try await executed(200) { try await ada.client.delete(path, ["If-Match": "\"3\""]) }
-                    == parts("BuryOneItem>"))
+                    == parts("DeleteOneItem>"))
             #expect(
                 try await executed(404) { try await ada.client.delete(path, present) }
-                    == parts("BuryOneItem>"), "the full statement has a connection of its own")
+                    == parts("DeleteOneItem>"), "the full statement has a connection of its own")
             #expect(
                 try await executed(201) { try await ada.client.put(path, item, absent) }
                     == both("CreateItem>", "WriteItem>"), "over a tombstone")
             #expect(
                 try await executed(200) { try await ada.client.delete(path, present) }
-                    == parts("BuryOneItem>"), "of what it held before something is kept")
+                    == parts("DeleteOneItem>"), "of what it held before something is kept")
             #expect(
                 try await executed(412) { try await ada.client.put(path, item, present) }
                     == parts("ReplaceKeeping>"))

@@ -13,9 +13,9 @@ import Testing
                 /struct (\w+): (Statement|Account(?:Read|Write)|ExportedPage|ShortPath|\w*SessionRemoval|DueRows|OldestRows) \{/
             for match in source.matches(of: declarations) {
                 switch match.2 {
-                case "SessionRemoval": declared.formUnion(["\(match.1)", "NoteEnds<\(match.1)>"])
+                case "SessionRemoval": declared.formUnion(["\(match.1)", "RecordSessionEnds<\(match.1)>"])
                 case "CallersSessionRemoval":
-                    declared.formUnion(["Guarded<\(match.1)>", "Guarded<NoteCallersEnds<\(match.1)>>"])
+                    declared.formUnion(["Guarded<\(match.1)>", "Guarded<RecordCallersSessionEnds<\(match.1)>>"])
                 case "AccountRead", "ExportedPage": declared.insert("Owned<\(match.1)>")
                 case "AccountWrite", "ShortPath": declared.insert("Guarded<\(match.1)>")
                 default: declared.insert(String(match.1))
@@ -31,7 +31,7 @@ import Testing
             for (index, statement) in Application.statements.enumerated() {
                 // SQL's own PREPARE takes no LOCK.
                 let sql =
-                    statement.name == "KeepChangesOut"
+                    statement.name == "BlockChanges"
                     ? "BEGIN; \(statement.sql); ROLLBACK" : "PREPARE s\(index) AS \(statement.sql)"
                 await #expect(throws: Never.self, "\(statement.name)") {
                     try await app.script(sql, url: app.database.serverURL)
@@ -50,14 +50,14 @@ import Testing
         // Master keys are counted and exchanged everywhere.
         "CountSealedSecrets", "FindOutdatedSecrets",
         // An advisory lock belongs to no table, nor does a setting; the base is moved while nobody changes anything.
-        "TakePurgeLock", "ReleasePurgeLock", "HoldPurgeLock", "BeginBite", "JoinWholeSets", "LimitLockWait",
-        "KeepChangesOut",
+        "TakePurgeLock", "ReleasePurgeLock", "HoldPurgeLock", "BeginPurgeSlice", "JoinWholeSets", "LimitLockWait",
+        "BlockChanges",
         // After a restore the sessions of all accounts end.
         "FindAccountsWithSessions",
         // A hash is a thing of no table.
         "FindHashParts",
         // Readiness: whether every node answers.
-        "AskEveryNode",
+        "ReadEveryNode",
         // What PostgreSQL says of its own log is in no table, and neither is a mark of a restore.
         "ReadReplicationState", "FindRestoreMark",
         // The quantiles of all accounts, once a day.

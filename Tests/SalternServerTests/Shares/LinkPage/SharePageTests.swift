@@ -80,7 +80,7 @@ import Testing
                 #expect(!asset.text.contains("//www.") || path.hasSuffix(".svg"))
             }
             #expect(seen.count == Self.page.assets.count)
-            #expect(size < 30_000)
+            #expect(size < 60_000)
             #expect(try await app.client.get("/assets/share.html").status == 404)
             #expect(try await app.client.get("/assets/share.js?v=1").status == 400)
         }

@@ -1,6 +1,6 @@
 // Recognises a plaintext as a text, the fields of a JSON object, or a file.
 
-import { fromBase64 } from "./envelope.js";
+import { fromBase64 } from "./saltern.js";
 
 /** Returns {text}, {fields: [{name, value}]} or {file: {name, type, bytes}}. */
 export function contentOf(bytes) {

@@ -1,24 +1,28 @@
-// Opens a share: reads its number of views, fetches, decrypts and shows it.
+// Opens a share: asks how often it may be opened, fetches it, decrypts it, shows it.
 
 import { contentOf } from "./content.js";
-import { DamagedEnvelope, open, UnknownFormat, WrongKey } from "./envelope.js";
-import { readLink } from "./link.js";
+import { readAddress } from "./link.js";
+import { openShare, Saltern, SalternError } from "./saltern.js";
 import * as view from "./view.js";
 
-/** The fetched envelope: a corrected passphrase needs no second view. */
+const server = new Saltern(location.origin);
+/** The envelope, once it was fetched: a corrected passphrase needs no second view. */
 let fetched;
-/** The number of decryptions. Only the last one is shown. */
+/** How often something was decrypted; only the last attempt is shown. */
 let attempts = 0;
 
-/** Checks the share without a view: HEAD counts none. */
+/** Looks without opening: HEAD counts nothing. */
 async function look() {
-  const { id, passphrase } = readLink();
+  const { id, passphrase } = readAddress();
   if (!passphrase) return view.showMessage("no-key", "noKey");
   if (fetched) return decrypt(passphrase);
   view.showBusy("asking");
-  const reply = await ask("HEAD", id, look);
-  if (!reply) return;
-  const left = Number(reply.headers.get("Saltern-Views-Left"));
+  let left;
+  try {
+    left = await server.viewsLeft(id);
+  } catch (error) {
+    return showProblem(error);
+  }
   if (!left) return fetchAndOpen(id);
   view.showMessage("confirm", "confirm", {
     text: view.counted("confirm", left), button: "confirmButton", action: () => fetchAndOpen(id),
@@ -27,15 +31,12 @@ async function look() {
 
 async function fetchAndOpen(id) {
   view.showBusy("fetching");
-  const reply = await ask("GET", id, look);
-  if (!reply) return;
   try {
-    fetched = await reply.json();
+    fetched = await server.fetchShare(id);
   } catch (error) {
-    if (error instanceof SyntaxError) return view.showMessage("damaged", "damaged");
-    return view.showMessage("network", "network", { button: "retry", action: look });
+    return showProblem(error);
   }
-  await decrypt(readLink().passphrase);
+  await decrypt(readAddress().passphrase);
 }
 
 async function decrypt(passphrase) {
@@ -43,7 +44,7 @@ async function decrypt(passphrase) {
   const attempt = attempts;
   let show;
   try {
-    const content = contentOf(await open(fetched, passphrase, () => view.showBusy("decrypting")));
+    const content = contentOf(await openShare(fetched, passphrase, () => view.showBusy("decrypting")));
     show = () => view.showContent(content, notes(fetched));
   } catch (error) {
     show = () => showFailure(error);
@@ -52,41 +53,28 @@ async function decrypt(passphrase) {
 }
 
 function showFailure(error) {
-  if (error instanceof WrongKey) {
+  if (!(error instanceof SalternError)) return view.showOutdated();
+  if (error.code === "not_authentic") {
     const last = fetched.viewsLeft === 0 ? ` ${view.string("wrongKeyLast")}` : "";
     return view.showMessage("wrong-key", "wrongKey", { text: view.string("wrongKeyText") + last });
   }
-  if (error instanceof UnknownFormat) return view.showMessage("unknown-format", "format");
-  if (error instanceof DamagedEnvelope) return view.showMessage("damaged", "damaged");
-  return view.showOutdated();
+  if (error.code === "unknown_format") return view.showMessage("unknown-format", "format");
+  return view.showMessage("damaged", "damaged");
 }
 
-/** Returns a successful reply, or shows the reason and returns undefined. */
-async function ask(method, id, retry) {
-  let reply;
-  try {
-    reply = await fetch(`/v1/shares/${id}`, {
-      method, cache: "no-store", credentials: "omit", redirect: "error", referrerPolicy: "no-referrer",
-    });
-  } catch {
-    view.showMessage("network", "network", { button: "retry", action: retry });
-    return undefined;
+/** Tells the person why there is no reply of success. */
+function showProblem({ code, status, retryAfter = 60, requestId = "–" }) {
+  const again = { button: "retry", action: look };
+  if (code === "unreachable") return view.showMessage("network", "network", again);
+  if (status === 429) {
+    const text = view.string("limitedText", { seconds: retryAfter });
+    return view.showMessage("limited", "limited", { ...again, text });
   }
-  if (reply.ok) return reply;
-  if (reply.status === 429) {
-    const seconds = reply.headers.get("Retry-After") ?? "60";
-    view.showMessage("limited", "limited", {
-      text: view.string("limitedText", { seconds }), button: "retry", action: retry,
-    });
-  } else if (reply.status >= 500) {
-    const request = reply.headers.get("X-Request-Id") ?? "–";
-    view.showMessage("server", "server", {
-      text: view.string("serverText", { request }), button: "retry", action: retry,
-    });
-  } else {
-    view.showMessage("gone", "gone");
+  if (status >= 500) {
+    const text = view.string("serverText", { request: requestId });
+    return view.showMessage("server", "server", { ...again, text });
   }
-  return undefined;
+  return status === 0 ? view.showMessage("damaged", "damaged") : view.showMessage("gone", "gone");
 }
 
 function notes({ viewsLeft, expiresAt }) {
@@ -101,9 +89,9 @@ function notes({ viewsLeft, expiresAt }) {
 }
 
 if (globalThis.crypto?.subtle && "replaceChildren" in Element.prototype) {
-  // The passphrase was corrected in the address bar.
+  // The person has corrected the passphrase in the address bar.
   addEventListener("hashchange", look);
-  // A prerendered page waits until it is shown.
+  // A page that the browser has made ready in case somebody wants to see it waits until somebody does.
   if (document.prerendering) document.addEventListener("prerenderingchange", look, { once: true });
   else look();
 } else {

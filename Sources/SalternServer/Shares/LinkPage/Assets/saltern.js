@@ -1,0 +1,1 @@
+../../../../../clients/web/saltern.js

@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# The JavaScript module for web pages, clients/web/saltern.js: in Deno against a server and beside the kit, and its example
+# page in Chromium, which another origin serves.
+# shellcheck source=Tests/Integration/lib.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+# shellcheck source=scripts/lib/packages.sh
+source "$repository/scripts/lib/packages.sh"
+# shellcheck source=scripts/lib/python.sh
+source "$repository/scripts/lib/python.sh"
+
+umask 077
+ensure_packages "${browser_packages[@]}"
+ensure_python_tools
+require_client
+
+# The origin of the example page.
+page_port=$(free_port)
+start_own_server SALTERN_RATE_LIMITS=login=10000/1000,registration=10000/1000 \
+    SALTERN_ALLOWED_ORIGINS="https://localhost:$page_port"
+
+unique ada >"$work/userid"
+echo 'correct horse battery staple' >"$work/password"
+pin=$(openssl x509 -in "$certificate" -noout -pubkey | openssl pkey -pubin -outform DER | openssl dgst -sha256 -binary |
+    openssl base64)
+where=(--server "$SALTERN_TEST_URL" --userid "$(<"$work/userid")" --certificate "$certificate" --pin "sha256//$pin")
+
+# kit ARGUMENT…: what saltern-client does; has to succeed.
+kit() {
+    device laptop "$@" </dev/null
+    expect_status 0
+}
+
+# in_deno COMMAND: a part of Tests/Web/account_deno.js.
+in_deno() {
+    SALTERN_TEST_URL=$SALTERN_TEST_URL run_deno run --cert "$certificate" --allow-net=localhost --allow-env=SALTERN_TEST_URL \
+        --allow-read="$work" --allow-write="$work" "$repository/Tests/Web/account_deno.js" "$1" "$work"
+}
+
+scenario "the page opens what the kit has written, and the kit what the page has written and shared"
+kit register "${where[@]}" --password-file "$work/password"
+printf 'Buy salt.' >"$work/shopping"
+kit put "$work/shopping" --title shopping
+kit sync
+kit share shopping --views 2 --json
+json .url >"$work/link-of-kit"
+in_deno life
+kit sync
+kit get shopping
+[[ $body == 'Buy salt and pepper.' ]] || fail "the edit of the page"
+kit get 'from the page'
+[[ $body == 'Käse 🧂Käse'* && $(printf %s "$body" | wc --bytes) == 200000 ]] || fail "the item of the page"
+kit open --link-file "$work/link-of-page"
+[[ $body == Red. ]] || fail "the share of the page"
+
+scenario "a page gets a key that another device has added, and refuses older keyrings"
+in_deno keyrings
+
+scenario "the example page in Chromium, and the vectors"
+printf 'Buy oil.' >"$work/oil"
+kit put "$work/oil" --title oil
+kit sync
+SALTERN_TEST_URL=$SALTERN_TEST_URL SALTERN_TEST_CERTIFICATE=$certificate SALTERN_TEST_WORK=$work \
+    SALTERN_TEST_PAGE_PORT=$page_port "$repository/.venv/bin/python" "$repository/Tests/Browser/web_page.py"
+kit sync
+kit get 'written in Chromium'
+[[ $body == 'Grüße aus Chromium' ]] || fail "the item of the example page"
+
+scenario "a log-in with a second factor asks for a code, and again for the next one"
+kit second-factor begin --password-file "$work/password" --json
+secret=$(json .secret)
+query 'UPDATE saltern.second_factors SET last_step = 0'
+one_time_code "$secret" >"$work/code"
+kit second-factor confirm --code-file "$work/code" --json
+{ one_time_code "$secret" 3600 && json '.recoveryCodes[0]'; } >"$work/codes"
+in_deno totp
