@@ -80,10 +80,11 @@ let package = Package(
         library(
             "SalternServer", ["HTTPCore", "Postgres", "Cryptography"],
             resources: [.embedInCode("Migrations"), .embedInCode("Shares/LinkPage/Assets")]),
+        library("WebhookDelivery", ["SalternServer", "Cryptography", "CCurl"]),
         .executableTarget(
             name: "saltern",
             dependencies: [
-                "SalternServer", "HTTPServer", "TransportSecurity", "EventLoop", "Postgres", "Cryptography",
+                "SalternServer", "WebhookDelivery", "HTTPServer", "TransportSecurity", "EventLoop", "Postgres", "Cryptography",
                 "CommandLineKit", "CPlatform", "CUnixSocket",
             ],
             resources: [.embedInCode("VERSION")],
@@ -120,6 +121,9 @@ let package = Package(
                 "saltern", "CommandLineKit", "SalternServer", "SalternTesting", "TransportSecurity", "HTTPServer",
                 "HTTPCore", "Postgres", "EventLoop", "CUnixSocket",
             ]),
+        tests(
+            "WebhookDeliveryTests",
+            ["WebhookDelivery", "SalternServer", "SalternTesting", "TransportSecurity", "Cryptography"]),
         tests(
             "SalternServerTests",
             ["SalternServer", "SalternTesting", "HTTPCore", "EventLoop", "Postgres", "Cryptography"]),

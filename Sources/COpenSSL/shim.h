@@ -5,6 +5,7 @@
 #include <openssl/bn.h>
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
+#include <openssl/ec.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/kdf.h>
@@ -94,6 +95,45 @@ static inline int saltern_EVP_PKEY_get_P256_number(const EVP_PKEY *key, unsigned
         written = BN_bn2binpad(secret, number, 32);
     BN_clear_free(secret);
     return written == 32;
+}
+
+// Signs a SHA-256 digest on P-256 and writes r and s (64 bytes, big-endian); 1 on success.
+static inline int saltern_ECDSA_P256_sign(EVP_PKEY *key, const unsigned char *digest, unsigned char *signature) {
+    unsigned char encoded[80];
+    const unsigned char *cursor = encoded;
+    size_t length = sizeof encoded;
+    ECDSA_SIG *pair = NULL;
+    int success = 0;
+    EVP_PKEY_CTX *context = EVP_PKEY_CTX_new_from_pkey(NULL, key, NULL);
+    if (context != NULL && EVP_PKEY_sign_init(context) == 1 &&
+        EVP_PKEY_sign(context, encoded, &length, digest, 32) == 1 &&
+        (pair = d2i_ECDSA_SIG(NULL, &cursor, (long)length)) != NULL)
+        success = BN_bn2binpad(ECDSA_SIG_get0_r(pair), signature, 32) == 32 &&
+                  BN_bn2binpad(ECDSA_SIG_get0_s(pair), signature + 32, 32) == 32;
+    ECDSA_SIG_free(pair);
+    EVP_PKEY_CTX_free(context);
+    return success;
+}
+// Returns 1 when r and s (64 bytes) are a signature of the digest.
+static inline int saltern_ECDSA_P256_verify(EVP_PKEY *key, const unsigned char *digest, const unsigned char *signature) {
+    unsigned char *encoded = NULL;
+    int length = 0, success = 0;
+    BIGNUM *r = BN_bin2bn(signature, 32, NULL), *s = BN_bin2bn(signature + 32, 32, NULL);
+    ECDSA_SIG *pair = ECDSA_SIG_new();
+    EVP_PKEY_CTX *context = EVP_PKEY_CTX_new_from_pkey(NULL, key, NULL);
+    if (pair != NULL && r != NULL && s != NULL && ECDSA_SIG_set0(pair, r, s) == 1) {
+        r = NULL;
+        s = NULL;
+        length = i2d_ECDSA_SIG(pair, &encoded);
+    }
+    if (length > 0 && context != NULL && EVP_PKEY_verify_init(context) == 1)
+        success = EVP_PKEY_verify(context, encoded, (size_t)length, digest, 32) == 1;
+    OPENSSL_free(encoded);
+    BN_free(r);
+    BN_free(s);
+    ECDSA_SIG_free(pair);
+    EVP_PKEY_CTX_free(context);
+    return success;
 }
 
 static inline long saltern_BIO_get_mem_data(BIO *bio, char **data) { return BIO_get_mem_data(bio, data); }

@@ -42,12 +42,12 @@ extension CommandLineTests {
 
             let refused = try await run("master-key", "prune", environment: environment)
             #expect(refused.status == 1)
-            #expect(refused.error.contains("1 secrets need the key \(configuration.masterKey.ids[0])"))
+            #expect(refused.error.contains("2 secrets need the key \(configuration.masterKey.ids[0])"))
             #expect(try file.read().ids.count == 2)
 
             let resealed = try await run("master-key", "reseal", environment: environment)
             #expect(resealed.status == 0, "\(resealed)")
-            #expect(resealed.output == "sealed 1 secrets with the key \(try file.read().ids[0])\n")
+            #expect(resealed.output == "sealed 2 secrets with the key \(try file.read().ids[0])\n")
             let pruned = try await run("master-key", "prune", environment: environment)
             #expect(pruned.status == 0, "\(pruned)")
             #expect(pruned.output == "active  \(try file.read().ids[0])\n")

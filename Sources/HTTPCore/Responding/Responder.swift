@@ -7,6 +7,29 @@ public protocol Responder: Sendable {
     /// Returns the reply to an invalid or unfinished request: a framing error, a time-out, overload.
     /// - Parameter request: The known part of the request. Nil before its head is read.
     func refusal(_ refusal: Refusal, of request: KnownRequest?, from client: ClientAddress) -> Response
+
+    /// The reply to a head that could not be read, or did not come to its end.
+    /// - Parameter head: The part of it that was found; nil when that is not even a path.
+    func refusal(_ refusal: Refusal, ofUnread head: UnreadHead?, from client: ClientAddress) -> Response
+}
+
+extension Responder {
+    public func refusal(_ refusal: Refusal, ofUnread head: UnreadHead?, from client: ClientAddress) -> Response {
+        self.refusal(refusal, of: nil, from: client)
+    }
+}
+
+/// The part of a refused head that decides which page may read the refusal. Nothing in it was checked.
+public struct UnreadHead: Sendable {
+    /// The path as it was sent, without its query.
+    public let path: String
+    /// The value of `Origin`, when there is one such field.
+    public let origin: String?
+
+    public init(path: String, origin: String?) {
+        self.path = path
+        self.origin = origin
+    }
 }
 
 /// The data that a connection has about an unanswered request.

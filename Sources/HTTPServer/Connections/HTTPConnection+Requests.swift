@@ -139,8 +139,11 @@ extension HTTPConnection {
         guard machine.refused() else { return close() }
         let request = known
         dropRequest()
+        let responder = listener.responder
         send(
-            listener.responder.refusal(refusal, of: request, from: client),
+            request == nil
+                ? responder.refusal(refusal, ofUnread: parser.unreadHead, from: client)
+                : responder.refusal(refusal, of: request, from: client),
             HTTP1ResponseSerializer(answersHead: answersHead, closes: true))
         outputHandedOver()
     }

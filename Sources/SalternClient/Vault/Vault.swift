@@ -15,6 +15,7 @@ public actor Vault {
     let store: Store
     var opened: Opened? {
         didSet {
+            identityTokens.removeAll()
             guard let opened else { return state = store.isClosed ? .signedOut : .locked }
             if oldValue == nil {
                 state = .idle
@@ -57,6 +58,8 @@ public actor Vault {
     var beforePiece: (@Sendable (isolated Vault) async throws(VaultError) -> Void)?
     /// The number of versions that were opened to search for manifests.
     var readCount = 0
+    /// Identity tokens of the session, by audience.
+    var identityTokens: [String: IdentityToken] = [:]
     /// The number of times that the vault was locked. A call that began earlier does not open it.
     var lockCount = 0
 

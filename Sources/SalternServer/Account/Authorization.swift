@@ -14,6 +14,7 @@ final class Authorization {
     private let clock: any WallClock
     private let policy: SessionPolicy
     private let known: KnownSessions
+    private let outbox: Outbox
 
     /// Maximum of sealed bytes on a shared connection. PostgreSQL reads the statements behind a longer write, which may
     /// be other accounts', only after it has stored that.
@@ -27,7 +28,7 @@ final class Authorization {
     /// - Throws: ``Unauthenticated`` if it is missing or malformed.
     init(
         _ request: Request, database: PostgresClient, attempts: Attempts, clock: any WallClock, policy: SessionPolicy,
-        known: KnownSessions
+        known: KnownSessions, outbox: Outbox
     ) throws(Unauthenticated) {
         caller = Caller(try PresentedToken(request.head.fields), now: clock.now, policy: policy)
         self.database = database
@@ -36,6 +37,7 @@ final class Authorization {
         self.clock = clock
         self.policy = policy
         self.known = known
+        self.outbox = outbox
     }
 
     /// The request key of the account.
@@ -147,7 +149,17 @@ final class Authorization {
     ///
     /// - Throws: ``Unauthenticated`` if the caller's session is not live, or a `PostgresError`.
     func end<Removal: CallersSessionRemoval>(_ removal: Removal) async throws -> [Removal.Row] {
-        try await write(RecordCallersSessionEnds(removal: removal), then: removal)
+        guard outbox.gets(.sessionEnded) else {
+            return try await write(RecordCallersSessionEnds(removal: removal), then: removal)
+        }
+        let ends = QueueCallersEnds(removal: removal)
+        let (sessions, _, _, _, rows) = try await send(
+            AuthenticateForWrite(caller: caller),
+            Guarded(caller: caller, write: RecordCallersSessionEnds(removal: removal)),
+            Guarded(caller: caller, write: ends), Guarded(caller: caller, write: StoreCallersEnds(queue: ends)),
+            Guarded(caller: caller, write: removal), alone: false)
+        try accept(sessions)
+        return try await confirm(rows)
     }
 
     /// Changes rows of the account by two statements of one transaction, and returns the rows of the second.
@@ -229,6 +241,18 @@ final class Authorization {
             next, third, last, alone: Write.needsLease)
         try accept(sessions)
         return (rows, lastRows)
+    }
+
+    /// Writes like the function above, with three further statements and an event of the account.
+    func write<Write: AccountWrite, Next: Statement, Third: Statement, Fourth: Statement>(
+        _ write: Write, followedBy next: Next, _ third: Third, _ fourth: Fourth, _ event: ReportedEvent
+    ) async throws -> [Write.Row] {
+        let (sessions, rows, _, _, _, _, _) = try await send(
+            AuthenticateForWrite(caller: caller), Guarded(caller: caller, write: write),
+            next, third, fourth, QueueAccountEvent(event: event), StoreAccountEvent(event: event),
+            alone: Write.needsLease)
+        try accept(sessions)
+        return rows
     }
 
     /// Runs `body` in a transaction that has found the session live and locked the account's row.

@@ -26,8 +26,12 @@ enum LockOrder: Int, CaseIterable {
     /// A single row, changed on its own.
     case installation
     case plans
+    /// Locked alone, by the statement that disables a destination.
+    case destinations
     /// Taken before the userid, so that callers without an invite cannot test which userids exist.
     case invites
+    /// Changed by admins only.
+    case services
     case accounts
     /// Rows of an account.
     case contents
@@ -36,6 +40,8 @@ enum LockOrder: Int, CaseIterable {
     case shares
     /// The list of an account's shares. It belongs to the account, except for shares without one.
     case accountShares
+    /// Events to be delivered. Their writers hold the account's row; deliveries do not, and lock rows of one queue at a time.
+    case outgoingEvents
     /// The end of the audit log.
     case auditHead
 
@@ -44,7 +50,9 @@ enum LockOrder: Int, CaseIterable {
         switch self {
         case .installation: ["installation"]
         case .plans: ["plans"]
+        case .destinations: ["destinations"]
         case .invites: ["invites"]
+        case .services: ["services"]
         case .accounts: ["accounts"]
         case .contents:
             [
@@ -56,6 +64,7 @@ enum LockOrder: Int, CaseIterable {
         case .logins: ["logins"]
         case .shares: ["shares"]
         case .accountShares: ["account_shares"]
+        case .outgoingEvents: ["event_queues", "outgoing_events"]
         case .auditHead: ["audit_head", "audit_log"]
         }
     }

@@ -55,7 +55,7 @@ extension Application {
                 StageItems(parts.configuration.items)),
             build.account(
                 .post, "/v1/rotations/{id}/commit", body: keyrings, deadline: Rotation.commitDeadline,
-                CommitRotation(parts)),
+                changesItems: true, CommitRotation(parts)),
             build.account(
                 .delete, "/v1/rotations/{id}", deadline: Rotation.discardDeadline, DiscardRotation()),
 
@@ -69,23 +69,28 @@ extension Application {
             build.account(.get, "/v1/items/{id}", ShowItem()),
             build.account(
                 .put, "/v1/items/{id}", body: item, bytesQuery: ItemContent.parameters,
-                PutItem(parts.configuration.items)),
-            build.account(.delete, "/v1/items/{id}", DeleteItem()),
+                changesItems: true, PutItem(parts.configuration.items)),
+            build.account(.delete, "/v1/items/{id}", changesItems: true, DeleteItem()),
             build.account(.get, "/v1/items/{id}/body", ShowItem(isAlwaysBytes: true)),
             build.account(
                 .put, "/v1/items/{id}/body", body: .bytes(limit: ItemPolicy.byteLimit),
-                bytesQuery: ItemContent.parameters, PutItem(parts.configuration.items)),
-            build.account(.post, "/v1/items/{id}/restore", RestoreItem()),
+                bytesQuery: ItemContent.parameters, changesItems: true, PutItem(parts.configuration.items)),
+            build.account(.post, "/v1/items/{id}/restore", changesItems: true, RestoreItem()),
             build.account(.get, "/v1/items/{id}/versions", query: ["limit", "page"], ListVersions()),
             build.account(.get, "/v1/items/{id}/versions/{revision}", ShowVersion()),
             build.account(
                 .post, "/v1/items/batch", body: .json(limit: WriteBatch.requestLimit, values: WriteBatch.valueLimit),
-                WriteBatch(parts.configuration.items)),
+                changesItems: true, WriteBatch(parts.configuration.items)),
 
             build.account(
                 .get, "/v1/changes", query: ["since", "limit", "tombstones", "collection", "fields"],
                 ListChanges()),
             build.account(.get, "/v1/changes/stream", StreamChanges(parts.revisions)),
+
+            build.account(.post, "/v1/tokens", rate: .token, body: small, CreateToken(parts)),
+            build.open(.post, "/v1/tokens/inspect", rate: .service, body: small, InspectToken(parts)),
+            build.open(.get, "/.well-known/jwks.json", rate: nil, ShowKeySet(parts)),
+            build.open(.get, "/.well-known/oauth-authorization-server", rate: nil, ShowIssuer(parts)),
 
             build.account(.post, "/v1/shares", body: share, guests: sharing, CreateShare(parts)),
             build.account(.get, "/v1/shares", query: ["limit", "page"], ListShares(parts)),
@@ -93,6 +98,10 @@ extension Application {
             build.open(.head, "/v1/shares/{id}", rate: .share, InspectShare(parts)),
             build.account(.put, "/v1/shares/{id}", body: share, guests: .managersOfShares, ReplaceShare(parts)),
             build.account(.delete, "/v1/shares/{id}", guests: .managersOfShares, DeleteShare(parts)),
+            build.open(
+                .post, "/v1/service-events/lease", rate: .account, body: small, deadline: LeaseEvents.deadline,
+                LeaseEvents(parts)),
+            build.open(.post, "/v1/service-events/ack", rate: .account, body: small, ConfirmEvents(parts)),
         ] + pages(parts.configuration, build)
     }
 

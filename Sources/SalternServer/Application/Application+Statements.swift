@@ -19,6 +19,10 @@ extension Application {
             // AuditLog
             statement(AppendAudit.self), statement(FindAuditHead.self), statement(FindAuditEntries.self),
             statement(FindLatestAuditEntries.self), statement(FindBackupTimes.self),
+            // Audiences
+            statement(StorePairwiseKey.self), statement(FindService.self), statement(FindServices.self),
+            statement(InsertService.self), statement(RemoveService.self),
+            statement(Owned<FindTokenSubject>.self), statement(FindPlanOfSession.self),
             // Credentials
             statement(AreDecoysDue.self), statement(SampleIterations.self), statement(ReplaceDecoys.self),
             statement(FindKDFParameters.self), statement(FindLogin.self),
@@ -80,7 +84,8 @@ extension Application {
             statement(FindLiveSessions.self), statement(FindHashParts.self),
             // MasterKey
             statement(CountSealedSecrets.self), statement(FindOutdatedSecrets.self),
-            statement(ReplaceSealedSecret.self),
+            statement(ReplaceSealedSecret.self), statement(FindSealedPairwiseKey.self),
+            statement(ReplaceSealedPairwiseKey.self),
             // Plans
             statement(FindPlans.self), statement(SetPlan.self), statement(FindPlanUse.self), statement(RemovePlan.self),
             statement(FindAccountOfUserid.self),
@@ -137,6 +142,31 @@ extension Application {
             statement(Guarded<RemoveOtherSessions>.self),
             statement(Guarded<RecordCallersSessionEnds<RemoveCurrentSession>>.self),
             statement(Guarded<RemoveCurrentSession>.self),
+            // OutgoingEvents
+            statement(FindDestinations.self), statement(InsertDestination.self),
+            statement(RotateDestinationSecret.self), statement(DisableDestination.self),
+            statement(RemoveDestination.self), statement(ReplaceDestinationSecrets.self),
+            statement(QueueAccountEvent.self), statement(StoreAccountEvent.self), statement(EndQueues.self),
+            statement(RemoveIdleQueues.self), statement(QueueOpenedSession.self), statement(StoreOpenedSession.self),
+            statement(QueueEnds.self), statement(StoreEnds.self),
+            statement(Guarded<QueueCallersEnds<RemoveSession>>.self),
+            statement(Guarded<StoreCallersEnds<RemoveSession>>.self),
+            statement(Guarded<QueueCallersEnds<RemoveOtherSessions>>.self),
+            statement(Guarded<StoreCallersEnds<RemoveOtherSessions>>.self),
+            statement(Guarded<QueueCallersEnds<RemoveCurrentSession>>.self),
+            statement(Guarded<StoreCallersEnds<RemoveCurrentSession>>.self),
+            statement(QueueChange.self), statement(StoreChange.self),
+            statement(FindDueQueues.self), statement(LeaseQueue.self), statement(FindLeasedEvents.self),
+            statement(RemoveDelivered.self), statement(ExtendLease.self), statement(EndLease.self),
+            statement(RemoveEndedQueue.self), statement(DelayQueue.self), statement(ParkEvent.self),
+            statement(FindWaitingEvents.self), statement(FindParkedEvents.self),
+            statement(FindEventsByID.self), statement(RemoveConfirmed.self), statement(SettleConfirmed.self),
+            statement(FindUndelivered.self), statement(FindEventKeys.self), statement(UnparkEvent.self),
+            statement(WakeQueue.self), statement(FindAccountsOfDestination.self),
+            statement(RemoveEventsOfDestination.self), statement(RemoveQueuesOfDestination.self),
+            statement(FindOverdueEvents.self), statement(ParkOverdueEvents.self), statement(FindExpiredEvents.self),
+            statement(RemoveExpiredEvents.self), statement(FindIdleQueues.self), statement(SettleIdleQueues.self),
+            statement(RemoveEndedQueues.self),
             // Shares
             statement(TakeView.self), statement(CountViewsLeft.self), statement(FindManagedShare.self),
             statement(UpdateShare.self), statement(RemoveShare.self), statement(Guarded<AdmitShare>.self),

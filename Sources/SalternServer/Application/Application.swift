@@ -25,20 +25,22 @@ public struct Application: Responder {
     ///   - log: Receives a line for each request.
     ///   - metrics: Counts each request.
     ///   - clock: The time that is stored and compared.
+    ///   - outbox: The node's, which an ``EventDelivery`` fills.
     ///   - pace: Yields to other work on the loop during long computations.
     public init(
         configuration: ServiceConfiguration, installation: Installation, database: PostgresClient,
         revisions: RevisionWatcher, nodeState: NodeState, log: Log, metrics: RequestMetrics,
-        clock: any WallClock, pace: Pace = .yielding
+        clock: any WallClock, outbox: Outbox = Outbox(), pace: Pace = .yielding
     ) {
         let finisher = ResponseFinisher(
-            log: log, metrics: metrics, strictTransportSecurity: configuration.strictTransportSecurity)
+            log: log, metrics: metrics, strictTransportSecurity: configuration.strictTransportSecurity,
+            origins: configuration.origins)
         let dependencies = Dependencies(
             configuration: configuration, installation: installation, database: database, revisions: revisions,
-            nodeState: nodeState, clock: clock)
+            nodeState: nodeState, clock: clock, outbox: outbox)
         let builder = RouteBuilder(
             finisher: finisher, database: database, attempts: dependencies.attempts, sessions: configuration.sessions,
-            knownSessions: nodeState.knownSessions, clock: clock)
+            knownSessions: nodeState.knownSessions, clock: clock, outbox: outbox)
         self.finisher = finisher
         limiter = nodeState.addresses
         proxies = configuration.trustedProxies
@@ -53,6 +55,7 @@ public struct Application: Responder {
         case .notFound:
             return .refuse(refusal(Problem.notFound, requestID: requestID, head: head))
         case .methodNotAllowed(let allowed):
+            if let response = finisher.preflight(head, requestID) { return .refuse(response) }
             let problem = Problem.methodNotAllowed(allowed: allowed)
             return .refuse(refusal(problem, requestID: requestID, head: head))
         case .found(let route, let parameters):
@@ -77,9 +80,17 @@ public struct Application: Responder {
         }
     }
 
+    public func refusal(_ refusal: Refusal, ofUnread head: UnreadHead?, from client: ClientAddress) -> Response {
+        finisher.response(
+            to: refusal, head: nil, requestID: requestIDs.next(), trace: nil, route: "unmatched", start: .now,
+            unread: head)
+    }
+
     public func refusal(_ refusal: Refusal, of request: KnownRequest?, from client: ClientAddress) -> Response {
         let requestID = requestIDs.next()
         guard let request else { return self.refusal(refusal, requestID: requestID, head: nil) }
+        // A page cannot read the refusal of its preflight, and this reply costs no more.
+        if case .overloaded = refusal, let response = finisher.preflight(request.head, requestID) { return response }
         guard case .found(let route, _) = router.match(request.head.method, request.head.pathBytes) else {
             return self.refusal(refusal, requestID: requestID, head: request.head)
         }
@@ -178,6 +189,7 @@ struct Dependencies: Sendable {
     let revisions: RevisionWatcher
     let nodeState: NodeState
     let clock: any WallClock
+    let outbox: Outbox
 
     /// The checks of secrets, which limit guessing.
     var attempts: Attempts {

@@ -7,43 +7,61 @@ final class ResponseFinisher: Sendable {
     let metrics: RequestMetrics
     /// Fields of every reply.
     private let securityFields: HTTPFields
+    /// The security fields of replies whose endpoint sets `Cache-Control`.
+    private let cacheableFields: HTTPFields
     /// The value of `Strict-Transport-Security`. Nil omits the field.
     private let strictTransportSecurity: String?
+    private let origins: WebOrigins
 
-    init(log: Log, metrics: RequestMetrics, strictTransportSecurity: String?) {
+    init(log: Log, metrics: RequestMetrics, strictTransportSecurity: String?, origins: WebOrigins = WebOrigins()) {
         self.log = log
         self.metrics = metrics
         self.strictTransportSecurity = strictTransportSecurity
+        self.origins = origins
         // A proxy that compresses a reply weakens its entity tag (RFC 9110 §8.8.1), and no change can name a weak one.
         securityFields = ["Cache-Control": "no-store, no-transform", "X-Content-Type-Options": "nosniff"]
+        cacheableFields = ["X-Content-Type-Options": "nosniff"]
     }
 
     /// Turns an error of a handler into a reply.
     func response(
         to error: any Error, head: RequestHead?, requestID: RequestID, trace: TraceParent?, route: String,
-        start: ContinuousClock.Instant, accountID: AccountID? = nil
+        start: ContinuousClock.Instant, accountID: AccountID? = nil, unread: UnreadHead? = nil
     ) -> Response {
         let problem = problem(for: error, requestID: requestID)
         var response = problem.response(requestID: requestID)
         finish(
             &response, head: head, requestID: requestID, trace: trace, route: route, start: start, accountID: accountID,
-            problemCode: problem.code)
+            problemCode: problem.code, unread: unread)
+        return response
+    }
+
+    /// The finished reply to a preflight request of an allowed origin; nil when the head is none.
+    func preflight(_ head: RequestHead, _ requestID: RequestID) -> Response? {
+        guard var response = origins.preflight(head) else { return nil }
+        finish(
+            &response, head: head, requestID: requestID, trace: TraceParent(head.fields), route: "preflight",
+            start: .now)
         return response
     }
 
     /// Completes the response of a handler.
-    ///
-    /// - Parameter head: The request's head. Nil if the input is not a request.
+    /// - Parameters:
+    ///   - head: The request's head. Nil if the input is not a request.
+    ///   - unread: The part of its head that was read before an error.
     func finish(
         _ response: inout Response, head: RequestHead?, requestID: RequestID, trace: TraceParent?, route: String,
-        start: ContinuousClock.Instant, accountID: AccountID? = nil, problemCode: String? = nil
+        start: ContinuousClock.Instant, accountID: AccountID? = nil, problemCode: String? = nil,
+        unread: UnreadHead? = nil
     ) {
         if case .stream(let stream) = response.body {
             response.body = .stream(reportingErrors(of: stream, requestID: requestID))
             // Without it nginx holds the head and the written pieces back until its buffer is full.
             response.fields.append("X-Accel-Buffering", "no")
         }
-        response.fields.append(contentsOf: securityFields)
+        let isCacheable = response.fields.contains("Cache-Control")
+        response.fields.append(contentsOf: isCacheable ? cacheableFields : securityFields)
+        origins.finish(&response, route: route, head: head, unread: unread)
         // The field does not apply to IP addresses (RFC 6797 §8.1.1), and other programs share localhost.
         if let strictTransportSecurity, head?.hasDomainName ?? false {
             response.fields.append("Strict-Transport-Security", strictTransportSecurity)

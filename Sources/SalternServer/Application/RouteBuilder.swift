@@ -9,6 +9,7 @@ struct RouteBuilder: Sendable {
     let sessions: SessionPolicy
     let knownSessions: KnownSessions
     let clock: any WallClock
+    let outbox: Outbox
 
     /// Deadline of a reply on routes without their own.
     static let standardDeadline = Duration.seconds(30)
@@ -41,7 +42,7 @@ struct RouteBuilder: Sendable {
     func account(
         _ method: HTTPMethod, _ template: String, rate: RateClass = .account, body: BodyRule = .none,
         query: [String] = [], bytesQuery: [String] = [], deadline: Duration = standardDeadline,
-        admitsRestricted: Bool = false, _ endpoint: some AccountEndpoint
+        admitsRestricted: Bool = false, changesItems: Bool = false, _ endpoint: some AccountEndpoint
     ) -> Route<RouteMetadata> {
         let identify = admitsRestricted ? identifyAnySession : identifySession
         let metadata = Self.metadata(
@@ -54,6 +55,7 @@ struct RouteBuilder: Sendable {
                 let authorization = try authorization(of: request)
                 permit = authorization
                 var response = try await endpoint.respond(to: request, authorization: authorization)
+                if changesItems { outbox.noteChange(of: authorization.accountID) }
                 finisher.finish(
                     &response, head: request.head, requestID: request.id, trace: request.trace, route: metadata.name,
                     start: start,
@@ -84,7 +86,8 @@ struct RouteBuilder: Sendable {
 
     private func authorization(of request: Request) throws(Unauthenticated) -> Authorization {
         try Authorization(
-            request, database: database, attempts: attempts, clock: clock, policy: sessions, known: knownSessions)
+            request, database: database, attempts: attempts, clock: clock, policy: sessions, known: knownSessions,
+            outbox: outbox)
     }
 
     /// Makes a route on the caller's account that also accepts guests without a session.

@@ -20,6 +20,10 @@ public struct ServiceConfiguration: Sendable {
     public var trustedProxies: TrustedProxies
     /// The operator's apps that open links to shares.
     public var appLinks: AppLinks
+    /// Identity tokens for the operator's services.
+    public var tokens: TokenPolicy
+    /// Web pages that may use the API.
+    public var origins: WebOrigins
     public var pins: PinSet
     /// Seals the secrets in the database.
     public var masterKey: MasterKey
@@ -31,7 +35,8 @@ public struct ServiceConfiguration: Sendable {
         registration: RegistrationMode = .open, sessions: SessionPolicy = SessionPolicy(),
         items: ItemPolicy = ItemPolicy(), shares: SharePolicy = SharePolicy(), purge: PurgePolicy = PurgePolicy(),
         rateLimits: RateLimits = .standard, trustedProxies: TrustedProxies = TrustedProxies(),
-        appLinks: AppLinks = AppLinks(), pins: PinSet = PinSet(),
+        appLinks: AppLinks = AppLinks(), tokens: TokenPolicy = TokenPolicy(),
+        origins: WebOrigins = WebOrigins(), pins: PinSet = PinSet(),
         strictTransportSecurity: String? = "max-age=31536000"
     ) {
         self.name = name
@@ -47,6 +52,8 @@ public struct ServiceConfiguration: Sendable {
         self.rateLimits = rateLimits
         self.trustedProxies = trustedProxies
         self.appLinks = appLinks
+        self.tokens = tokens
+        self.origins = origins
         self.pins = pins
         self.strictTransportSecurity = strictTransportSecurity
     }

@@ -14,10 +14,12 @@ public struct StartingApplication: Responder {
     ///   - metrics: Counts each request.
     public init(configuration: ServiceConfiguration, log: Log, metrics: RequestMetrics) {
         finisher = ResponseFinisher(
-            log: log, metrics: metrics, strictTransportSecurity: configuration.strictTransportSecurity)
+            log: log, metrics: metrics, strictTransportSecurity: configuration.strictTransportSecurity,
+            origins: configuration.origins)
     }
 
     public func admit(_ head: RequestHead, from client: ClientAddress) -> Admission {
+        if let response = finisher.preflight(head, requestIDs.next()) { return .refuse(response) }
         let isReading = head.method == .get || head.method == .head
         guard head.path == Self.livePath, isReading else {
             let route = head.path == Self.readyPath && isReading ? "GET \(Self.readyPath)" : "unmatched"
@@ -32,6 +34,12 @@ public struct StartingApplication: Responder {
 
     public func refusal(_ refusal: Refusal, of request: KnownRequest?, from client: ClientAddress) -> Response {
         self.refusal(refusal, request?.head, route: "unmatched")
+    }
+
+    public func refusal(_ refusal: Refusal, ofUnread head: UnreadHead?, from client: ClientAddress) -> Response {
+        finisher.response(
+            to: refusal, head: nil, requestID: requestIDs.next(), trace: nil, route: "unmatched", start: .now,
+            unread: head)
     }
 
     private func refusal(_ error: any Error, _ head: RequestHead?, route: String) -> Response {

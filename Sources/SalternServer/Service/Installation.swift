@@ -6,6 +6,8 @@ public struct Installation: Sendable {
     let decoys: DecoyParameters
     /// Derives the subjects of failure counters.
     let attempts: AttemptSubjects
+    /// Names accounts to audiences; absent on a standby that has none yet, and when no master key opens it.
+    let pairwiseKey: PairwiseKey?
 
     /// Reads the installation, and creates it at the first start.
     ///
@@ -28,10 +30,30 @@ public struct Installation: Sendable {
             _ = try await database.execute(create)
             row = try await database.execute(ReadInstallation()).first
         }
+        if let found = row, found.pairwiseKey == nil {
+            row = try await createPairwiseKey(configuration.masterKey, database) ?? found
+        }
         guard let row else { throw InstallationError.missing }
         try compare(configuration.saltPrefix, with: row)
         return Installation(
-            decoys: DecoyParameters(secret: row.decoySecret), attempts: AttemptSubjects(secret: row.decoySecret))
+            decoys: DecoyParameters(secret: row.decoySecret), attempts: AttemptSubjects(secret: row.decoySecret),
+            pairwiseKey: row.pairwiseKey.flatMap { try? PairwiseKey(sealed: $0, masterKey: configuration.masterKey) })
+    }
+
+    /// Draws the pairwise key of a database that has none.
+    /// - Returns: The row with this key, or with that of another node; nil when nothing can be written.
+    private static func createPairwiseKey(
+        _ masterKey: MasterKey, _ database: PostgresClient
+    ) async throws -> ReadInstallation.Row? {
+        do throws(PostgresError) {
+            let sealed: [UInt8]
+            do { sealed = try PairwiseKey.random().sealed(by: masterKey) } catch { return nil }
+            _ = try await database.execute(StorePairwiseKey(sealed: sealed))
+            return try await database.execute(ReadInstallation()).first
+        } catch {
+            guard error.sqlState == .readOnlyTransaction else { throw error }
+            return nil
+        }
     }
 
     /// Compares the salt prefix with the database's, if that exists, and changes nothing.

@@ -5,10 +5,13 @@ struct ReadInstallation: Statement {
     struct Row: Sendable {
         let saltPrefix: String
         let decoySecret: DecoySecret
+        /// Sealed by a master key.
+        let pairwiseKey: [UInt8]?
     }
 
     static let isReadOnly = true
-    static let sql: SQL<Self> = "SELECT salt_prefix, decoy_secret FROM saltern.installation WHERE singleton"
+    static let sql: SQL<Self> =
+        "SELECT salt_prefix, decoy_secret, pairwise_key FROM saltern.installation WHERE singleton"
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
@@ -28,6 +31,15 @@ struct CreateInstallation: Statement {
         VALUES (\(\.saltPrefix), \(\.decoySecret), array_fill(\(\.iterations)::integer, ARRAY[256]), '-infinity',
             \(\.now), \(\.fingerprint))
         ON CONFLICT (singleton) DO NOTHING
+        """
+}
+
+/// Stores the installation's pairwise key, if there is none.
+struct StorePairwiseKey: Statement {
+    let sealed: [UInt8]
+
+    static let sql: SQL<Self> = """
+        UPDATE saltern.installation SET pairwise_key = \(\.sealed) WHERE singleton AND pairwise_key IS NULL
         """
 }
 

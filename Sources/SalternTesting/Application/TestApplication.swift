@@ -14,6 +14,8 @@ public final class TestApplication: Sendable {
     public let postgres: PostgresClient
     /// The watcher that wakes the application's streams.
     public let revisions: RevisionWatcher
+    /// The outgoing events of the application's requests.
+    public let outbox: Outbox
     private let watching: Task<Void, Never>
     private let watch: DatabaseWatch
     private let loop: EventLoop
@@ -22,7 +24,10 @@ public final class TestApplication: Sendable {
     /// The default configuration of tests. All their requests come from one address at one moment, so rate limits are
     /// off.
     public static let configuration = ServiceConfiguration(
-        name: "Test", version: "1", saltPrefix: "com.example.test:", masterKey: .random(), rateLimits: .off)
+        name: "Test", version: "1", saltPrefix: "com.example.test:", masterKey: .random(), rateLimits: .off,
+        tokens: TokenPolicy(
+            issuer: TokenIssuer("https://sync.example.com"), keys: try? .first(at: Timestamp(unixSeconds: 0)),
+            audiences: ["billing", "support=account+userid"].compactMap { Audience($0) }))
 
     /// Creates a database, starts the service on it, passes it to `body` and removes everything afterwards.
     ///
@@ -79,6 +84,7 @@ public final class TestApplication: Sendable {
         let metrics = RequestMetrics()
         let revisions = RevisionWatcher(sessions: configuration.sessions, keepAlive: .seconds(1))
         let capturing = Log(minimumLevel: .debug, sink: log) { UTCTimestamp(microsecondsSinceEpoch: 0) }
+        let outbox = Outbox()
         let start = clock.now
         let nodeState = NodeState(configuration.rateLimits, sessions: tally) { clock.now - start }
         var settings = settings
@@ -95,14 +101,14 @@ public final class TestApplication: Sendable {
                     installation: try await Installation.load(
                         configuration: configuration, database: postgres, clock: clock),
                     database: postgres, revisions: revisions, nodeState: nodeState, log: capturing, metrics: metrics,
-                    clock: clock, pace: Pace { await loop.giveWay() })
+                    clock: clock, outbox: outbox, pace: Pace { await loop.giveWay() })
             }
             let watching = Task(executorPreference: loop) {
                 await revisions.run(database: postgres, clock: clock, log: capturing)
             }
             return TestApplication(
                 database: database, clock: clock, log: log, metrics: metrics, configuration: configuration,
-                postgres: postgres, revisions: revisions, watching: watching, watch: watch, loop: loop,
+                postgres: postgres, revisions: revisions, outbox: outbox, watching: watching, watch: watch, loop: loop,
                 application: application)
         } catch {
             await loop.run { await postgres.shutdown() }
@@ -112,7 +118,7 @@ public final class TestApplication: Sendable {
 
     private init(
         database: TemporaryDatabase, clock: ManualClock, log: CapturedLog, metrics: RequestMetrics,
-        configuration: ServiceConfiguration, postgres: PostgresClient, revisions: RevisionWatcher,
+        configuration: ServiceConfiguration, postgres: PostgresClient, revisions: RevisionWatcher, outbox: Outbox,
         watching: Task<Void, Never>, watch: DatabaseWatch, loop: EventLoop, application: Application
     ) {
         self.database = database
@@ -122,6 +128,7 @@ public final class TestApplication: Sendable {
         self.configuration = configuration
         self.postgres = postgres
         self.revisions = revisions
+        self.outbox = outbox
         self.watching = watching
         self.watch = watch
         self.loop = loop

@@ -16,6 +16,7 @@ extension CommandLineTool {
             CreateCertificate.self, ShowPins.self, ExportCertificate.self, RotateCertificate.self,
             RenewCertificate.self, InstallCertificate.self, CheckCertificate.self,
             CreateMasterKey.self, ListMasterKeys.self, RotateMasterKey.self, ResealSecrets.self, PruneMasterKeys.self,
+            CreateSigningKey.self, ListSigningKeys.self, RotateSigningKey.self, PruneSigningKeys.self,
             ListAccounts.self, ShowAccount.self, ListAccountEvents.self, ListAccountSessions.self, LockAccount.self,
             UnlockAccount.self,
             EndSessions.self, SetAccountPlan.self, RemoveAccountSecondFactor.self, RestoreAccountKeyring.self,
@@ -23,6 +24,9 @@ extension CommandLineTool {
             ListPlans.self, SetPlanLimits.self, RemovePlanCommand.self, ShowStatistics.self, PurgeNow.self,
             BackUpDatabase.self, RestoreDatabase.self, TellRestored.self,
             CreateInvites.self, ListInvites.self, RevokeInvite.self,
+            CreateService.self, ListServices.self, RemoveServiceCommand.self,
+            CreateDestination.self, ListDestinations.self, RotateDestination.self, RemoveDestinationCommand.self,
+            ListEvents.self, RetryEvents.self, DropEvents.self,
             ListAudit.self, VerifyAudit.self,
             CheckHealth.self, ExamineInstallation.self, ListStatements.self, ShowVersion.self,
         ])

@@ -50,6 +50,7 @@ struct PurgeNow: Command {
                 writer.member("events", report.events)
                 writer.member("attempts", report.attempts)
                 writer.member("shares", report.shares)
+                writer.member("outgoing", report.outgoing)
                 writer.member("skippedAccounts", report.skippedAccounts)
             }
         } else {
@@ -61,7 +62,7 @@ struct PurgeNow: Command {
                         counted(report.versions, "version"),
                         counted(report.rotations, "rotation"),
                         counted(report.shares, "share"), counted(report.events, "event"),
-                        counted(report.attempts, "failure"),
+                        counted(report.attempts, "failure"), counted(report.outgoing, "outgoing event"),
                     ].joined(separator: ", "))
             if report.skippedAccounts > 0 {
                 console.print(

@@ -29,7 +29,7 @@ struct ResealSecrets: Command {
         }
         console.print("sealed \(report.resealed) secrets with the key \(key.ids[0])")
         guard report.unreadable.isEmpty else {
-            throw CommandFailure(report.unreadable.map { "the secret of account \($0.accountID): \($0.reason)" })
+            throw CommandFailure(report.unreadable.map { "\($0.secret): \($0.reason)" })
         }
     }
 }

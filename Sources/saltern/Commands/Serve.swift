@@ -58,6 +58,18 @@ struct Serve: Command {
                                                certificate,…
           SALTERN_APP_STORE_ID                 none, or the app that Safari offers on
                                                the page of a share
+          SALTERN_TOKEN_ISSUER                 none, or the server's origin in identity
+                                               tokens, such as https://sync.example.com
+          SALTERN_SIGNING_KEY_FILE             none, or the keys that sign tokens; see
+                                               saltern signing-key create
+          SALTERN_TOKEN_AUDIENCES              none, or audiences of tokens, such as
+                                               billing,push=account,crm=account+userid
+          SALTERN_TOKEN_LIFETIME               5m, from 1m to 60m
+          SALTERN_ALLOWED_ORIGINS              none, or origins of web pages that may
+                                               use the API: https://app.example.com,…
+          SALTERN_DESTINATION_CA               none, or certificates in PEM that take the
+                                               place of the system's for receivers of
+                                               events; use SALTERN_DESTINATION_CA_FILE
           SALTERN_LOOPS                        the number of cores
           SALTERN_READ_CONNECTIONS             4, for each loop
           SALTERN_COMMIT_CONNECTIONS           2, for each loop: concurrent writes
@@ -86,7 +98,7 @@ struct Serve: Command {
         Each variable can name a file instead: SALTERN_DATABASE_URL_FILE and so on. The
         schema must be current: see `saltern migrate up`. SIGTERM and SIGINT let
         requests finish, and a second one ends the server at once. SIGHUP reloads
-        certificate, key and master key.
+        certificate, key, master key and signing keys.
 
         Exit status 78: settings, rights, passwords or schema need a change. After
         status 1, another start can succeed. systemd is notified (Type=notify). Log

@@ -5,10 +5,10 @@ extension Settings {
     mutating func appLinks() -> AppLinks {
         AppLinks(
             apple: list(
-                "SALTERN_APPLE_APP_IDS", "app ids such as A1B2C3D4E5.org.example.notes", AppleAppID.init),
+                "SALTERN_APPLE_APP_IDS", "app ids such as A1B2C3D4E5.org.example.notes", "an app", AppleAppID.init),
             android: list(
                 "SALTERN_ANDROID_APPS", "apps such as org.example.notes=AB:CD:… (SHA-256 of the signing certificate)",
-                AndroidApp.init),
+                "an app", AndroidApp.init),
             appStoreID: appStoreID())
     }
 
@@ -22,17 +22,18 @@ extension Settings {
 
     /// Reads elements between commas, without the white space around them. Rejects empty, repeated and unreadable
     /// elements.
-    private mutating func list<Value: Hashable>(
-        _ name: String, _ meaning: String, _ read: (String) -> Value?
+    /// - Parameter element: The description of an element, with its article.
+    mutating func list<Value: Hashable>(
+        _ name: String, _ meaning: String, _ element: String, _ read: (String) -> Value?
     ) -> [Value] {
         guard let text = text(name, orNothing: "none") else { return [] }
-        let values = text.split(separator: ",", omittingEmptySubsequences: false).map { element in
+        let values = text.split(separator: ",", omittingEmptySubsequences: false).map { word in
             read(
-                String(element.trimmingPrefix(while: \.isWhitespace).reversed().drop(while: \.isWhitespace).reversed()))
+                String(word.trimmingPrefix(while: \.isWhitespace).reversed().drop(while: \.isWhitespace).reversed()))
         }
         let known = values.compactMap(\.self)
         if known.count < values.count { refuse(name, text, mustBe: "none, or \(meaning), separated by commas") }
-        if Set(known).count < known.count { note("\(name) has an app twice") }
+        if Set(known).count < known.count { note("\(name) has \(element) twice") }
         return known
     }
 }

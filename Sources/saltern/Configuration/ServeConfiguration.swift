@@ -34,6 +34,12 @@ import TransportSecurity
 /// | `SALTERN_APPLE_APP_IDS` | `TEAMID.bundle.id,…`: apps that open links to shares | none |
 /// | `SALTERN_ANDROID_APPS` | `package=SHA256,…`: the same on Android | none |
 /// | `SALTERN_APP_STORE_ID` | the app that Safari offers on the page of a share | none |
+/// | `SALTERN_TOKEN_ISSUER` | the server's origin in identity tokens | none: it signs no tokens |
+/// | `SALTERN_SIGNING_KEY_FILE` | the keys that sign tokens, readable by their owner alone | none |
+/// | `SALTERN_TOKEN_AUDIENCES` | `billing,push=account,…`: the audiences of tokens | none |
+/// | `SALTERN_TOKEN_LIFETIME` | how long a token is valid | `5m` |
+/// | `SALTERN_ALLOWED_ORIGINS` | `https://app.example.com,…`: web pages that may use the API | none |
+/// | `SALTERN_DESTINATION_CA` | certificates in PEM that receivers of events are verified with | the system's |
 /// | `SALTERN_LOOPS` | event loops (threads) | the number of cores |
 /// | `SALTERN_READ_CONNECTIONS` | connections of each loop for requests that read | `4` |
 /// | `SALTERN_COMMIT_CONNECTIONS` | connections of each loop for single requests that write | `2` |
@@ -58,6 +64,10 @@ struct ServeConfiguration {
     let handoverSocket: String?
     private(set) var tls: TLSFiles
     let masterKeyFile: MasterKeyFile
+    /// Where the keys of tokens are; nil when the server signs none.
+    let signingKeyFile: SigningKeyFile?
+    /// Certificates in PEM that take the place of the system's for receivers of events.
+    let destinationAuthorities: [UInt8]?
     let http: HTTPServerConfiguration
     let loopCount: Int
     /// True to accept a database that may lose acknowledged commits.
@@ -74,6 +84,9 @@ struct ServeConfiguration {
         "SALTERN_KDF_DEFAULT_ITERATIONS", "SALTERN_KDF_MINIMUM_ITERATIONS", "SALTERN_SESSION_IDLE_TIMEOUT",
         "SALTERN_SESSION_LIFETIME", "SALTERN_TOMBSTONE_RETENTION", "SALTERN_OPAQUE_FORMAT", "SALTERN_LOOPS",
         "SALTERN_APPLE_APP_IDS", "SALTERN_ANDROID_APPS", "SALTERN_APP_STORE_ID",
+        "SALTERN_TOKEN_ISSUER", "SALTERN_TOKEN_AUDIENCES", "SALTERN_TOKEN_LIFETIME", "SALTERN_SIGNING_KEY_FILE",
+        "SALTERN_ALLOWED_ORIGINS",
+        "SALTERN_DESTINATION_CA",
         "SALTERN_ANONYMOUS_SHARES", "SALTERN_ANONYMOUS_SHARES_LIMIT",
         "SALTERN_RATE_LIMITS",
         "SALTERN_TRUSTED_PROXIES", "SALTERN_PROXY_PROTOCOL", "SALTERN_EVENT_RETENTION",
@@ -122,6 +135,7 @@ struct ServeConfiguration {
         _ = settings.choice(ProcessLimits.dumpVariable, ["on": true, "off": false], default: false)
         logLevel = settings.choice(
             "SALTERN_LOG_LEVEL", ["debug": .debug, "info": .info, "warning": .warning, "error": .error], default: .info)
+        destinationAuthorities = settings.destinationAuthorities()
         let proxies = settings.trustedProxies()
         var http = settings.httpServer()
         http.trustedProxies = proxies
@@ -135,11 +149,15 @@ struct ServeConfiguration {
         service.rateLimits = settings.rateLimits()
         service.trustedProxies = proxies
         service.appLinks = settings.appLinks()
+        let signingKeyFile = settings.signingKeyFile()
+        service.tokens = settings.tokens(signingKeyFile)
+        service.origins = settings.allowedOrigins()
         try settings.finish()
         guard let database, let tls, let masterKeyFile else { throw CommandFailure("the configuration is incomplete") }
         self.database = database
         self.tls = tls
         self.masterKeyFile = masterKeyFile
+        self.signingKeyFile = signingKeyFile
         self.service = service
     }
 
@@ -163,7 +181,7 @@ struct ServeConfiguration {
         SALTERN_READ_CONNECTIONS or SALTERN_COMMIT_CONNECTIONS
         """
 
-    /// Reads certificate, key and master key again. An unusable file is logged, and does not affect the others.
+    /// Reads certificate, key, master key and signing keys again. An unusable file is logged, and does not affect the others.
     /// - Returns: The files that could not be read.
     mutating func reload(_ log: Log) -> ReloadFailures {
         var failures = ReloadFailures()
@@ -182,6 +200,16 @@ struct ServeConfiguration {
             failures.masterKey = true
             log.write(.error, "master_key_not_reloaded", ["error": OperatorText(messages)])
         }
+        guard let signingKeyFile else { return failures }
+        do throws(CommandFailure) {
+            service.tokens.keys = try signingKeyFile.read()
+            log.write(.info, "signing_keys_reloaded")
+        } catch {
+            failures.signingKeys = true
+            log.write(
+                .error, "signing_keys_not_reloaded",
+                ["error": OperatorText(error.messages.joined(separator: "; "))])
+        }
         return failures
     }
 }
@@ -190,6 +218,7 @@ struct ServeConfiguration {
 struct ReloadFailures: Equatable, Sendable {
     var certificate = false
     var masterKey = false
+    var signingKeys = false
 }
 
 /// The served certificate and its source.

@@ -1,31 +1,20 @@
 import CommandLineKit
 import Cryptography
 import SalternServer
-import TransportSecurity
 
 /// The file with the master key. Only its owner may read it.
 struct MasterKeyFile: Sendable {
     let path: String
 
-    func read() throws(CommandFailure) -> MasterKey {
-        do {
-            return try MasterKey(text: ProtectedFile.read(path, access: .owner))
-        } catch let error as MasterKeyError {
-            throw CommandFailure("\(path): \(error)")
-        } catch {
-            throw CommandFailure("\(error)")
-        }
-    }
+    private var file: KeyFile { KeyFile(path: path) }
+
+    /// The keys in the file.
+    func read() throws(CommandFailure) -> MasterKey { try keys(in: file.read()) }
 
     /// Creates the file with a new key. Rejects an existing file.
     func create() throws(CommandFailure) -> MasterKey {
         let key = MasterKey.random()
-        do throws(CertificateError) {
-            let (folder, name) = try ProtectedFolder.ofFile(path)
-            try folder.write(key.text, to: name, access: .owner, existing: .refuse)
-        } catch {
-            throw CommandFailure("\(error)")
-        }
+        try file.create(key.text)
         return key
     }
 
@@ -35,29 +24,23 @@ struct MasterKeyFile: Sendable {
     func change(
         _ change: (MasterKey) throws(MasterKeyError) -> MasterKey
     ) throws(CommandFailure) -> MasterKey {
-        let folder: ProtectedFolder
-        let name: String
-        let read: SecureBytes
-        do throws(CertificateError) {
-            (folder, name) = try ProtectedFolder.ofFile(path)
-            // The folder is locked, because the change replaces the file.
-            try folder.lock()
-            read = try folder.read(name, access: .owner)
-        } catch {
-            throw CommandFailure("\(error)")
+        var changed: MasterKey?
+        try file.change { text throws(CommandFailure) in
+            let key: MasterKey
+            do throws(MasterKeyError) { key = try change(MasterKey(text: text)) } catch {
+                throw CommandFailure("\(path): \(error)")
+            }
+            changed = key
+            return key.text
         }
-        let key: MasterKey
-        do throws(MasterKeyError) {
-            key = try change(MasterKey(text: read))
-        } catch {
+        guard let changed else { throw CommandFailure("\(path) was not changed") }
+        return changed
+    }
+
+    private func keys(in text: SecureBytes) throws(CommandFailure) -> MasterKey {
+        do throws(MasterKeyError) { return try MasterKey(text: text) } catch {
             throw CommandFailure("\(path): \(error)")
         }
-        do throws(CertificateError) {
-            try folder.write(key.text, to: name, access: .owner, existing: .replace)
-        } catch {
-            throw CommandFailure("\(error)")
-        }
-        return key
     }
 }
 

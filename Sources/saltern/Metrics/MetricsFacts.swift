@@ -17,6 +17,7 @@ final class MetricsFacts: Sendable {
         var hasBackupKey: Bool
         var purge = PurgeFacts()
         var backlog: PurgeBacklog?
+        var events: EventBacklog?
         var reload = ReloadFailures()
     }
 
@@ -34,6 +35,9 @@ final class MetricsFacts: Sendable {
     var purge: PurgeFacts { state.withLock { $0.purge } }
     /// The pending work of the purge; nil if the last query failed.
     var backlog: PurgeBacklog? { state.withLock { $0.backlog } }
+
+    /// The outgoing events; nil when the database did not answer.
+    var events: EventBacklog? { state.withLock { $0.events } }
 
     func use(_ tls: TLSFiles) {
         state.withLock { state in
@@ -54,6 +58,8 @@ final class MetricsFacts: Sendable {
 
     func use(_ backlog: PurgeBacklog?) { state.withLock { $0.backlog = backlog } }
 
+    func use(_ events: EventBacklog?) { state.withLock { $0.events = events } }
+
     func purgeFailed() { state.withLock { $0.purge.failures += 1 } }
 }
 
@@ -62,7 +68,7 @@ extension Purge.Report {
         [
             ("sessions", sessions), ("tombstones", tombstones), ("contents", contents), ("keyrings", keyrings),
             ("versions", versions), ("rotations", rotations), ("events", events), ("attempts", attempts),
-            ("shares", shares),
+            ("shares", shares), ("outgoing", outgoing),
         ]
     }
 }

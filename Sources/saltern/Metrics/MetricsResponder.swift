@@ -53,6 +53,7 @@ struct MetricsResponder: Responder {
                 "saltern_clock_difference_seconds", .gauge, "Lead of this machine's clock over the database's.",
                 difference / .seconds(1))
         }
+        text.outgoingEvents(runtime.deliveries, runtime.outbox, facts.events)
         seldom(&text)
         process(&text)
         return text.bytes
@@ -125,6 +126,7 @@ struct MetricsResponder: Responder {
             "1 if the last reload (SIGHUP) rejected the file and kept the earlier one.")
         text.sample("saltern_reload_failed", labels: ["file": "certificate"], reload.certificate ? 1 : 0)
         text.sample("saltern_reload_failed", labels: ["file": "master_key"], reload.masterKey ? 1 : 0)
+        text.sample("saltern_reload_failed", labels: ["file": "signing_keys"], reload.signingKeys ? 1 : 0)
         let purge = facts.purge
         text.single(
             "saltern_purge_last_success_timestamp_seconds", .gauge,

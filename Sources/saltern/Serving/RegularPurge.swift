@@ -27,7 +27,8 @@ struct RegularPurge: Sendable {
                     "sessions": report.sessions, "tombstones": report.tombstones, "contents": report.contents,
                     "keyrings": report.keyrings, "versions": report.versions, "rotations": report.rotations,
                     "shares": report.shares,
-                    "events": report.events, "attempts": report.attempts, "skippedAccounts": report.skippedAccounts,
+                    "events": report.events, "attempts": report.attempts, "outgoing": report.outgoing,
+                    "skippedAccounts": report.skippedAccounts,
                 ])
         } catch is CancellationError {
             // The server stops. Removed rows stay removed, and another node or the next start continues.

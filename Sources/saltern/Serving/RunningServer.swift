@@ -3,7 +3,9 @@ import HTTPCore
 import HTTPServer
 import Postgres
 import SalternServer
+import Synchronization
 import TransportSecurity
+import WebhookDelivery
 
 /// Composes `saltern serve`: loops, database clients, applications and listeners. Also stops them.
 final class RunningServer: Sendable {
@@ -12,6 +14,8 @@ final class RunningServer: Sendable {
     private let listeners: Listeners
     private let facts: MetricsFacts
     private let log: Log
+    /// The master key as it was read last.
+    private let masterKey: Mutex<MasterKey>
 
     /// The address for clients.
     var address: SocketAddress { listeners.api.address }
@@ -49,6 +53,7 @@ final class RunningServer: Sendable {
     ) async throws {
         self.runtime = runtime
         self.log = log
+        masterKey = Mutex(configuration.service.masterKey)
         let facts = MetricsFacts(configuration.tls)
         self.facts = facts
         let first = runtime.shares[0]
@@ -169,6 +174,7 @@ final class RunningServer: Sendable {
     func use(_ tls: TLSFiles, _ service: ServiceConfiguration, _ failures: ReloadFailures = ReloadFailures()) {
         var service = service
         service.pins = tls.pins
+        masterKey.withLock { $0 = service.masterKey }
         listeners.api.replace(tls.context, responders: runtime.applications(service, installation, log))
         if let metrics = listeners.metrics, !metrics.server.address.isLoopback {
             metrics.server.replace(tls.context, responders: [metrics.responder])
@@ -180,11 +186,13 @@ final class RunningServer: Sendable {
     /// Runs all background tasks until it is cancelled. Returns after all of them have ended.
     func work(_ configuration: ServeConfiguration) async {
         let (service, isMeasured) = (configuration.service, configuration.metricsListen != nil)
+        let authorities = configuration.destinationAuthorities
         let refusals = RefusalReport(server: listeners.api, metrics: runtime.shares.map(\.metrics), log: log)
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.keepDecoysCurrent() }
             group.addTask { await self.watchDatabase() }
             group.addTask { await self.purgeRegularly(service) }
+            group.addTask { await self.deliverEvents(authorities: authorities) }
             if isMeasured { group.addTask { await self.watchBacklog(service.purge) } }
             group.addTask { await refusals.run() }
             group.addTask { await ResidentMemory.keepLow() }
@@ -240,6 +248,22 @@ final class RunningServer: Sendable {
         await share.loop.run { await purge.run() }
     }
 
+    /// Delivers outgoing events until it is cancelled.
+    private func deliverEvents(authorities: [UInt8]?) async {
+        guard let client = CurlWebhookClient(authorities: authorities) else {
+            return log.write(.error, "events_not_delivered")
+        }
+        let share = runtime.shares[0]
+        await share.loop.run { [self] in
+            await EventDelivery(
+                runtime.outbox, database: share.database, installation: installation, client: client,
+                clock: runtime.clock, masterKey: { [self] in masterKey.withLock { $0 } },
+                counters: runtime.deliveries, log: log
+            ).run()
+        }
+        client.stop()
+    }
+
     /// The interval of queries of the purge's backlog.
     private static let backlogInterval = Duration.seconds(300)
 
@@ -250,7 +274,13 @@ final class RunningServer: Sendable {
             let backlog = await share.loop.run { [clock = runtime.clock] in
                 try? await PurgeBacklog.read(share.database, policy: policy, now: clock.now)
             }
-            if !Task.isCancelled { facts.use(backlog) }
+            let events = await share.loop.run { [clock = runtime.clock] in
+                try? await EventBacklog.read(share.database, now: clock.now)
+            }
+            if !Task.isCancelled {
+                facts.use(backlog)
+                facts.use(events)
+            }
         } while (try? await Task.sleep(for: Self.backlogInterval)) != nil
     }
 

@@ -26,6 +26,9 @@ struct ServerRuntime: Sendable {
     let clock: DatabaseClock
     let watch: DatabaseWatch
     let log: Log
+    /// The outgoing events of all loops.
+    let outbox = Outbox()
+    let deliveries = DeliveryCounters()
 
     /// Starts the loops. Their clients begin to connect.
     static func start(_ configuration: ServeConfiguration, log: Log) async throws(EventLoopError) -> ServerRuntime {
@@ -74,7 +77,7 @@ struct ServerRuntime: Sendable {
             Application(
                 configuration: configuration, installation: installation, database: share.database,
                 revisions: revisions, nodeState: nodeState, log: log, metrics: share.metrics, clock: clock,
-                pace: Pace { [loop = share.loop] in await loop.giveWay() })
+                outbox: outbox, pace: Pace { [loop = share.loop] in await loop.giveWay() })
         }
     }
 

@@ -41,7 +41,10 @@ struct AccountDeletion: Sendable {
             RemoveAccountContents(accountID: accountID), ForgetFailedAttempts(subject: subject),
             RemoveLogin(userid: userid, accountID: accountID))
         try await removeShares(transaction)
-        _ = try await transaction.execute(RemoveAccount(accountID: accountID))
+        let event = ReportedEvent(accountID: accountID, kind: .accountDeleted, now: signature.now)
+        _ = try await transaction.execute(
+            QueueAccountEvent(event: event), StoreAccountEvent(event: event), EndQueues(accountID: accountID),
+            RemoveIdleQueues(accountID: accountID), RemoveAccount(accountID: accountID))
         return true
     }
 

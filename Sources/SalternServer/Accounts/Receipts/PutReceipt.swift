@@ -10,8 +10,9 @@ struct PutReceipt: AccountEndpoint {
         let event = RecordSecurityEvent(accountID: account, kind: .receiptChanged, now: now, writer: write.writer)
         let written = try await authorization.write(
             write, followedBy: StoreReceipt(write: write, accountID: account, now: now), event,
-            DropOldEvents(after: event)
-        ).first.first
+            DropOldEvents(after: event),
+            ReportedEvent(accountID: account, kind: .receiptStored, now: now, writer: write.writer)
+        ).first
         guard let written else { throw Unauthenticated() }
         let updatedAt = written.isNew ? now : written.updatedAt ?? now
         return .json { writer in

@@ -11,6 +11,7 @@ struct RegisterAccount: OpenEndpoint {
     private let sessions: SessionPolicy
     private let mode: RegistrationMode
     private let devices: DeviceTokens
+    private let outbox: Outbox
 
     init(_ parts: Dependencies) {
         database = parts.database
@@ -19,6 +20,7 @@ struct RegisterAccount: OpenEndpoint {
         sessions = parts.configuration.sessions
         mode = parts.configuration.registration
         devices = parts.attempts.devices
+        outbox = parts.outbox
     }
 
     private struct Body {
@@ -57,7 +59,8 @@ struct RegisterAccount: OpenEndpoint {
             account: InsertAccount(accountID: accountID, userid: body.userid, keyring: body.keyring, now: now),
             session: InsertSession(
                 accountID: accountID, tokenHash: session.token.hash, sessionID: session.id,
-                deviceName: body.deviceName, now: now, expiresAt: session.expiresAt))
+                deviceName: body.deviceName, now: now, expiresAt: session.expiresAt),
+            reportsSession: outbox.gets(.sessionOpened))
         if let invite = body.invite {
             try await registration.store(in: database, using: invite)
         } else {

@@ -6,6 +6,8 @@ struct Registration {
     let login: InsertLogin
     let account: InsertAccount
     let session: InsertSession
+    /// Whether a destination gets the opening of the session.
+    var reportsSession = false
 
     /// Stores the registration. It waits for concurrent registrations of the same userid, so it uses a dedicated
     /// connection.
@@ -14,7 +16,7 @@ struct Registration {
     func store(in database: PostgresClient) async throws {
         do {
             try await database.withTransaction(key: .userid(login.userid)) { transaction in
-                _ = try await transaction.execute(login, account, session)
+                try await store(account, in: transaction)
             }
         } catch let error as PostgresError {
             throw Self.meaning(of: error)
@@ -34,13 +36,27 @@ struct Registration {
                 guard let consumed else { throw RegistrationProblem.invalidInvite }
                 var account = account
                 account.invite = consumed
-                _ = try await transaction.execute(login, account, session)
+                try await store(account, in: transaction)
             }
         } catch RegistrationProblem.invalidInvite {
             throw try await hasHappened(in: database, with: invite)
                 ? RegistrationProblem.useridTaken : RegistrationProblem.invalidInvite
         } catch let error as PostgresError {
             throw Self.meaning(of: error)
+        }
+    }
+
+    private func store(_ account: InsertAccount, in transaction: Transaction) async throws(PostgresError) {
+        let event = ReportedEvent(accountID: account.accountID, kind: .accountCreated, now: account.now)
+        if reportsSession {
+            let opened = QueueOpenedSession(
+                accountID: account.accountID, sessionID: session.sessionID, now: account.now)
+            _ = try await transaction.execute(
+                login, account, session, QueueAccountEvent(event: event), StoreAccountEvent(event: event), opened,
+                StoreOpenedSession(queue: opened))
+        } else {
+            _ = try await transaction.execute(
+                login, account, session, QueueAccountEvent(event: event), StoreAccountEvent(event: event))
         }
     }
 

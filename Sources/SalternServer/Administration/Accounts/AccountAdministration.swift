@@ -27,12 +27,15 @@ public struct AccountAdministration: Sendable {
     public func lock(_ reference: AccountReference, by signature: AuditSignature) async throws -> Outcome {
         try await act(on: reference) { transaction, account in
             let removal = RemoveAllSessions(accountID: account, exception: nil, now: signature.now)
-            let (locked, _, ended) = try await transaction.execute(
-                SetLock(accountID: account, lockedAt: signature.now), RecordSessionEnds(removal: removal), removal)
+            let ends = QueueEnds(removal: removal)
+            let (locked, _, _, _, ended) = try await transaction.execute(
+                SetLock(accountID: account, lockedAt: signature.now), RecordSessionEnds(removal: removal), ends,
+                StoreEnds(queue: ends), removal)
             guard !(locked.isEmpty && ended.isEmpty) else { return Outcome(accountID: account, isChanged: false) }
             try await transaction.note(
                 RecordSecurityEvent(accountID: account, kind: .locked, now: signature.now))
             try await AccountShares.suspend(true, of: account, in: transaction)
+            try await transaction.write(ReportedEvent(accountID: account, kind: .accountLocked, now: signature.now))
             try await transaction.record(AppendAudit(signature, .accountLocked, account))
             return Outcome(accountID: account, isChanged: true, sessionsEnded: ended.count)
         }
@@ -46,6 +49,7 @@ public struct AccountAdministration: Sendable {
             try await transaction.note(
                 RecordSecurityEvent(accountID: account, kind: .unlocked, now: signature.now))
             try await AccountShares.suspend(false, of: account, in: transaction)
+            try await transaction.write(ReportedEvent(accountID: account, kind: .accountUnlocked, now: signature.now))
             try await transaction.record(AppendAudit(signature, .accountUnlocked, account))
             return Outcome(accountID: account, isChanged: true)
         }
@@ -55,7 +59,7 @@ public struct AccountAdministration: Sendable {
     public func endSessions(_ reference: AccountReference, by signature: AuditSignature) async throws -> Outcome {
         try await act(on: reference) { transaction, account in
             let removal = RemoveAllSessions(accountID: account, exception: nil, now: signature.now)
-            let ended = try await transaction.execute(RecordSessionEnds(removal: removal), removal).1.count
+            let ended = try await transaction.endSessions(removal)
             guard ended > 0 else { return Outcome(accountID: account, isChanged: false) }
             try await transaction.note(
                 RecordSecurityEvent(
@@ -78,6 +82,7 @@ public struct AccountAdministration: Sendable {
             guard let former, former != plan else { return Outcome(accountID: account, isChanged: false) }
             try await transaction.note(
                 RecordSecurityEvent(accountID: account, kind: .planChanged, now: signature.now))
+            try await transaction.write(ReportedEvent(accountID: account, kind: .planChanged, now: signature.now))
             try await transaction.record(
                 AppendAudit(signature, .planAssigned, account, detail: "plan \(plan), was \(former)"))
             return Outcome(accountID: account, isChanged: true)

@@ -16,6 +16,11 @@ public enum AuditAction: String, Sendable, CaseIterable {
     case planRemoved = "plan_removed"
     case inviteCreated = "invite_created"
     case inviteRevoked = "invite_revoked"
+    case destinationCreated = "destination_created"
+    case destinationRotated = "destination_rotated"
+    case destinationRemoved = "destination_removed"
+    case serviceCreated = "service_created"
+    case serviceRemoved = "service_removed"
 }
 
 /// One row of the audit log.

@@ -14,6 +14,10 @@ public enum RateClass: String, Sendable, CaseIterable {
     case shareMiss = "share-miss"
     /// Shares created without an account.
     case anonymousShare = "anonymous-share"
+    /// Identity tokens, which are signed.
+    case token
+    /// Requests of the operator's services.
+    case service
 }
 
 /// A token bucket: the number of requests at once, and the average number a second.

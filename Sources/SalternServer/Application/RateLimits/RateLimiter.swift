@@ -99,6 +99,8 @@ extension RateClass {
         case .share: 4
         case .shareMiss: 5
         case .anonymousShare: 6
+        case .token: 7
+        case .service: 8
         }
     }
 }

@@ -18,6 +18,8 @@ public struct RateLimits: Sendable, Equatable {
         .share: RateLimit(burst: 500, perSecond: 20),
         .shareMiss: RateLimit(burst: 60, perSecond: 0.5),
         .anonymousShare: RateLimit(burst: 10, perSecond: 0.01),
+        .token: RateLimit(burst: 500, perSecond: 20),
+        .service: RateLimit(burst: 5_000, perSecond: 1_000),
     ])
 
     /// No limits, for benchmarks.

@@ -76,16 +76,30 @@ final class SecretCheck {
 
     /// Opens a session like ``send(_:isRight:kind:of:)``.
     ///
+    /// - Parameter reporting: True queues an outgoing event of the session.
     /// - Returns: The account, and true if the session was stored.
-    func open(_ opening: OpenSession, kind: FailureKind) async throws(PostgresError) -> (OpenSession.Row, Bool)? {
+    func open(
+        _ opening: OpenSession, kind: FailureKind, reporting: Bool
+    ) async throws(PostgresError) -> (OpenSession.Row, Bool)? {
         let (store, account) = (StoreSession(opening: opening), opening.accountID)
         let (rows, stored, _) =
-            if opening.isPermitted {
+            if opening.isPermitted, reporting {
+                try await openReporting(opening, store)
+            } else if opening.isPermitted {
                 try await database.execute(opening, store, holding(), key: .account(account))
             } else {
                 try await database.execute(opening, store, recording(kind), key: .counters(counter.subject))
             }
         return rows.first.map { ($0, stored.first?.count == 1) }
+    }
+
+    private func openReporting(
+        _ opening: OpenSession, _ store: StoreSession
+    ) async throws(PostgresError) -> ([OpenSession.Row], [ChangedRows], [Void]) {
+        let event = QueueOpenedSession(opening)
+        let (rows, stored, _, _, _) = try await database.execute(
+            opening, store, event, StoreOpenedSession(queue: event), holding(), key: .account(opening.accountID))
+        return (rows, stored, [])
     }
 
     /// Runs `body` in a transaction that ends with the count of its finding, so that both commit together.

@@ -79,11 +79,12 @@ struct CredentialChange: Sendable {
             of: accountID, changesKeys: event == .rotationCommitted, transaction)
         let removal = RemoveAllSessions(
             accountID: accountID, exception: restrictedUntil == nil ? tokenHash : nil, now: now)
-        let (moved, _, ended) = try await transaction.execute(
+        let ends = QueueEnds(removal: removal)
+        let (moved, _, _, _, ended) = try await transaction.execute(
             MoveCredential(
                 accountID: accountID, credentialRevision: credentialRevision, userid: newUserid, keyring: new.keyring,
                 keyringRevision: new.keyringRevision),
-            RecordSessionEnds(removal: removal), removal)
+            RecordSessionEnds(removal: removal), ends, StoreEnds(queue: ends), removal)
         guard let keyringRevision = moved.first else { throw CredentialProblem.keyringChanged }
         // Kept keyrings open with the previous password, or hold replaced data keys.
         _ = try await transaction.execute(RemoveKeptKeyrings(accountID: accountID))

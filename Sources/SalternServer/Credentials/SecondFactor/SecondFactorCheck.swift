@@ -4,6 +4,7 @@ internal import Postgres
 /// Completes a log-in with the right key to an account with a second factor: opens the session with the presented code.
 struct SecondFactorCheck: Sendable {
     let masterKey: MasterKey
+    let outbox: Outbox
 
     /// Opens the session or rejects the code, in one transaction with the count of a failure.
     ///
@@ -19,7 +20,14 @@ struct SecondFactorCheck: Sendable {
         if factor != nil && code == nil { return .undecided(SecondFactorProblem.required) }
         return try await check.transaction(of: opening.accountID) { transaction in
             let result = try await open(opening, factor, code, transaction)
-            if case .right = result { try await completion(transaction) }
+            if case .right = result {
+                if outbox.gets(.sessionOpened) {
+                    let event = QueueOpenedSession(opening)
+                    transaction.enqueue(event)
+                    transaction.enqueue(StoreOpenedSession(queue: event))
+                }
+                try await completion(transaction)
+            }
             return result
         }
     }
@@ -73,6 +81,13 @@ struct SecondFactorCheck: Sendable {
         }
         if opened != nil { transaction.enqueue(InsertSession(opening)) }
         return opened
+    }
+}
+
+extension QueueOpenedSession {
+    /// The session that a log-in opens.
+    init(_ opening: OpenSession) {
+        self.init(accountID: opening.accountID, sessionID: opening.sessionID, now: opening.now)
     }
 }
 

@@ -14,8 +14,10 @@ struct EndOtherSessions: AccountEndpoint {
         let (caller, subjects) = (authorization.caller, attempts.subjects)
         let (ended, device) = try await authorization.transaction { transaction in
             let removal = RemoveOtherSessions()
-            let (_, ended, userids) = try await transaction.execute(
+            let ends = QueueCallersEnds(removal: removal)
+            let (_, _, _, ended, userids) = try await transaction.execute(
                 Guarded(caller: caller, write: RecordCallersSessionEnds(removal: removal)),
+                Guarded(caller: caller, write: ends), Guarded(caller: caller, write: StoreCallersEnds(queue: ends)),
                 Guarded(caller: caller, write: removal),
                 Owned(accountID: caller.accountID, read: FindUserid()))
             guard let userid = userids.first else { throw Unauthenticated() }

@@ -12,6 +12,7 @@ struct LogIn: OpenEndpoint {
     private let attempts: Attempts
     private let tally: SessionTally
     private let secondFactor: SecondFactorCheck
+    private let outbox: Outbox
     private let decoyVerifier = Verifier.decoy()
 
     init(_ parts: Dependencies) {
@@ -20,7 +21,8 @@ struct LogIn: OpenEndpoint {
         sessions = parts.configuration.sessions
         attempts = parts.attempts
         tally = parts.nodeState.sessions
-        secondFactor = SecondFactorCheck(masterKey: parts.configuration.masterKey)
+        outbox = parts.outbox
+        secondFactor = SecondFactorCheck(masterKey: parts.configuration.masterKey, outbox: outbox)
     }
 
     private struct Body {
@@ -109,7 +111,10 @@ struct LogIn: OpenEndpoint {
         if duty == .within {
             return try await secondFactor.open(opening, nil, code, check) { try await $0.trim(opening) }
         }
-        guard let (account, isStored) = try await check.open(opening, kind: .passwordKey) else {
+        guard
+            let (account, isStored) = try await check.open(
+                opening, kind: .passwordKey, reporting: outbox.gets(.sessionOpened))
+        else {
             return .wrong(.passwordKey, WrongCredentials())
         }
         guard let factor = account.secondFactor else {

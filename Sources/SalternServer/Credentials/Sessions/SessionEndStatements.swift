@@ -94,6 +94,8 @@ struct RecordSessionEnds<Removal: SessionRemoval>: Statement {
 protocol CallersSessionRemoval: AccountWrite {
     /// The statement that records their ends.
     static var noting: CallerSQL<Self> { get }
+    /// The condition that a session `s` is one of them.
+    static var isMeant: CallerSQL<Self> { get }
 }
 
 /// Records the ends of the sessions that `removal` removes, in the same transaction.
@@ -177,7 +179,7 @@ struct RemoveSession: CallersSessionRemoval {
         \(SessionEnd.removing(isMeant, of: "\(.account)", at: "\(.now)", dropping: "\(\.isDropDue)"))
         RETURNING s.session_id
         """
-    private static let isMeant: CallerSQL<Self> = """
+    static let isMeant: CallerSQL<Self> = """
         s.session_id = \(\.id) AND \(SessionLiveness.hasNotEnded("s", at: "\(.now)", idleSince: "\(.idleSince)"))
             AND \(Caller.hasLiveSession)
         """
@@ -194,7 +196,7 @@ struct RemoveOtherSessions: CallersSessionRemoval {
         \(SessionEnd.removing(isMeant, of: "\(.account)", at: nil))
         RETURNING \(SessionLiveness.isLive("s", at: "\(.now)", idleSince: "\(.idleSince)"))
         """
-    private static let isMeant: CallerSQL<Self> = "s.token_hash <> \(.token) AND \(Caller.hasLiveSession)"
+    static let isMeant: CallerSQL<Self> = "s.token_hash <> \(.token) AND \(Caller.hasLiveSession)"
 }
 
 /// Ends the caller's session.
@@ -209,7 +211,7 @@ struct RemoveCurrentSession: CallersSessionRemoval {
         \(SessionEnd.removing(isMeant, of: "\(.account)", at: "\(.now)", dropping: "\(\.isDropDue)"))
         RETURNING s.session_id
         """
-    private static let isMeant: CallerSQL<Self> = "s.token_hash = \(.token) AND \(Caller.hasLiveSession)"
+    static let isMeant: CallerSQL<Self> = "s.token_hash = \(.token) AND \(Caller.hasLiveSession)"
 }
 
 /// Ends all sessions of an account, or all but one, on all nodes. Returns a row for each.
@@ -226,6 +228,6 @@ struct RemoveAllSessions: SessionRemoval {
         \(SessionEnd.removing(isMeant, of: "\(\.accountID)", at: moment))
         RETURNING s.session_id
         """
-    private static let isMeant: SQL<Self> = "s.token_hash IS DISTINCT FROM \(\.exception)"
+    static let isMeant: SQL<Self> = "s.token_hash IS DISTINCT FROM \(\.exception)"
     private static let moment: SQL<Self> = "LEAST(\(\.now), s.expires_at)"
 }

@@ -82,7 +82,7 @@ public struct RestoredDatabase: Sendable {
             // A separate statement: those behind the lock see the state at the time when it was granted.
             guard try await transaction.execute(LockAccountWholly(accountID: account)).first != nil else { return 0 }
             let removal = RemoveAllSessions(accountID: account, exception: nil, now: now)
-            let ended = try await transaction.execute(RecordSessionEnds(removal: removal), removal).1.count
+            let ended = try await transaction.endSessions(removal)
             try await transaction.note(
                 RecordSecurityEvent(accountID: account, kind: .sessionsEnded, now: now, count: Int64(max(ended, 1))))
             return ended

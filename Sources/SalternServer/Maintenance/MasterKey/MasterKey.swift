@@ -136,6 +136,9 @@ struct SealedPlace: Sendable {
     static func oneTimePasswords(of account: AccountID) -> SealedPlace {
         SealedPlace(authenticatedData: Array("saltern/one-time-passwords/".utf8) + account.uuid.bytes)
     }
+
+    /// The key of the names that audiences get.
+    static let pairwiseKey = SealedPlace(authenticatedData: Array("saltern/pairwise-key".utf8))
 }
 
 extension MasterKey {

@@ -17,9 +17,12 @@ public struct SealedSecrets {
     /// Returns the number of secrets of each key. Secrets of an unknown format are omitted.
     public func counts() async throws(PostgresError) -> [MasterKeyID: Int64] {
         var counts: [MasterKeyID: Int64] = [:]
-        for row in try await database.execute(CountSealedSecrets()) {
-            guard let id = try? MasterKey.id(ofKeyThatSealed: row.header) else { continue }
-            counts[id, default: 0] += row.count
+        let (secrets, pairwiseKeys, destinations) = try await database.execute(
+            CountSealedSecrets(), FindSealedPairwiseKey(), FindDestinations())
+        let single = pairwiseKeys + destinations.flatMap(\.sealedSecrets)
+        for (header, count) in secrets.map({ ($0.header, $0.count) }) + single.map({ ($0, 1) }) {
+            guard let id = try? MasterKey.id(ofKeyThatSealed: header) else { continue }
+            counts[id, default: 0] += count
         }
         return counts
     }
@@ -28,7 +31,25 @@ public struct SealedSecrets {
     public struct Report: Sendable {
         public var resealed = 0
         /// Secrets that none of the keys opens. They stay unchanged.
-        public var unreadable: [(accountID: AccountID, reason: MasterKeyError)] = []
+        public var unreadable: [(secret: Secret, reason: MasterKeyError)] = []
+    }
+
+    /// The owner of a sealed secret.
+    public enum Secret: Hashable, Sendable, CustomStringConvertible {
+        /// The one-time passwords of an account.
+        case oneTimePasswords(AccountID)
+        /// The installation's pairwise key.
+        case pairwiseKey
+        /// The secrets of a destination.
+        case destination(DestinationName)
+
+        public var description: String {
+            switch self {
+            case .oneTimePasswords(let account): "the secret of account \(account)"
+            case .pairwiseKey: "the pairwise key"
+            case .destination(let name): "the secret of destination \(name)"
+            }
+        }
     }
 
     /// Reseals all secrets of other keys with the active key.
@@ -39,6 +60,8 @@ public struct SealedSecrets {
     /// - Parameter noting: Receives the number of resealed secrets after each slice.
     public func reseal(with masterKey: MasterKey, noting: (Int) -> Void = { _ in }) async throws -> Report {
         var report = Report()
+        try await resealPairwiseKey(with: masterKey, &report)
+        try await resealDestinations(with: masterKey, &report)
         var last = AccountID(UUID.zero)
         while true {
             let slice = try await database.execute(
@@ -50,11 +73,41 @@ public struct SealedSecrets {
                     let secret = try masterKey.open(row.sealedSecret, for: place)
                     if try await replace(row, secret, masterKey) { report.resealed += 1 }
                 } catch let error as MasterKeyError {
-                    report.unreadable.append((row.accountID, error))
+                    report.unreadable.append((.oneTimePasswords(row.accountID), error))
                 }
             }
             noting(report.resealed)
             if slice.count < sliceSize { return report }
+        }
+    }
+
+    private func resealPairwiseKey(with masterKey: MasterKey, _ report: inout Report) async throws {
+        guard let old = try await database.execute(FindSealedPairwiseKey()).first,
+            !old.starts(with: masterKey.activeHeader)
+        else { return }
+        do {
+            let new = try PairwiseKey(sealed: old, masterKey: masterKey).sealed(by: masterKey)
+            let replaced = try await database.execute(ReplaceSealedPairwiseKey(old: old, new: new))
+            if !replaced.isEmpty { report.resealed += 1 }
+        } catch let error as MasterKeyError {
+            report.unreadable.append((.pairwiseKey, error))
+        }
+    }
+
+    private func resealDestinations(with masterKey: MasterKey, _ report: inout Report) async throws {
+        for destination in try await database.execute(FindDestinations()) {
+            let old = destination.sealedSecrets
+            guard let first = old.first, !old.allSatisfy({ $0.starts(with: masterKey.activeHeader) }) else { continue }
+            do {
+                let place = SealedPlace.destination(destination.id)
+                let new = try old.map { try masterKey.seal(masterKey.open($0, for: place), for: place) }
+                let replaced = try await database.execute(
+                    ReplaceDestinationSecrets(
+                        id: destination.id, old: first, new: new[0], newPrevious: new.count > 1 ? new[1] : nil))
+                if !replaced.isEmpty { report.resealed += new.count }
+            } catch let error as MasterKeyError {
+                report.unreadable.append((.destination(destination.name), error))
+            }
         }
     }
 
@@ -103,6 +156,28 @@ struct FindOutdatedSecrets: Statement {
         """
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
+}
+
+/// Reads the installation's sealed pairwise key. Returns no row if there is none.
+struct FindSealedPairwiseKey: Statement {
+    typealias Row = [UInt8]
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> =
+        "SELECT pairwise_key FROM saltern.installation WHERE singleton AND pairwise_key IS NOT NULL"
+}
+
+/// Replaces the sealed form of the pairwise key. Returns no row if it has changed meanwhile.
+struct ReplaceSealedPairwiseKey: Statement {
+    typealias Row = Bool
+
+    let old: [UInt8]
+    let new: [UInt8]
+
+    static let sql: SQL<Self> = """
+        UPDATE saltern.installation SET pairwise_key = \(\.new) WHERE singleton AND pairwise_key = \(\.old)
+        RETURNING singleton
+        """
 }
 
 /// Replaces a secret by its resealed form. Returns no row if it has changed meanwhile.

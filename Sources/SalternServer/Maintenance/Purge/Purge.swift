@@ -1,7 +1,7 @@
 public import Postgres
 
 /// Removes expired rows: ended sessions, old tombstones, kept contents of deleted items, older versions, kept keyrings,
-/// abandoned rotations, ended shares, old security events and old failures.
+/// abandoned rotations, ended shares, old security events, old failures and parked outgoing events.
 ///
 /// It works in small slices, each a transaction on one account, so that requests never wait for long. An account that
 /// is locked at the moment is left to the next purge.
@@ -23,6 +23,8 @@ public struct Purge {
         public var events = 0
         public var attempts = 0
         public var shares = 0
+        /// Outgoing events that were parked.
+        public var outgoing = 0
         /// Accounts that were locked. Their rows are left to the next purge.
         public var skippedAccounts = 0
 

@@ -49,6 +49,7 @@ struct PurgeRun {
         report.events = try await purgeEvents()
         report.attempts = try await purgeAttempts()
         report.shares = try await purgeShares()
+        report.outgoing = try await purgeOutgoingEvents()
         report.skippedAccounts = skipped.count
         return report
     }
@@ -178,6 +179,11 @@ struct PurgeRun {
             removed += try note(bite)
             guard due.count == policy.biteSize, bite > 0 else { return removed }
         }
+    }
+
+    private mutating func purgeOutgoingEvents() async throws -> Int {
+        let (connection, now, biteSize) = (connection, now, biteSize)
+        return try await Self.purgeOutgoingEvents(connection, now: now, biteSize: biteSize) { _ = try note($0) }
     }
 
     // MARK: Slices

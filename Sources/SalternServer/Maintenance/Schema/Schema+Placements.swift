@@ -10,6 +10,8 @@ extension Schema {
             TablePlacement("plans", .everywhere),
             // Few rows, found by code, by id and by the account that used one.
             TablePlacement("invites", .everywhere),
+            TablePlacement("destinations", .everywhere),
+            TablePlacement("services", .everywhere),
             TablePlacement("schema_migrations", .onCoordinator),
             // One chain with one end.
             TablePlacement("audit_log", .onCoordinator),
@@ -31,6 +33,8 @@ extension Schema {
             TablePlacement("receipts", ofAccount),
             TablePlacement("security_events", ofAccount),
             TablePlacement("account_shares", ofAccount),
+            TablePlacement("event_queues", ofAccount),
+            TablePlacement("outgoing_events", ofAccount),
         ]
     }
 

@@ -20,6 +20,8 @@ public enum Schema {
             ("server_rights", PackageResources._013_server_rights_sql),
             ("kept_keyrings", PackageResources._014_kept_keyrings_sql),
             ("versions", PackageResources._015_versions_sql),
+            ("audiences", PackageResources._016_audiences_sql),
+            ("outgoing_events", PackageResources._017_outgoing_events_sql),
         ]
         return files.enumerated().map { index, file in
             Migration(version: index + 1, name: file.name, sql: String(decoding: file.sql, as: UTF8.self))

@@ -68,7 +68,7 @@ import Testing
     {
         let id = try #require(AccountID(pathParameter: account.id))
         let code = try SecondFactorCode(json: .string(JSONString(code)))
-        let check = SecondFactorCheck(masterKey: app.configuration.masterKey)
+        let check = SecondFactorCheck(masterKey: app.configuration.masterKey, outbox: app.outbox)
         let attempts = app.guarding
         return try await withThrowingTaskGroup(of: String.self) { group in
             for _ in 0..<50 {

@@ -15,7 +15,10 @@ import Testing
                 switch match.2 {
                 case "SessionRemoval": declared.formUnion(["\(match.1)", "RecordSessionEnds<\(match.1)>"])
                 case "CallersSessionRemoval":
-                    declared.formUnion(["Guarded<\(match.1)>", "Guarded<RecordCallersSessionEnds<\(match.1)>>"])
+                    declared.formUnion(
+                        ["", "RecordCallersSessionEnds", "QueueCallersEnds", "StoreCallersEnds"].map {
+                            $0.isEmpty ? "Guarded<\(match.1)>" : "Guarded<\($0)<\(match.1)>>"
+                        })
                 case "AccountRead", "ExportedPage": declared.insert("Owned<\(match.1)>")
                 case "AccountWrite", "ShortPath": declared.insert("Guarded<\(match.1)>")
                 default: declared.insert(String(match.1))
@@ -47,6 +50,9 @@ import Testing
         "FindExpiredKeyrings", "FindDueKeyrings", "FindEndedShares", "FindOldEvents", "FindOldAttempts",
         "FindExpiredRotations", "FindDueTombstones", "FindDueContents", "FindDueRotations",
         "FindDueEvents", "FindDueAttempts", "FindDueShares",
+        // A destination's events are everywhere.
+        "FindDueQueues", "FindWaitingEvents", "FindParkedEvents", "FindEventsByID", "FindUndelivered", "FindEventKeys",
+        "FindAccountsOfDestination", "FindOverdueEvents", "FindExpiredEvents", "FindIdleQueues",
         // Master keys are counted and exchanged everywhere.
         "CountSealedSecrets", "FindOutdatedSecrets",
         // An advisory lock belongs to no table, nor does a setting; the base is moved while nobody changes anything.

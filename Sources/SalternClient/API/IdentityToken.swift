@@ -1,0 +1,18 @@
+public import Foundation
+
+/// A token that proves the account to a service of the operator, for some minutes.
+///
+/// It is a JSON Web Token for one audience. Anyone who has it can use it until it expires, so it is sent over TLS only, and
+/// not printed.
+public struct IdentityToken: Decodable, Sendable {
+    /// The compact form, for `Authorization: Bearer`.
+    public let token: String
+    /// The end of its validity.
+    public let expiresAt: Date
+}
+
+extension IdentityToken: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    public var description: String { "IdentityToken(redacted)" }
+    public var debugDescription: String { description }
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}

@@ -1,0 +1,31 @@
+internal import Foundation
+
+extension Vault {
+    // MARK: Services
+
+    /// A token with less time left is not returned again, in seconds.
+    private static let remainder = 60.0
+
+    /// Returns a token that proves the account to a service of the operator.
+    ///
+    /// ```swift
+    /// var request = URLRequest(url: invoices)
+    /// request.setValue("Bearer \(try await vault.token(for: "billing").token)", forHTTPHeaderField: "Authorization")
+    /// ```
+    /// A token is kept in memory until a minute before its end, so ask for it again before each request.
+    /// - Parameter audience: One of the server's audiences.
+    /// - Throws: ``VaultError/refused(_:)`` with `unknown_audience`, or with `tokens_not_offered` when the server issues none.
+    public func token(for audience: String) async throws(VaultError) -> IdentityToken {
+        let session = try open.token
+        if let kept = identityTokens[audience], kept.expiresAt.timeIntervalSince(serverTime) > Self.remainder {
+            return kept
+        }
+        let token = try await call { api throws(APIError) in try await api.createToken(for: audience, session) }
+        // Another session may have begun meanwhile.
+        if opened?.token == session { identityTokens[audience] = token }
+        return token
+    }
+
+    /// The server's time, because this device's clock can be wrong.
+    private var serverTime: Date { api.clock.time() ?? Date() }
+}

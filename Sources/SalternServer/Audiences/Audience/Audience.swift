@@ -1,0 +1,43 @@
+/// A group of the operator's services that accepts identity tokens and shares one set of pairwise names.
+public struct Audience: Sendable, Hashable {
+    public let name: AudienceName
+    /// Whether its tokens carry the account's identifier.
+    public let seesAccountID: Bool
+    /// Whether its tokens carry the userid.
+    public let seesUserid: Bool
+
+    public init(_ name: AudienceName, seesAccountID: Bool = false, seesUserid: Bool = false) {
+        self.name = name
+        self.seesAccountID = seesAccountID
+        self.seesUserid = seesUserid
+    }
+
+    /// Reads `billing`, `billing=account`, `billing=userid` or `billing=account+userid`; nil for anything else.
+    public init?(_ text: String) {
+        let parts = text.split(separator: "=", omittingEmptySubsequences: false)
+        guard let name = AudienceName(String(parts[0])), parts.count <= 2 else { return nil }
+        let options = parts.count == 1 ? [] : parts[1].split(separator: "+", omittingEmptySubsequences: false)
+        guard options.allSatisfy({ $0 == "account" || $0 == "userid" }), Set(options).count == options.count else {
+            return nil
+        }
+        self.init(name, seesAccountID: options.contains("account"), seesUserid: options.contains("userid"))
+    }
+}
+
+/// The name of an audience: 1 to 64 of `a-z`, `0-9`, `.`, `_` and `-`, the first a letter or a digit.
+public struct AudienceName: Sendable, Hashable, CustomStringConvertible {
+    public let description: String
+
+    /// The most bytes of a name.
+    public static let byteLimit = 64
+
+    public init?(_ text: String) {
+        guard Self.isName(text) else { return nil }
+        description = text
+    }
+
+    /// Returns whether a text has the form of such a name. Services have names of the same form.
+    static func isName(_ text: String) -> Bool {
+        text.utf8.count <= byteLimit && text.wholeMatch(of: /[a-z0-9][a-z0-9._-]*/) != nil
+    }
+}

@@ -1,0 +1,47 @@
+internal import Cryptography
+
+/// The secret of an installation under which accounts and sessions have another name for each audience.
+///
+/// It is drawn once and never replaced. The database stores it sealed by the master key.
+struct PairwiseKey: Sendable {
+    /// The size, in bytes.
+    private static let byteCount = 32
+
+    private let secret: SecureBytes
+    private let key: HMACSHA256.Key
+
+    private init(_ secret: SecureBytes) {
+        self.secret = secret
+        key = HMACSHA256.Key(secret)
+    }
+
+    /// Draws a key.
+    static func random() -> PairwiseKey { PairwiseKey(SecureRandom.secureBytes(byteCount)) }
+
+    /// Opens what ``sealed(by:)`` returned.
+    init(sealed: [UInt8], masterKey: MasterKey) throws(MasterKeyError) {
+        let secret = try masterKey.open(sealed, for: .pairwiseKey)
+        guard secret.count == Self.byteCount else { throw .notAuthentic }
+        self.init(secret)
+    }
+
+    /// The form that the database stores.
+    func sealed(by masterKey: MasterKey) throws(AESGCM.Failure) -> [UInt8] {
+        try masterKey.seal(secret, for: .pairwiseKey)
+    }
+
+    /// The first byte of a message: one for each use of the key.
+    enum Kind: UInt8 {
+        case account = 1
+        case session = 2
+        /// Keys of token identifiers (``TokenIdentifier``).
+        case tokenIdentifier = 3
+    }
+
+    /// HMAC-SHA256 over the kind, the length of the audience's name in one byte, the name, and `id`. The length keeps
+    /// two messages of different audiences apart.
+    func code(_ kind: Kind, for audience: AudienceName, _ id: some Collection<UInt8>) -> SHA256Digest {
+        let name = audience.description.utf8
+        return key.authenticationCode(for: [kind.rawValue, UInt8(name.count)] + Array(name) + Array(id))
+    }
+}

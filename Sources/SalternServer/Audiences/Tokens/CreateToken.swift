@@ -1,0 +1,52 @@
+internal import HTTPCore
+internal import Postgres
+
+/// `POST /v1/tokens`: a signed token with which the app authenticates to a service of the operator.
+struct CreateToken: AccountEndpoint {
+    private let issuing: TokenIssuing?
+    private let policy: TokenPolicy
+
+    init(_ parts: Dependencies) {
+        issuing = TokenIssuing(parts)
+        policy = parts.configuration.tokens
+    }
+
+    func respond(to request: Request, authorization: Authorization) async throws -> Response {
+        guard let issuing else { throw TokenProblem.notOffered }
+        let name = try JSONBody.read(request) { try $0.string("audience") }
+        let found = try await authorization.read(FindTokenSubject(tokenHash: authorization.tokenHash))
+        // Audiences are named to users only.
+        guard let audience = policy.audience(name) else { throw TokenProblem.unknownAudience }
+        guard let subject = found.first else { throw Unauthenticated() }
+        let token = try token(for: audience, of: subject, authorization, issuing)
+        let signed: String
+        do { signed = try token.signed(by: issuing.keys.active(at: authorization.now)) } catch {
+            throw TokensUnavailable.signature
+        }
+        return .json(capacity: 1_024) { writer in
+            writer.object { writer in
+                writer.member("token", signed)
+                writer.member("expiresAt", Timestamp(unixSeconds: token.expiresAt))
+            }
+        }
+    }
+
+    private func token(
+        for audience: Audience, of subject: FindTokenSubject.Row, _ authorization: Authorization,
+        _ issuing: TokenIssuing
+    ) throws -> IdentityToken {
+        let key = try issuing.pairwise()
+        let identifier = TokenIdentifier(accountID: authorization.accountID, sessionID: subject.sessionID)
+        let now = authorization.now
+        return IdentityToken(
+            issuer: issuing.issuer.description,
+            subject: PairwiseSubject(of: authorization.accountID, for: audience.name, key: key).text,
+            session: PairwiseSubject(of: subject.sessionID, for: audience.name, key: key).text,
+            audience: audience.name, issuedAt: now.unixSeconds,
+            // A token ends with its session at the latest.
+            expiresAt: min(now + policy.lifetime, subject.expiresAt).unixSeconds,
+            identifier: try identifier.sealed(for: audience.name, with: key), plan: subject.plan,
+            accountID: audience.seesAccountID ? authorization.accountID : nil,
+            userid: audience.seesUserid ? subject.userid : nil)
+    }
+}

@@ -1,0 +1,55 @@
+internal import HTTPCore
+internal import Postgres
+
+/// `POST /v1/tokens/inspect`: the state of a token of the service's own audience, in the form of RFC 7662 §2.2.
+///
+/// Tokens of other audiences, expired ones, those of ended sessions and anything else have one answer: not active.
+struct InspectToken: OpenEndpoint {
+    private let issuing: TokenIssuing?
+    private let services: ServiceAuthentication
+    private let database: PostgresClient
+    private let clock: any WallClock
+    private let sessions: SessionPolicy
+
+    init(_ parts: Dependencies) {
+        issuing = TokenIssuing(parts)
+        services = ServiceAuthentication(database: parts.database)
+        database = parts.database
+        clock = parts.clock
+        sessions = parts.configuration.sessions
+    }
+
+    func respond(to request: Request) async throws -> Response {
+        guard let issuing else { throw TokenProblem.notOffered }
+        let service = try await services.service(of: request)
+        let text = try JSONBody.read(request) { try $0.string("token") }
+        guard let token = try await activeToken(text, service, issuing) else {
+            return .json { writer in writer.object { $0.member("active", false) } }
+        }
+        return .json(capacity: 1_024) { writer in
+            writer.object { writer in
+                writer.member("active", true)
+                writer.member("token_type", "Bearer")
+                token.write(to: &writer)
+            }
+        }
+    }
+
+    /// The claims with the account's present plan; nil when the token is not active.
+    private func activeToken(
+        _ text: String, _ service: Service, _ issuing: TokenIssuing
+    ) async throws -> IdentityToken? {
+        let key = try issuing.pairwise()
+        let now = clock.now
+        guard var token = IdentityToken(text, keys: issuing.keys), token.audience == service.audience,
+            token.issuer == issuing.issuer.description, token.expiresAt > now.unixSeconds,
+            let identifier = TokenIdentifier(token.identifier, for: token.audience, with: key)
+        else { return nil }
+        let find = FindPlanOfSession(
+            accountID: identifier.accountID, sessionID: identifier.sessionID, now: now,
+            idleSince: now - sessions.idleTimeout)
+        guard let plan = try await database.execute(find).first else { return nil }
+        token.plan = plan
+        return token
+    }
+}

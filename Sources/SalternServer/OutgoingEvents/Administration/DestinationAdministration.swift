@@ -1,0 +1,120 @@
+internal import Cryptography
+public import Postgres
+
+/// Commands on destinations, for an operator.
+public struct DestinationAdministration {
+    private let database: PostgresClient
+
+    /// - Parameter database: Connects as the schema's owner: the server's role creates no destinations.
+    public init(database: PostgresClient) {
+        self.database = database
+    }
+
+    /// The reason why nothing was done.
+    public enum Refusal: Error, Equatable, CustomStringConvertible {
+        case nameTaken
+        case tooMany
+        case noSuchDestination
+        case hasNoSecret
+
+        public var description: String {
+            switch self {
+            case .nameTaken: "there is a destination of this name: remove it, or choose another name"
+            case .tooMany: "there are \(Destination.limit) destinations, the most that are possible: remove one"
+            case .noSuchDestination: "there is no such destination; see saltern destination list"
+            case .hasNoSecret: "the destination has no URL and so no secret: a service fetches its events"
+            }
+        }
+    }
+
+    /// How long the previous secret signs after a rotation.
+    public static let rotationTime = Duration.seconds(86_400)
+
+    /// The description of a new destination.
+    public struct Terms: Sendable {
+        public let name: DestinationName
+        public let audience: AudienceName
+        let url: DestinationURL?
+        let kinds: [EventKind]
+
+        /// - Parameter url: Nil when a service of the audience fetches the events.
+        public init(_ name: DestinationName, audience: AudienceName, url: DestinationURL?, kinds: [EventKind]) {
+            self.name = name
+            self.audience = audience
+            self.url = url
+            self.kinds = kinds
+        }
+    }
+
+    /// Creates a destination.
+    /// - Parameter show: Takes the secret before it is committed, because it can be shown once only: an error of it leaves no
+    ///   destination. Without a URL there is none.
+    /// - Throws: ``Refusal``, an error of `show`, or a `PostgresError`.
+    public func create(
+        _ terms: Terms, sealingWith masterKey: MasterKey, by signature: AuditSignature,
+        show: (WebhookSecret?) throws -> Void = { _ in }
+    ) async throws {
+        try await database.withTransaction { transaction in
+            let id = DestinationID.random()
+            let secret = terms.url == nil ? nil : WebhookSecret.random()
+            let sealed = try secret.map { try masterKey.seal($0.bytes, for: .destination(id)) }
+            let insert = InsertDestination(
+                id: id, name: terms.name, audience: terms.audience, url: terms.url?.description,
+                kinds: terms.kinds.map(\.rawValue), sealedSecret: sealed, now: signature.now)
+            guard try await !transaction.execute(insert).isEmpty else { throw Refusal.nameTaken }
+            guard try await transaction.execute(FindDestinations()).count <= Destination.limit else {
+                throw Refusal.tooMany
+            }
+            try show(secret)
+            try await transaction.record(
+                AppendAudit(
+                    signature, .destinationCreated, detail: "destination \(terms.name), audience \(terms.audience)"))
+        }
+    }
+
+    /// All destinations, by name.
+    public func destinations() async throws(PostgresError) -> [Destination] {
+        try await database.execute(FindDestinations())
+    }
+
+    /// The destination of a name.
+    /// - Throws: ``Refusal/noSuchDestination``, or a `PostgresError`.
+    public func destination(_ name: DestinationName) async throws -> Destination {
+        guard let found = try await destinations().first(where: { $0.name == name }) else {
+            throw Refusal.noSuchDestination
+        }
+        return found
+    }
+
+    /// Draws another secret. The previous one also signs for ``rotationTime``. Enables a disabled destination.
+    /// - Parameter show: As of ``create(_:sealingWith:by:show:)``.
+    public func rotate(
+        _ name: DestinationName, sealingWith masterKey: MasterKey, by signature: AuditSignature,
+        show: (WebhookSecret) throws -> Void = { _ in }
+    ) async throws {
+        let destination = try await destination(name)
+        try await database.withTransaction { transaction in
+            let secret = WebhookSecret.random()
+            let rotated = try await transaction.execute(
+                RotateDestinationSecret(
+                    id: destination.id, sealedSecret: try masterKey.seal(secret.bytes, for: .destination(destination.id)),
+                    previousUntil: signature.now + Self.rotationTime))
+            guard !rotated.isEmpty else { throw Refusal.hasNoSecret }
+            try show(secret)
+            try await transaction.record(AppendAudit(signature, .destinationRotated, detail: "destination \(name)"))
+        }
+    }
+
+    /// Removes a destination with its events.
+    public func remove(_ name: DestinationName, by signature: AuditSignature) async throws {
+        let id = try await database.withTransaction { transaction in
+            guard let id = try await transaction.execute(RemoveDestination(name: name)).first else {
+                throw Refusal.noSuchDestination
+            }
+            try await transaction.record(AppendAudit(signature, .destinationRemoved, detail: "destination \(name)"))
+            return id
+        }
+        // A transaction that has read the destination before may store further rows: the purge removes them.
+        while try await OrphanedEvents.removeSome(of: id, from: database) > 0 {}
+    }
+}

@@ -1,0 +1,129 @@
+internal import Postgres
+
+// The purge bounds both tables whatever receivers do: events that nobody attempts any more are parked, parked ones expire, and the
+// rows of destinations that were removed go. Deliveries lock no account, so neither do these.
+
+/// Accounts with events that have waited for too long.
+struct FindOverdueEvents: Statement {
+    typealias Row = AccountID
+
+    let before: Timestamp
+    let limit: Int64
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = """
+        SELECT e.account_id FROM saltern.outgoing_events e
+        WHERE e.parked_at IS NULL AND e.waiting_since <= \(\.before) LIMIT \(\.limit)
+        """
+}
+
+/// Parks them.
+struct ParkOverdueEvents: Statement {
+    let accounts: [AccountID]
+    let before: Timestamp
+    let now: Timestamp
+
+    static let sql: SQL<Self> = """
+        UPDATE saltern.outgoing_events e SET parked_at = \(\.now)
+        WHERE e.account_id = ANY(\(\.accounts)) AND e.parked_at IS NULL AND e.waiting_since <= \(\.before)
+        """
+}
+
+/// Accounts with events that were parked for long enough.
+struct FindExpiredEvents: Statement {
+    typealias Row = AccountID
+
+    let before: Timestamp
+    let limit: Int64
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = """
+        SELECT e.account_id FROM saltern.outgoing_events e
+        WHERE e.parked_at IS NOT NULL AND e.parked_at <= \(\.before) LIMIT \(\.limit)
+        """
+}
+
+/// Removes them.
+struct RemoveExpiredEvents: Statement {
+    typealias Row = ChangedRows
+
+    let accounts: [AccountID]
+    let before: Timestamp
+
+    static let sql: SQL<Self> = """
+        DELETE FROM saltern.outgoing_events e
+        WHERE e.account_id = ANY(\(\.accounts)) AND e.parked_at IS NOT NULL AND e.parked_at <= \(\.before)
+        """
+}
+
+/// Accounts with queues that were due for longer than any event is kept.
+struct FindIdleQueues: Statement {
+    typealias Row = AccountID
+
+    let before: Timestamp
+    let limit: Int64
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = """
+        SELECT q.account_id FROM saltern.event_queues q
+        WHERE q.due_at IS NOT NULL AND q.due_at <= \(\.before) LIMIT \(\.limit)
+        """
+}
+
+/// Ends the wait of those that have no event that waits. ``RemoveEndedQueues`` follows.
+struct SettleIdleQueues: Statement {
+    let accounts: [AccountID]
+    let before: Timestamp
+
+    static let sql: SQL<Self> = """
+        UPDATE saltern.event_queues q SET due_at = NULL
+        WHERE q.account_id = ANY(\(\.accounts)) AND q.due_at <= \(\.before) AND NOT EXISTS (
+            SELECT FROM saltern.outgoing_events e
+            WHERE e.account_id = ANY(\(\.accounts)) AND e.account_id = q.account_id
+                AND e.destination_id = q.destination_id AND e.lane = q.lane AND e.parked_at IS NULL)
+        """
+}
+
+/// Removes queues of these accounts that have nothing left, and end with that or have no destination.
+struct RemoveEndedQueues: Statement {
+    let accounts: [AccountID]
+
+    static let sql: SQL<Self> = """
+        DELETE FROM saltern.event_queues q
+        WHERE q.account_id = ANY(\(\.accounts)) AND q.due_at IS NULL AND (q.ends OR NOT EXISTS (
+            SELECT FROM saltern.destinations d WHERE d.destination_id = q.destination_id))
+        """
+}
+
+extension PurgeRun {
+    /// Parks events that have waited for a day longer than they are attempted, and removes those that were parked for long
+    /// enough, and the queues of both.
+    /// - Returns: The number of removed events.
+    static func purgeOutgoingEvents(
+        _ connection: PostgresLease, now: Timestamp, biteSize: Int64, noting: (Int) throws -> Void
+    ) async throws -> Int {
+        let overdue = now - RetrySchedule.lifetime - .seconds(86_400)
+        while case let accounts = try await connection.execute(FindOverdueEvents(before: overdue, limit: biteSize)),
+            !accounts.isEmpty
+        {
+            _ = try await connection.execute(ParkOverdueEvents(accounts: accounts, before: overdue, now: now))
+            try noting(0)
+        }
+        let expired = now - RetrySchedule.parkedRetention
+        var removed = 0
+        while case let accounts = try await connection.execute(FindExpiredEvents(before: expired, limit: biteSize)),
+            !accounts.isEmpty
+        {
+            let count = try await connection.execute(RemoveExpiredEvents(accounts: accounts, before: expired)).first?.count
+            removed += count ?? 0
+            try noting(count ?? 0)
+        }
+        let idle = overdue - RetrySchedule.parkedRetention
+        let accounts = try await connection.execute(FindIdleQueues(before: idle, limit: biteSize))
+        if !accounts.isEmpty {
+            _ = try await connection.execute(
+                SettleIdleQueues(accounts: accounts, before: idle), RemoveEndedQueues(accounts: accounts))
+        }
+        return removed
+    }
+}

@@ -1,0 +1,91 @@
+public import Postgres
+
+/// Delivers outgoing events of one node: reads the destinations, runs a ``DestinationRunner`` for each, and stores the changes
+/// that requests have noted.
+public struct EventDelivery: Sendable {
+    /// How often a node reads the destinations.
+    public static let reloadInterval = Duration.seconds(5)
+    /// How often the changes of an account are reported at most.
+    public static let changeInterval = Duration.seconds(30)
+
+    let outbox: Outbox
+    let database: PostgresClient
+    let installation: Installation
+    let client: any WebhookClient
+    let clock: any WallClock
+    let masterKey: @Sendable () -> MasterKey
+    let counters: DeliveryCounters
+    let log: Log
+    var reload = reloadInterval
+    var change = changeInterval
+    var poll = Duration.seconds(1)
+
+    /// - Parameters:
+    ///   - database: The client of the loop that ``run()`` is called on.
+    ///   - masterKey: Returns the master key as it is now: it may rotate.
+    public init(
+        _ outbox: Outbox, database: PostgresClient, installation: Installation, client: any WebhookClient,
+        clock: any WallClock, masterKey: @escaping @Sendable () -> MasterKey, counters: DeliveryCounters, log: Log
+    ) {
+        self.outbox = outbox
+        self.database = database
+        self.installation = installation
+        self.client = client
+        self.clock = clock
+        self.masterKey = masterKey
+        self.counters = counters
+        self.log = log
+    }
+
+    /// Delivers until its task is cancelled. Called once, on the loop of `database`.
+    public func run() async {
+        await withDiscardingTaskGroup { group in
+            let runners = RunningDestinations()
+            var lastChanges = ContinuousClock.now
+            while !Task.isCancelled {
+                await read()
+                for runner in startable(runners) {
+                    group.addTask {
+                        await runner.run()
+                        runners.end(runner.id)
+                    }
+                }
+                if ContinuousClock.now - lastChanges >= change {
+                    lastChanges = .now
+                    let changed = outbox.takeChanges()
+                    if !changed.isEmpty { group.addTask { await store(changed) } }
+                }
+                try? await Task.sleep(for: min(reload, change))
+            }
+            group.cancelAll()
+        }
+    }
+
+    /// Reads the destinations. When the database does not answer, the earlier ones stay.
+    func read() async {
+        if let destinations = try? await database.execute(FindDestinations()) { outbox.use(destinations) }
+    }
+
+    private func startable(_ runners: RunningDestinations) -> [DestinationRunner] {
+        guard let pairwiseKey = installation.pairwiseKey else { return [] }
+        return outbox.destinations.filter {
+            !$0.isDisabled && $0.url != nil && !$0.secrets(at: clock.now, masterKey()).isEmpty && runners.begin($0.id)
+        }.map {
+            DestinationRunner(
+                id: $0.id, outbox: outbox, database: database, client: client, clock: clock, masterKey: masterKey,
+                pairwiseKey: pairwiseKey, counters: counters, log: log, pollInterval: poll)
+        }
+    }
+
+    /// Stores the changes of accounts, one after another: nothing waits for them. A failure loses one.
+    func store(_ changed: Set<AccountID>) async {
+        let destinations = outbox.destinations.filter { $0.gets(.changes) }
+        for account in changed {
+            for destination in destinations {
+                if Task.isCancelled { return }
+                let queue = QueueChange(accountID: account, destinationID: destination.id, now: clock.now)
+                _ = try? await database.execute(queue, StoreChange(queue: queue))
+            }
+        }
+    }
+}

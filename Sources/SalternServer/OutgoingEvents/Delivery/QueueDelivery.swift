@@ -1,0 +1,96 @@
+internal import HTTPCore
+internal import Postgres
+
+/// Delivers from one queue: leases it, posts its events one after another, and removes those that have arrived. No transaction is
+/// open during a post.
+struct QueueDelivery: Sendable {
+    let destination: Destination
+    let url: String
+    let secrets: [WebhookSecret]
+    let writer: EventWriter
+    let database: PostgresClient
+    let client: any WebhookClient
+    let clock: any WallClock
+
+    /// The end of a delivery.
+    enum Outcome: Sendable {
+        /// Another node was first, or there was nothing to deliver.
+        case idle
+        case delivered
+        case failed(WebhookOutcome)
+        /// The receiver answered 410.
+        case gone
+    }
+
+    /// - Parameter counting: Takes the outcome of each attempt.
+    /// - Throws: A `PostgresError`. The lease ends by itself.
+    func run(_ due: DueQueue, counting: (WebhookOutcome) -> Void) async throws(PostgresError) -> Outcome {
+        let key = EventQueueKey(accountID: due.accountID, destinationID: destination.id, lane: due.lane)
+        let lease = EventLease(key: key, id: EventLaneSeed.random())
+        let (leased, events) = try await database.execute(
+            LeaseQueue(lease: lease, seen: due.dueAt, until: clock.now + EventLease.duration, limit: EventLease.eventLimit),
+            FindLeasedEvents(lease: lease, limit: EventLease.eventLimit))
+        guard let queue = leased.first else { return .idle }
+        let begun = ContinuousClock.now
+        var isWhole = events.count < Int(EventLease.eventLimit)
+        var last: Int64 = 0
+        for event in events {
+            if ContinuousClock.now - begun > EventLease.turn {
+                isWhole = false
+                break
+            }
+            let outcome = await client.post(request(event, key))
+            counting(outcome)
+            switch outcome {
+            case .status(200...299):
+                let (_, held) = try await database.execute(
+                    RemoveDelivered(key: key, number: event.number),
+                    ExtendLease(lease: lease, until: clock.now + EventLease.duration))
+                // Another node delivers on.
+                if held.isEmpty { return .delivered }
+                last = event.number
+            case .status(410):
+                _ = try await database.execute(
+                    DelayQueue(lease: lease, attempts: queue.attempts, dueAt: clock.now + RetrySchedule.longest))
+                return .gone
+            case .failed(.cancelled):
+                _ = try await database.execute(DelayQueue(lease: lease, attempts: queue.attempts, dueAt: clock.now))
+                return .idle
+            case .status, .failed:
+                let isFirst = event.number == events.first?.number
+                try await fail(event, lease, attempts: isFirst ? queue.attempts + 1 : 1)
+                return .failed(outcome)
+            }
+        }
+        // A full batch, and a turn that was too long, may have left some.
+        _ = try await database.execute(
+            EndLease(lease: lease, deliveredNumber: isWhole ? max(queue.lastNumber, last) : last, now: clock.now),
+            RemoveEndedQueue(key: key))
+        return events.isEmpty ? .idle : .delivered
+    }
+
+    private func fail(_ event: OutgoingEvent, _ lease: EventLease, attempts: Int32) async throws(PostgresError) {
+        let now = clock.now
+        if now - event.waitingSince >= RetrySchedule.lifetime {
+            _ = try await database.execute(
+                DelayQueue(lease: lease, attempts: 0, dueAt: now),
+                ParkEvent(key: lease.key, number: event.number, now: now))
+        } else {
+            let delay = RetrySchedule.delay(after: Int(attempts), jitter: .random(in: 0...1))
+            _ = try await database.execute(DelayQueue(lease: lease, attempts: attempts, dueAt: now + delay))
+        }
+    }
+
+    private func request(_ event: OutgoingEvent, _ key: EventQueueKey) -> WebhookRequest {
+        let body = writer.body(event, of: key.accountID, in: key.lane)
+        let fields = WebhookSignature.fields(
+            id: event.id.description, at: clock.now.unixSeconds, body: body, secrets: secrets)
+        return WebhookRequest(
+            url: url, fields: [("Content-Type", "application/json"), ("User-Agent", "saltern")] + fields, body: body)
+    }
+}
+
+/// Random UUIDs that name leases.
+enum EventLaneSeed {
+    static func random() -> UUID { SecurityEventID.random().uuid }
+}

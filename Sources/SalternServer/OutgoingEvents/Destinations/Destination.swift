@@ -1,0 +1,91 @@
+public import HTTPCore
+public import Postgres
+
+/// A program of the operator that gets events: by HTTP at its URL, or by asking for them when it has none.
+public struct Destination: Sendable, Equatable {
+    public let id: DestinationID
+    public let name: DestinationName
+    public let audience: AudienceName
+    /// Nil when a service of the audience fetches the events.
+    public let url: String?
+    public let kinds: [EventKind]
+    public let createdAt: Timestamp
+    /// Since then it gets nothing: its receiver answered 410.
+    public internal(set) var disabledAt: Timestamp?
+    /// Until then the previous secret also signs.
+    public let previousUntil: Timestamp?
+    /// Sealed by the master key, the present one first.
+    let sealedSecrets: [[UInt8]]
+
+    /// The most destinations of an installation: each costs every account event a row.
+    public static let limit = 32
+
+    var isDisabled: Bool { disabledAt != nil }
+
+    func disabled(at moment: Timestamp) -> Destination {
+        var destination = self
+        destination.disabledAt = moment
+        return destination
+    }
+
+    func gets(_ kind: EventKind) -> Bool { !isDisabled && kinds.contains(kind) }
+}
+
+/// Names a destination in the database.
+public typealias DestinationID = Identifier<Destination>
+
+/// The name of a destination, of the same form as that of an audience.
+public struct DestinationName: Sendable, Hashable, CustomStringConvertible {
+    public let description: String
+
+    public init?(_ text: String) {
+        guard AudienceName.isName(text) else { return nil }
+        description = text
+    }
+}
+
+extension DestinationName: PostgresValue {
+    public static var postgresType: PostgresType { .text }
+
+    public func encode(to writer: inout ByteWriter) { description.encode(to: &writer) }
+
+    public static func decode(_ bytes: UnsafeRawBufferPointer?) -> DestinationName? {
+        String.decode(bytes).flatMap { DestinationName($0) }
+    }
+}
+
+extension DestinationName: LogValue {
+    public func writeLogValue(to writer: inout JSONWriter) { writer.string(description) }
+}
+
+/// The address of a receiver: an https URL without user, fragment or control characters.
+public struct DestinationURL: Sendable, Hashable, CustomStringConvertible {
+    public let description: String
+
+    static let byteLimit = 2_048
+
+    public init?(_ text: String) {
+        guard text.utf8.count <= Self.byteLimit, text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }),
+            let match = text.wholeMatch(of: #/https:\/\/([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?([\/?][^#\\]*)?/#),
+            match.2.map({ (1...65_535).contains(Int($0.dropFirst()) ?? 0) }) ?? true
+        else { return nil }
+        description = text
+    }
+}
+
+extension Destination {
+    /// The secrets that sign at a moment, the present one first; none that no master key opens.
+    func secrets(at now: Timestamp, _ masterKey: MasterKey) -> [WebhookSecret] {
+        let isRotating = previousUntil.map { now < $0 } ?? false
+        return sealedSecrets.prefix(isRotating ? 2 : 1).compactMap {
+            (try? masterKey.open($0, for: .destination(id))).map(WebhookSecret.init)
+        }
+    }
+}
+
+extension SealedPlace {
+    /// The secrets of a destination.
+    static func destination(_ id: DestinationID) -> SealedPlace {
+        SealedPlace(authenticatedData: Array("saltern/destination/".utf8) + id.uuid.bytes)
+    }
+}

@@ -1,0 +1,107 @@
+public import Postgres
+
+extension Destination: DecodableRow {
+    /// The columns that ``init(row:)`` reads, of the table `destinations` as `d`.
+    static let columns: SQLFragment = """
+        d.destination_id, d.name, d.audience, d.url, d.kinds, d.created_at, d.disabled_at, d.previous_until, d.secret,
+            d.previous_secret
+        """
+
+    public init(row: inout RowReader) throws(PostgresError) {
+        id = try row.next()
+        name = try row.next()
+        audience = try row.next()
+        url = try row.next()
+        // A kind of a later release is not for this one.
+        kinds = try row.next([String].self).compactMap(EventKind.init(rawValue:))
+        createdAt = try row.next()
+        disabledAt = try row.next()
+        previousUntil = try row.next()
+        let secrets: [[UInt8]?] = [try row.next(), try row.next()]
+        sealedSecrets = secrets.compactMap(\.self)
+    }
+}
+
+/// All destinations, by name.
+struct FindDestinations: Statement {
+    typealias Row = Destination
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = "SELECT \(Destination.columns) FROM saltern.destinations d ORDER BY d.name"
+}
+
+/// Stores a destination; no row when there is one of its name. Needs the rights of the schema's owner.
+struct InsertDestination: Statement {
+    typealias Row = DestinationID
+
+    let id: DestinationID
+    let name: DestinationName
+    let audience: AudienceName
+    let url: String?
+    let kinds: [String]
+    let sealedSecret: [UInt8]?
+    let now: Timestamp
+
+    static let sql: SQL<Self> = """
+        INSERT INTO saltern.destinations (destination_id, name, audience, url, kinds, secret, created_at)
+        VALUES (\(\.id), \(\.name), \(\.audience), \(\.url), \(\.kinds), \(\.sealedSecret), \(\.now))
+        ON CONFLICT (name) DO NOTHING
+        RETURNING destination_id
+        """
+}
+
+/// Gives a destination another secret; the present one becomes the previous one. Also enables it.
+struct RotateDestinationSecret: Statement {
+    typealias Row = DestinationID
+
+    let id: DestinationID
+    let sealedSecret: [UInt8]
+    let previousUntil: Timestamp
+
+    static let sql: SQL<Self> = """
+        UPDATE saltern.destinations d
+        SET previous_secret = d.secret, previous_until = \(\.previousUntil), secret = \(\.sealedSecret), disabled_at = NULL
+        WHERE d.destination_id = \(\.id) AND d.url IS NOT NULL
+        RETURNING d.destination_id
+        """
+}
+
+/// Stops everything for a destination whose receiver is gone.
+struct DisableDestination: Statement {
+    typealias Row = DestinationID
+
+    let id: DestinationID
+    let now: Timestamp
+
+    static let sql: SQL<Self> = """
+        UPDATE saltern.destinations d SET disabled_at = \(\.now)
+        WHERE d.destination_id = \(\.id) AND d.disabled_at IS NULL
+        RETURNING d.destination_id
+        """
+}
+
+/// Removes a destination. Needs the rights of the schema's owner.
+struct RemoveDestination: Statement {
+    typealias Row = DestinationID
+
+    let name: DestinationName
+
+    static let sql: SQL<Self> =
+        "DELETE FROM saltern.destinations d WHERE d.name = \(\.name) RETURNING d.destination_id"
+}
+
+/// Puts the same secrets, sealed again, in the place of those that were read; no row when others are there by now.
+struct ReplaceDestinationSecrets: Statement {
+    typealias Row = DestinationID
+
+    let id: DestinationID
+    let old: [UInt8]
+    let new: [UInt8]
+    let newPrevious: [UInt8]?
+
+    static let sql: SQL<Self> = """
+        UPDATE saltern.destinations d SET secret = \(\.new), previous_secret = \(\.newPrevious)
+        WHERE d.destination_id = \(\.id) AND d.secret = \(\.old)
+        RETURNING d.destination_id
+        """
+}

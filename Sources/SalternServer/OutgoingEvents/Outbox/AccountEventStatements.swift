@@ -1,0 +1,81 @@
+internal import Postgres
+
+/// An event of an account, for each destination that gets its kind. ``QueueAccountEvent`` and ``StoreAccountEvent`` write it, in
+/// the transaction of what it reports, with the account's row locked against other writers. Without such a destination they
+/// write nothing.
+struct ReportedEvent: Sendable {
+    let accountID: AccountID
+    let kind: EventKind
+    let now: Timestamp
+    /// The number that a statement before has noted in the account's row if there is something to report; nil when there is in
+    /// any case.
+    var writer: Int64?
+    let seed = SecurityEventID.random().uuid
+}
+
+/// First of two: takes the next number in the queue of each destination.
+///
+/// `MERGE`, because an INSERT that selects from another table is planned for every shard of a cluster.
+struct QueueAccountEvent: Statement {
+    typealias Row = ChangedRows
+
+    let event: ReportedEvent
+
+    static let sql: SQL<Self> = """
+        MERGE INTO saltern.event_queues q USING (
+            SELECT a.account_id, d.destination_id FROM saltern.accounts a CROSS JOIN saltern.destinations d
+            WHERE a.account_id = \(\.event.accountID)
+                AND (\(\.event.writer)::bigint IS NULL OR a.writer = \(\.event.writer))
+                AND d.disabled_at IS NULL AND \(\.event.kind.rawValue) = ANY (d.kinds)
+        ) s ON q.account_id = s.account_id AND q.destination_id = s.destination_id AND q.lane = \(EventLane.orderedSQL)
+        WHEN MATCHED THEN UPDATE
+            SET last_number = q.last_number + 1, latest = \(\.event.seed), due_at = coalesce(q.due_at, \(\.event.now))
+        WHEN NOT MATCHED THEN INSERT (account_id, destination_id, lane, last_number, latest, due_at)
+            VALUES (s.account_id, s.destination_id, \(EventLane.orderedSQL), 1, \(\.event.seed), \(\.event.now))
+        """
+}
+
+/// Second of two: stores the event under the number that the first one has taken.
+struct StoreAccountEvent: Statement {
+    typealias Row = ChangedRows
+
+    let event: ReportedEvent
+
+    static let sql: SQL<Self> = """
+        MERGE INTO saltern.outgoing_events n USING (
+            SELECT q.account_id, q.destination_id, q.lane, q.last_number AS number,
+                \(EventLane.identifier("\(\.event.seed)", "uuid_send(q.destination_id)")) AS event_id
+            FROM saltern.event_queues q
+            WHERE q.account_id = \(\.event.accountID) AND q.lane = \(EventLane.orderedSQL) AND q.latest = \(\.event.seed)
+        ) s ON n.account_id = s.account_id AND n.destination_id = s.destination_id AND n.lane = s.lane
+            AND n.number = s.number
+        WHEN NOT MATCHED THEN INSERT (account_id, destination_id, lane, number, event_id, kind, occurred_at, waiting_since)
+            VALUES (s.account_id, s.destination_id, s.lane, s.number, s.event_id, \(\.event.kind.rawValue),
+                \(\.event.now), \(\.event.now))
+        """
+}
+
+/// Lets the queues of an account end with their last events, and removes those that have none left: the account is deleted.
+struct EndQueues: Statement {
+    typealias Row = ChangedRows
+
+    let accountID: AccountID
+
+    static let sql: SQL<Self> =
+        "UPDATE saltern.event_queues q SET ends = true WHERE q.account_id = \(\.accountID) AND NOT q.ends"
+}
+
+/// Second of two: removes those that have nothing left to deliver.
+struct RemoveIdleQueues: Statement {
+    let accountID: AccountID
+
+    static let sql: SQL<Self> =
+        "DELETE FROM saltern.event_queues q WHERE q.account_id = \(\.accountID) AND q.due_at IS NULL"
+}
+
+extension Transaction {
+    /// Writes an event. The account's row is locked, and exists.
+    func write(_ event: ReportedEvent) async throws(PostgresError) {
+        _ = try await execute(QueueAccountEvent(event: event), StoreAccountEvent(event: event))
+    }
+}

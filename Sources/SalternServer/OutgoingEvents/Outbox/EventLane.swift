@@ -1,0 +1,40 @@
+internal import Postgres
+
+/// A lane of an account's events for one destination: the events in it are delivered one after another.
+enum EventLane {
+    /// The lane of ordered events.
+    static let ordered = UUID.zero
+    /// The lane of the latest change of the account's items, which replaces an earlier one.
+    static let changes = UUID(high: 0, low: 1)
+
+    static let orderedSQL: SQLFragment = "'00000000-0000-0000-0000-000000000000'::uuid"
+    static let changesSQL: SQLFragment = "'00000000-0000-0000-0000-000000000001'::uuid"
+
+    /// An identifier that differs for each destination, so that two of them cannot compare theirs. It depends on a random seed,
+    /// because a cluster evaluates random functions once for all rows of a statement.
+    /// - Parameters:
+    ///   - seed: 16 random bytes as a UUID.
+    ///   - parts: Further UUIDs that tell rows apart.
+    static func identifier<Root, Context>(
+        _ seed: SQLTemplate<Root, Context>, _ parts: SQLFragment
+    ) -> SQLTemplate<Root, Context> {
+        "substring(encode(sha256(uuid_send(\(seed)) || \(parts)), 'hex') FROM 1 FOR 32)::uuid"
+    }
+}
+
+/// Names the queue of one account, destination and lane.
+struct EventQueueKey: Sendable, Hashable {
+    let accountID: AccountID
+    let destinationID: DestinationID
+    let lane: UUID
+
+    /// The condition that a row `alias` is in the queue.
+    static func holds<Root>(
+        _ alias: SQLFragment, _ path: any KeyPath<Root, EventQueueKey> & Sendable
+    ) -> SQL<Root> {
+        let key: SQL<EventQueueKey> = """
+            \(alias).account_id = \(\.accountID) AND \(alias).destination_id = \(\.destinationID) AND \(alias).lane = \(\.lane)
+            """
+        return "\(key, of: path)"
+    }
+}

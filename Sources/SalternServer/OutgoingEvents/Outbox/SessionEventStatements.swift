@@ -1,0 +1,134 @@
+internal import Postgres
+
+// Events of sessions have no order, so each is a lane of its own: log-ins of one account wait for no common row. They are sent
+// only while a node has met a destination that gets them (``Outbox/gets(_:)``): no log-in pays for them otherwise.
+
+/// The SQL of events of sessions.
+enum SessionEvents {
+    /// The sessions `s` and the destinations `d` that are told, each with the event's identifier `lane`.
+    private static func rows<Root, Context>(
+        _ kind: EventKind, _ condition: SQLTemplate<Root, Context>, of account: SQLTemplate<Root, Context>,
+        seed: SQLTemplate<Root, Context>, now: SQLTemplate<Root, Context>
+    ) -> SQLTemplate<Root, Context> {
+        """
+        SELECT s.account_id, d.destination_id, s.session_id,
+            \(EventLane.identifier(seed, "uuid_send(s.session_id) || uuid_send(d.destination_id)")) AS lane
+        FROM saltern.sessions s CROSS JOIN saltern.destinations d
+        WHERE s.account_id = \(account) AND NOT s.restricted AND s.expires_at > \(now) AND \(condition)
+            AND d.disabled_at IS NULL AND \(kind) = ANY (d.kinds)
+        """
+    }
+
+    /// The statement that queues them.
+    static func queueing<Root, Context>(
+        _ kind: EventKind, _ condition: SQLTemplate<Root, Context>, of account: SQLTemplate<Root, Context>,
+        seed: SQLTemplate<Root, Context>, now: SQLTemplate<Root, Context>
+    ) -> SQLTemplate<Root, Context> {
+        """
+        MERGE INTO saltern.event_queues q USING (
+            \(rows(kind, condition, of: account, seed: seed, now: now))
+        ) n ON q.account_id = n.account_id AND q.destination_id = n.destination_id AND q.lane = n.lane
+        WHEN NOT MATCHED THEN INSERT (account_id, destination_id, lane, last_number, latest, due_at, ends)
+            VALUES (n.account_id, n.destination_id, n.lane, 1, n.lane, \(now), true)
+        """
+    }
+
+    /// The statement that stores them.
+    static func storing<Root, Context>(
+        _ kind: EventKind, _ condition: SQLTemplate<Root, Context>, of account: SQLTemplate<Root, Context>,
+        seed: SQLTemplate<Root, Context>, now: SQLTemplate<Root, Context>
+    ) -> SQLTemplate<Root, Context> {
+        """
+        MERGE INTO saltern.outgoing_events e USING (
+            \(rows(kind, condition, of: account, seed: seed, now: now))
+        ) n ON e.account_id = n.account_id AND e.destination_id = n.destination_id AND e.lane = n.lane AND e.number = 1
+        WHEN NOT MATCHED THEN INSERT
+            (account_id, destination_id, lane, number, event_id, kind, session_id, occurred_at, waiting_since)
+            VALUES (n.account_id, n.destination_id, n.lane, 1, n.lane, \(kind), n.session_id, \(now), \(now))
+        """
+    }
+}
+
+/// Queues the event of a session that was opened in the same transaction. ``StoreOpenedSession`` follows.
+struct QueueOpenedSession: Statement {
+    typealias Row = ChangedRows
+
+    let accountID: AccountID
+    let sessionID: SessionID
+    let now: Timestamp
+    let seed = SecurityEventID.random().uuid
+
+    static let sql: SQL<Self> = SessionEvents.queueing(
+        .sessionOpened, isMeant, of: "\(\.accountID)", seed: "\(\.seed)", now: "\(\.now)")
+    fileprivate static let isMeant: SQL<Self> = "s.session_id = \(\.sessionID)"
+}
+
+/// Stores it.
+struct StoreOpenedSession: Statement {
+    typealias Row = ChangedRows
+
+    let queue: QueueOpenedSession
+
+    static let sql: SQL<Self> = "\(storing, of: \.queue)"
+    private static let storing: SQL<QueueOpenedSession> = SessionEvents.storing(
+        .sessionOpened, QueueOpenedSession.isMeant, of: "\(\.accountID)", seed: "\(\.seed)", now: "\(\.now)")
+}
+
+/// Queues the events of the sessions that `removal` ends, before it does. ``StoreEnds`` follows.
+struct QueueEnds: Statement {
+    typealias Row = ChangedRows
+
+    let removal: RemoveAllSessions
+    let seed = SecurityEventID.random().uuid
+
+    static let sql: SQL<Self> = SessionEvents.queueing(
+        .sessionEnded, "\(RemoveAllSessions.isMeant, of: \.removal)", of: "\(\.removal.accountID)", seed: "\(\.seed)",
+        now: "\(\.removal.now)")
+}
+
+/// Stores them.
+struct StoreEnds: Statement {
+    typealias Row = ChangedRows
+
+    let queue: QueueEnds
+
+    static let sql: SQL<Self> = "\(storing, of: \.queue)"
+    private static let storing: SQL<QueueEnds> = SessionEvents.storing(
+        .sessionEnded, "\(RemoveAllSessions.isMeant, of: \.removal)", of: "\(\.removal.accountID)", seed: "\(\.seed)",
+        now: "\(\.removal.now)")
+}
+
+/// The same for ends that the owner of the account asks for.
+struct QueueCallersEnds<Removal: CallersSessionRemoval>: AccountWrite {
+    typealias Row = ChangedRows
+
+    let removal: Removal
+    let seed = SecurityEventID.random().uuid
+
+    static var sql: CallerSQL<Self> {
+        SessionEvents.queueing(
+            .sessionEnded, "\(Removal.isMeant, of: \.removal)", of: "\(.account)", seed: "\(\.seed)", now: "\(.now)")
+    }
+}
+
+/// Stores them.
+struct StoreCallersEnds<Removal: CallersSessionRemoval>: AccountWrite {
+    typealias Row = ChangedRows
+
+    let queue: QueueCallersEnds<Removal>
+
+    static var sql: CallerSQL<Self> {
+        SessionEvents.storing(
+            .sessionEnded, "\(Removal.isMeant, of: \.queue.removal)", of: "\(.account)", seed: "\(\.queue.seed)",
+            now: "\(.now)")
+    }
+}
+
+extension Transaction {
+    /// Ends sessions, with their entries in the account's security log and their outgoing events.
+    /// - Returns: The number of sessions.
+    func endSessions(_ removal: RemoveAllSessions) async throws(PostgresError) -> Int {
+        let ends = QueueEnds(removal: removal)
+        return try await execute(RecordSessionEnds(removal: removal), ends, StoreEnds(queue: ends), removal).3.count
+    }
+}

@@ -1,0 +1,55 @@
+internal import HTTPCore
+internal import Postgres
+
+/// `POST /v1/service-events/ack`: removes events that a service has processed. Unknown identifiers are those of events that were
+/// confirmed before.
+struct ConfirmEvents: OpenEndpoint {
+    private let database: PostgresClient
+    private let clock: any WallClock
+
+    init(_ parts: Dependencies) {
+        database = parts.database
+        clock = parts.clock
+    }
+
+    private struct Body {
+        let destination: String
+        let ids: [EventID]
+
+        init(_ request: Request) async throws {
+            self = try JSONBody.read(request) { try Body(&$0) }
+        }
+
+        private init(_ members: inout JSONMembers) throws {
+            destination = try members.required("destination") { try $0.text().string }
+            ids = try members.array("ids", count: 1...LeaseEvents.countLimit) { json, _ in
+                guard let id = EventID(try json.text().string) else {
+                    throw Problem(
+                        .unprocessableContent, "invalid_event_id",
+                        detail: "`ids` must have identifiers of events: `msg_` and 32 hexadecimal digits.", field: "ids")
+                }
+                return id
+            }
+        }
+    }
+
+    func respond(to request: Request) async throws -> Response {
+        let service = try await ServiceAuthentication(database: database).service(of: request)
+        let body = try await Body(request)
+        let destination = try await database.pulledDestination(body.destination, of: service)
+        let found = try await database.execute(
+            FindEventsByID(destinationID: destination.id, ids: Array(Set(body.ids.map(\.uuid)))))
+        let queues = Dictionary(grouping: found) {
+            EventQueueKey(accountID: $0.accountID, destinationID: destination.id, lane: $0.lane)
+        }
+        for (key, rows) in queues {
+            let numbers = rows.map(\.number)
+            _ = try await database.execute(
+                RemoveConfirmed(key: key, numbers: numbers),
+                SettleConfirmed(key: key, highest: numbers.max() ?? 0, now: clock.now), RemoveEndedQueue(key: key))
+        }
+        return .json { writer in
+            writer.object { writer in writer.member("confirmed", found.count) }
+        }
+    }
+}

@@ -1,0 +1,133 @@
+internal import HTTPCore
+internal import Postgres
+
+/// `POST /v1/service-events/lease`: lends events to a service whose destination has no URL. For 30 seconds no other request gets
+/// them; then those that were not confirmed are lent again.
+struct LeaseEvents: OpenEndpoint {
+    private let database: PostgresClient
+    private let clock: any WallClock
+    private let pairwiseKey: PairwiseKey?
+    private let waits: EventWaits
+
+    /// The most events of a reply.
+    static let countLimit = 100
+    /// The longest wait for the first event, in seconds.
+    static let waitLimit = 25
+    static let deadline = Duration.seconds(60)
+    /// The pause between two questions to the database.
+    private static let pollInterval = Duration.seconds(1)
+
+    init(_ parts: Dependencies) {
+        database = parts.database
+        clock = parts.clock
+        pairwiseKey = parts.installation.pairwiseKey
+        waits = parts.outbox.waits
+    }
+
+    private struct Body {
+        let destination: String
+        let limit: Int64
+        let wait: Int
+
+        init(_ request: Request) throws {
+            self = try JSONBody.read(request) { try Body(&$0) }
+        }
+
+        private init(_ members: inout JSONMembers) throws {
+            destination = try members.required("destination") { try $0.text().string }
+            limit = try members.optional("limit") { try Int64($0.integer(in: 1...LeaseEvents.countLimit)) } ?? 16
+            wait = try members.optional("wait") { try $0.integer(in: 0...LeaseEvents.waitLimit) } ?? 0
+        }
+    }
+
+    func respond(to request: Request) async throws -> Response {
+        let service = try await ServiceAuthentication(database: database).service(of: request)
+        let body = try Body(request)
+        let destination = try await database.pulledDestination(body.destination, of: service)
+        guard let pairwiseKey else { throw EventProblem.keyMissing }
+        let events = try await events(of: destination, body)
+        let writer = EventWriter(audience: destination.audience, key: pairwiseKey)
+        return .json { json in
+            json.object { json in
+                json.array("events") { json in
+                    for leased in events {
+                        json.object { json in
+                            json.member("id", leased.event.id.description)
+                            writer.write(leased.event, of: leased.key.accountID, in: leased.key.lane, to: &json)
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    private struct Leased: Sendable {
+        let key: EventQueueKey
+        let event: OutgoingEvent
+    }
+
+    /// Leases what is due, and waits for the first event when nothing is.
+    private func events(of destination: Destination, _ body: Body) async throws -> [Leased] {
+        let end = ContinuousClock.now + .seconds(body.wait)
+        let events = try await lease(from: destination, limit: body.limit)
+        guard events.isEmpty, body.wait > 0 else { return events }
+        guard let wait = waits.begin(destination.id) else { throw EventProblem.tooManyWaits }
+        defer { withExtendedLifetime(wait) {} }
+        while ContinuousClock.now < end {
+            try await Task.sleep(for: Self.pollInterval)
+            let events = try await lease(from: destination, limit: body.limit)
+            if !events.isEmpty { return events }
+        }
+        return []
+    }
+
+    private func lease(from destination: Destination, limit: Int64) async throws -> [Leased] {
+        let now = clock.now
+        var events: [Leased] = []
+        for due in try await database.execute(FindDueQueues(destinationID: destination.id, now: now, limit: limit)) {
+            let left = min(limit - Int64(events.count), EventLease.eventLimit)
+            if left <= 0 { break }
+            let key = EventQueueKey(accountID: due.accountID, destinationID: destination.id, lane: due.lane)
+            let lease = EventLease(key: key, id: EventLaneSeed.random())
+            let (leased, found) = try await database.execute(
+                LeaseQueue(lease: lease, seen: due.dueAt, until: now + EventLease.duration, limit: left),
+                FindLeasedEvents(lease: lease, limit: left))
+            guard let queue = leased.first else { continue }
+            if found.isEmpty {
+                _ = try await database.execute(
+                    EndLease(lease: lease, deliveredNumber: queue.lastNumber, now: now), RemoveEndedQueue(key: key))
+            }
+            events += found.map { Leased(key: key, event: $0) }
+        }
+        return events
+    }
+}
+
+extension PostgresClient {
+    /// The destination of this name that the service may fetch from.
+    /// - Throws: ``Problem/notFound`` when its audience has none without a URL.
+    func pulledDestination(_ name: String, of service: Service) async throws -> Destination {
+        let found = try await execute(FindDestinations()).first {
+            $0.name.description == name && $0.audience == service.audience && $0.url == nil && !$0.isDisabled
+        }
+        guard let found else { throw Problem.notFound }
+        return found
+    }
+}
+
+/// The reason why events are not lent.
+enum EventProblem: ProblemConvertible {
+    case tooManyWaits
+    /// No key of the master key file opens the pairwise key.
+    case keyMissing
+
+    var problem: Problem {
+        switch self {
+        case .tooManyWaits:
+            Problem(
+                .tooManyRequests, "too_many_waits", detail: "Too many requests wait for events of this destination.",
+                limit: EventWaits.limit, responseFields: ["Retry-After": "5"])
+        case .keyMissing: Problem.internalError
+        }
+    }
+}

@@ -1,0 +1,48 @@
+internal import Postgres
+
+/// The places of events of a destination, by their public identifiers.
+struct FindEventsByID: Statement {
+    let destinationID: DestinationID
+    let ids: [UUID]
+
+    struct Row: Sendable {
+        let accountID: AccountID
+        let lane: UUID
+        let number: Int64
+    }
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = """
+        SELECT e.account_id, e.lane, e.number FROM saltern.outgoing_events e
+        WHERE e.destination_id = \(\.destinationID) AND e.event_id = ANY(\(\.ids))
+        """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
+}
+
+/// Removes events of a queue that a service has confirmed. ``SettleConfirmed`` follows.
+struct RemoveConfirmed: Statement {
+    let key: EventQueueKey
+    let numbers: [Int64]
+
+    static let sql: SQL<Self> = """
+        DELETE FROM saltern.outgoing_events e
+        WHERE \(EventQueueKey.holds("e", \.key)) AND e.number = ANY(\(\.numbers))
+        """
+}
+
+/// Ends the lease of a queue when all events that it covers are confirmed: the queue is due at once when it has further ones, and
+/// not at all when it has none. ``RemoveEndedQueue`` follows.
+struct SettleConfirmed: Statement {
+    let key: EventQueueKey
+    let highest: Int64
+    let now: Timestamp
+
+    static let sql: SQL<Self> = """
+        UPDATE saltern.event_queues q
+        SET lease = NULL, attempts = 0, due_at = CASE WHEN q.last_number > \(\.highest) THEN \(\.now)::timestamptz END
+        WHERE \(EventQueueKey.holds("q", \.key)) AND q.leased_number <= \(\.highest) AND NOT EXISTS (
+            SELECT FROM saltern.outgoing_events e
+            WHERE \(EventQueueKey.holds("e", \.key)) AND e.number <= \(\.highest) AND e.parked_at IS NULL)
+        """
+}

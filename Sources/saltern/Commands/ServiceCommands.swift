@@ -1,0 +1,146 @@
+import CommandLineKit
+import HTTPCore
+import Postgres
+import SalternServer
+
+struct CreateService: Command {
+    static let words = ["service", "create"]
+    static let summary = "create a service and print its credential once"
+    static let usage = ["NAME --audience AUDIENCE [OPTIONS]"]
+    static let example = "saltern service create billing-1 --audience billing"
+    static let help = """
+          --audience NAME  the audience whose tokens it inspects
+        \(AdminActor.help)
+          --json           one object, for scripts
+
+        Names have 1 to 64 of a-z, 0-9, ".", "_" and "-". Only a hash of the credential
+        is stored: replace a lost one by that of another service. A credential that
+        cannot be printed is not stored.
+
+        \(DatabaseCommand.ownerHelp)
+        """
+
+    private let name: ServiceName
+    private let audience: AudienceName
+    private let actor: AdminActor
+    private let asJSON: Bool
+
+    init(_ arguments: inout Arguments) throws(UsageError) {
+        asJSON = arguments.flag("--json")
+        actor = try AdminActor(&arguments)
+        guard let text = try arguments.option("--audience") else {
+            throw UsageError(message: "--audience is missing")
+        }
+        guard let audience = AudienceName(text) else {
+            throw UsageError(message: "--audience must have 1 to 64 of a-z, 0-9, \".\", \"_\" and \"-\"")
+        }
+        self.audience = audience
+        name = try arguments.serviceName()
+    }
+
+    func run(_ console: Console) async throws {
+        try requireKnown(audience, console)
+        let signature = try await actor.signature(console)
+        _ = try await DatabaseCommand.asOwner(console) { [name, audience] in
+            try await ServiceAdministration(database: $0).create(name, for: audience, by: signature) { credential in
+                print(credential, console)
+                if console.hasLostOutput { throw CommandFailure.lostOutput }
+            }
+        }
+    }
+
+    /// Where the server's audiences are set for this command as well, the audience must be one of them.
+    private func requireKnown(_ audience: AudienceName, _ console: Console) throws(CommandFailure) {
+        var settings = Settings(console.environment)
+        let audiences = settings.audiences()
+        try settings.finish()
+        guard !audiences.isEmpty, !audiences.contains(where: { $0.name == audience }) else { return }
+        throw CommandFailure("SALTERN_TOKEN_AUDIENCES has no audience \(audience)")
+    }
+
+    private func print(_ credential: ServiceCredential, _ console: Console) {
+        guard asJSON else { return console.print(credential.text) }
+        console.printJSON { writer in
+            writer.member("service", name.description)
+            writer.member("audience", audience.description)
+            writer.member("credential", credential.text)
+        }
+    }
+}
+
+struct ListServices: Command {
+    static let words = ["service", "list"]
+    static let summary = "list the services that have a credential"
+    static let example = "saltern service list"
+    static let help = """
+          --json           one object, for scripts
+
+        \(DatabaseCommand.ownerHelp)
+        """
+
+    private let asJSON: Bool
+
+    init(_ arguments: inout Arguments) throws(UsageError) { asJSON = arguments.flag("--json") }
+
+    func run(_ console: Console) async throws {
+        let services = try await DatabaseCommand.asOwner(console) {
+            try await ServiceAdministration(database: $0).services()
+        }
+        if asJSON {
+            console.printJSON { writer in
+                writer.array("services") { writer in
+                    for service in services {
+                        writer.object { writer in
+                            writer.member("service", service.name.description)
+                            writer.member("audience", service.audience.description)
+                            writer.member("createdAt", service.createdAt.utc)
+                        }
+                    }
+                }
+            }
+            return
+        }
+        var table = Table([.text("service"), .text("audience"), .text("created")])
+        for service in services {
+            table.append([service.name.description, service.audience.description, service.createdAt.shown])
+        }
+        console.write(table.takeText())
+    }
+}
+
+struct RemoveServiceCommand: Command {
+    static let words = ["service", "remove"]
+    static let summary = "remove a service; its credential stops working"
+    static let usage = ["NAME [OPTIONS]"]
+    static let example = "saltern service remove billing-1"
+    static let help = """
+        \(AdminActor.help)
+
+        \(DatabaseCommand.ownerHelp)
+        """
+
+    private let name: ServiceName
+    private let actor: AdminActor
+
+    init(_ arguments: inout Arguments) throws(UsageError) {
+        actor = try AdminActor(&arguments)
+        name = try arguments.serviceName()
+    }
+
+    func run(_ console: Console) async throws {
+        let signature = try await actor.signature(console)
+        try await DatabaseCommand.asOwner(console) { [name] in
+            try await ServiceAdministration(database: $0).remove(name, by: signature)
+        }
+        console.print("service \(name) is removed")
+    }
+}
+
+extension Arguments {
+    fileprivate mutating func serviceName() throws(UsageError) -> ServiceName {
+        guard let name = ServiceName(try word("the service's name")) else {
+            throw UsageError(message: "a service's name has 1 to 64 of a-z, 0-9, \".\", \"_\" and \"-\"")
+        }
+        return name
+    }
+}

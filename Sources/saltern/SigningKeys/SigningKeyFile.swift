@@ -1,0 +1,44 @@
+import CommandLineKit
+import Cryptography
+import Postgres
+import SalternServer
+
+/// The file that holds the keys of identity tokens. Only its owner may read it.
+struct SigningKeyFile: Sendable {
+    let path: String
+
+    private var file: KeyFile { KeyFile(path: path) }
+
+    /// The keys in the file.
+    func read() throws(CommandFailure) -> SigningKeys {
+        let text = try file.read()
+        return try failing { () throws(SigningKeyError) in try SigningKeys(text: text) }
+    }
+
+    /// Makes the file with a first key. Overwrites nothing.
+    func create(at now: Timestamp) throws(CommandFailure) -> SigningKeys {
+        let keys = try failing { () throws(SigningKeyError) in try SigningKeys.first(at: now) }
+        try file.create(keys.text)
+        return keys
+    }
+
+    /// Replaces the keys by those that `change` makes of them, while nobody else does the same.
+    func change(
+        _ change: (SigningKeys) throws(SigningKeyError) -> SigningKeys
+    ) throws(CommandFailure) -> SigningKeys {
+        var changed: SigningKeys?
+        try file.change { text throws(CommandFailure) in
+            let keys = try failing { () throws(SigningKeyError) in try change(SigningKeys(text: text)) }
+            changed = keys
+            return keys.text
+        }
+        guard let changed else { throw CommandFailure("\(path) was not changed") }
+        return changed
+    }
+
+    private func failing<Result>(
+        _ body: () throws(SigningKeyError) -> Result
+    ) throws(CommandFailure) -> Result {
+        do throws(SigningKeyError) { return try body() } catch { throw CommandFailure("\(path): \(error)") }
+    }
+}

@@ -1,0 +1,220 @@
+#!/usr/bin/env bash
+# Outgoing events: webhooks that another library verifies, receivers that fail, two nodes, and a service that fetches.
+# shellcheck source=Tests/Integration/lib.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+# shellcheck source=scripts/lib/python.sh
+source "$repository/scripts/lib/python.sh"
+ensure_python_tools
+
+receiver_port=$(free_port)
+receivers=$work/receivers
+mkdir -- "$receivers"
+: >"$work/record"
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost \
+    -addext 'subjectAltName=DNS:localhost' -keyout "$work/receiver.key" -out "$work/receiver.pem" 2>/dev/null
+
+start_receiver() {
+    : >"$work/receiver.log"
+    setpriv --pdeathsig TERM "$repository/.venv/bin/python" "$repository/Tests/Integration/event_receiver.py" --port "$receiver_port" \
+        --certificate "$work/receiver.pem" --key "$work/receiver.key" --record "$work/record" --secrets "$receivers" \
+        >>"$work/receiver.log" 2>&1 </dev/null &
+    receiver=$!
+    wait_until 60 grep -q ready "$work/receiver.log" || fail "the receiver to start: $(<"$work/receiver.log")"
+}
+start_receiver
+start_own_server SALTERN_RATE_LIMITS=off SALTERN_DESTINATION_CA_FILE="$work/receiver.pem"
+
+# destination NAME [ARGUMENT…]: a destination whose receiver has its name.
+destination() {
+    local name=$1
+    shift
+    saltern destination create "$name" --audience "$name" --url "https://localhost:$receiver_port/$name" "$@" >"$receivers/$name"
+}
+
+behave() { printf '%s\n' "$2" >"$receivers/$1.behaviour"; }
+
+# received RECEIVER [FILTER]: its lines in the record, or what jq makes of all of them.
+received() { jq --slurp --compact-output "map(select(.receiver == \"$1\")) | ${2:-.}" "$work/record"; }
+
+has_received() { [[ $(received "$1" length) -ge $2 ]]; }
+
+undelivered() { query "SELECT count(*) FROM saltern.outgoing_events"; }
+# shellcheck disable=SC2317  # wait_until calls it
+all_is_delivered() { [[ $(undelivered) == 0 ]]; }
+
+scenario "without a destination nothing is stored"
+register before
+[[ $(query 'SELECT (SELECT count(*) FROM saltern.outgoing_events) + (SELECT count(*) FROM saltern.event_queues)') == 0 ]] ||
+    fail "no row"
+
+scenario "events arrive in their order, signed as Standard Webhooks, without userid and account id"
+destination crm
+[[ $(<"$receivers/crm") =~ ^whsec_[A-Za-z0-9+/=]{44}$ ]] || fail "a secret"
+register ada
+ada=$userid
+saltern account set-plan "$ada" pro >/dev/null
+saltern account lock "$ada" >/dev/null
+saltern account unlock "$ada" >/dev/null
+saltern account delete "$ada" --yes >/dev/null
+wait_until 60 has_received crm 5 || fail "five events: $(received crm)"
+[[ $(received crm 'map(.type)') == '["account.created","plan.changed","account.locked","account.unlocked","account.deleted"]' ]] ||
+    fail "the events in their order: $(received crm)"
+[[ $(received crm 'map(.data.number)') == '[1,2,3,4,5]' ]] || fail "numbers without a gap: $(received crm)"
+[[ $(received crm 'map(.verified) | unique') == '[true]' ]] || fail "signatures that another library verifies"
+[[ $(received crm 'map(.data.sub) | unique | length') == 1 ]] || fail "one name"
+if grep --quiet --fixed-strings --regexp="$ada" --regexp="$account_id" "$work/record"; then fail "neither userid nor account id"; fi
+wait_until 60 all_is_delivered || fail "nothing left: $(saltern event list)"
+
+scenario "while a secret rotates both sign, and the receiver may have either"
+old=$(<"$receivers/crm")
+new=$(saltern destination rotate crm)
+[[ $new != "$old" ]] || fail "another secret"
+# Nodes read destinations every five seconds.
+sleep 6
+register ben
+wait_until 60 has_received crm 6 || fail "a sixth event"
+printf '%s\n' "$new" >"$receivers/crm"
+register cyd
+wait_until 60 has_received crm 7 || fail "a seventh event"
+[[ $(received crm '.[5:] | map([.verified, .signatures]) | unique') == '[[true,2]]' ]] || fail "both: $(received crm '.[5:]')"
+
+scenario "receivers that fail delay neither the one that works nor the server, and no redirect is followed"
+for name in error redirect close hang dribble flood; do
+    destination "$name"
+    behave "$name" "$name"
+done
+begun=$SECONDS
+for _ in {1..10}; do register many; done
+wait_until 60 has_received crm 17 || fail "the receiver that works to get ten more: $(received crm length)"
+for name in error redirect close hang dribble flood; do
+    wait_until 90 has_received "$name" 1 || fail "an attempt at $name"
+done
+# Attempts end after ten seconds.
+attempted() { [[ $(query "SELECT count(*) FROM saltern.event_queues WHERE attempts > 0") -ge 6 ]]; }
+wait_until 60 attempted || fail "failures that are counted: $(query 'SELECT attempts, due_at FROM saltern.event_queues')"
+[[ $(received elsewhere length) == 0 ]] || fail "no redirect to be followed"
+request GET /v1/health/ready
+expect_status 200
+[[ $(saltern event list --destination error --json | jq '.events | length') == 10 ]] || fail "events that wait for the failing one"
+printf 'failing receivers: %s s\n' $((SECONDS - begun))
+
+scenario "a receiver that is mended gets what has waited, in order"
+for name in error redirect close hang dribble flood; do behave "$name" ok; done
+for name in error redirect close hang dribble flood; do saltern event retry --destination "$name" >/dev/null; done
+# An open circuit breaker tests its destination again after at most five minutes; here after ten to forty seconds.
+wait_until 180 all_is_delivered || fail "nothing left: $(saltern event list)"
+for name in error redirect close hang dribble flood; do
+    [[ $(received "$name" 'map(select(.answer == "ok").data.sub) | unique | length') == 10 ]] || fail "all ten at $name"
+    saltern destination remove "$name" >/dev/null
+done
+
+scenario "410 disables a destination"
+destination gone
+behave gone gone
+register dan
+is_disabled() { [[ $(saltern destination list --json | jq --raw-output '.destinations[] | select(.destination == "gone").disabledAt') != null ]]; }
+wait_until 60 is_disabled || fail "a disabled destination"
+register eve
+[[ $(query "SELECT count(*) FROM saltern.outgoing_events e JOIN saltern.destinations d USING (destination_id) WHERE d.name = 'gone'") == 1 ]] ||
+    fail "nothing more for it"
+saltern destination remove gone >/dev/null
+
+scenario "a service fetches events and confirms them"
+saltern destination create jobs --audience jobs --pull --events all >/dev/null
+service=$(saltern service create jobs-1 --audience jobs)
+sleep 6
+register fay
+token=$service
+request POST /v1/service-events/lease '{"destination":"jobs","wait":20}'
+expect_status 200
+[[ $(json '[.events[].type] | sort | join(" ")') == "account.created session.opened" ]] || fail "two events"
+ids=$(jq --compact-output '[.events[].id]' <<<"$body")
+request POST /v1/service-events/lease '{"destination":"jobs"}'
+expect_json '.events | length' 0
+request POST /v1/service-events/ack "{\"destination\":\"jobs\",\"ids\":$ids}"
+expect_json .confirmed 2
+token=
+request POST /v1/service-events/lease '{"destination":"jobs"}'
+expect_problem 401 service_unauthenticated
+saltern destination remove jobs >/dev/null
+
+scenario "two nodes, of which one is killed again and again: every event arrives, and each account's in order"
+port=$(free_port)
+start_other() {
+    : >"$work/other"
+    (
+        # shellcheck source=/dev/null
+        source "$own_home/run.env"
+        for name in "${!SALTERN_TEST_@}"; do unset "$name"; done
+        exec setpriv --pdeathsig TERM env "SALTERN_LISTEN=127.0.0.1:$port" SALTERN_RATE_LIMITS=off \
+            SALTERN_DESTINATION_CA_FILE="$work/receiver.pem" "$executable" serve
+    ) >>"$work/other" 2>&1 </dev/null &
+    other=$!
+    # shellcheck disable=SC2317  # wait_until calls it
+    other_has_started() { is_gone "$other" || grep -q server_started "$work/other"; }
+    wait_until 180 other_has_started || fail "the other server to start"
+    grep -q server_started "$work/other" || fail "the other server to start: $(<"$work/other")"
+}
+destination pair
+behave pair slow
+tokens=()
+for _ in {1..6}; do
+    register pair
+    tokens+=("$token")
+done
+for round in {1..3}; do
+    start_other
+    for token in "${tokens[@]}"; do
+        for number in {1..4}; do
+            request PUT /v1/account/receipt "{\"receipt\":\"$round-$number\"}"
+            expect_status 200
+        done
+    done
+    sleep 4
+    end_process "$other" KILL 60
+    wait "$other" 2>/dev/null || true
+done
+behave pair ok
+# A lease of a killed node ends after 30 seconds.
+wait_until 180 all_is_delivered || fail "nothing left: $(saltern event list)"
+[[ $(received pair 'group_by(.data.sub) | length') == 6 ]] || fail "six accounts"
+# At least once, and a repetition only of the event before: numbers never go back further.
+[[ $(received pair 'group_by(.data.sub) | map(map(.data.number) | (unique == [range(1; 14)]) and
+    ([range(1; length) as $i | .[$i] - .[$i - 1]] | all(. == 0 or . == 1))) | unique') == '[true]' ]] ||
+    fail "all in order: $(received pair 'group_by(.data.sub) | map(map(.data.number))')"
+[[ $(received pair 'map(.verified) | unique') == '[true]' ]] || fail "signatures"
+printf 'repeated: %s of %s\n' "$(received pair 'length - (map(.id) | unique | length)')" "$(received pair length)"
+
+scenario "100,000 events leave no rows, and files that no longer grow"
+saltern destination create bulk --audience bulk --url "https://localhost:$receiver_port/bulk" >"$receivers/bulk"
+table_bytes() { query "SELECT pg_total_relation_size('saltern.outgoing_events') + pg_total_relation_size('saltern.event_queues')"; }
+bulk_id=$(query "SELECT destination_id FROM saltern.destinations WHERE name = 'bulk'")
+fill() {
+    query "INSERT INTO saltern.event_queues (account_id, destination_id, lane, last_number, latest, due_at, ends)
+        SELECT a, '$bulk_id', l, 1, l, now() + interval '1 hour', true
+        FROM (SELECT gen_random_uuid() AS a, gen_random_uuid() AS l FROM generate_series(1, 50000)) s;
+        INSERT INTO saltern.outgoing_events
+            (account_id, destination_id, lane, number, event_id, kind, occurred_at, waiting_since, parked_at)
+        SELECT account_id, destination_id, lane, 1, lane, 'session.opened', now() - interval '9 days', now() - interval '9 days',
+            CASE WHEN random() < 0.5 THEN now() - interval '4 days' END
+        FROM saltern.event_queues WHERE destination_id = '$bulk_id'"
+}
+sizes=()
+for _ in 1 2 3; do
+    fill
+    saltern purge >/dev/null
+    query "UPDATE saltern.outgoing_events SET parked_at = now() - interval '4 days' WHERE parked_at IS NOT NULL;
+        UPDATE saltern.event_queues SET due_at = now() - interval '9 days' WHERE destination_id = '$bulk_id'"
+    saltern purge >/dev/null
+    [[ $(query "SELECT count(*) FROM saltern.outgoing_events WHERE destination_id = '$bulk_id'") == 0 ]] || fail "no event left"
+    query 'VACUUM saltern.outgoing_events' && query 'VACUUM saltern.event_queues'
+    sizes+=("$(table_bytes)")
+    query "DELETE FROM saltern.event_queues WHERE destination_id = '$bulk_id'"
+    query 'VACUUM saltern.event_queues'
+done
+((sizes[2] <= sizes[1] * 12 / 10)) || fail "files that stay as they are: ${sizes[*]}"
+printf 'files: %s bytes\n' "${sizes[*]}"
+
+scenario "metrics tell the backlog"
+end_process "$receiver" TERM 30
+wait "$receiver" 2>/dev/null || true
