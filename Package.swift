@@ -57,6 +57,8 @@ let package = Package(
         .systemLibrary(name: "COpenSSL", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+        .systemLibrary(name: "CFIDO2", pkgConfig: "libfido2", providers: [.apt(["libfido2-dev"])]),
+        .systemLibrary(name: "CCBOR", pkgConfig: "libcbor", providers: [.apt(["libcbor-dev"])]),
 
         // Each target imports only those above it.
         library(
@@ -65,6 +67,7 @@ let package = Package(
         library("EventLoop", ["CLibEvent"]),
         library("Postgres", ["CLibPQ", "EventLoop", "Cryptography"]),
         library("HTTPCore", []),
+        library("WebAuthn", ["CFIDO2", "CCBOR", "HTTPCore", "Cryptography"]),
         library("CommandLineKit", []),
         library(
             "SalternClient", ["Cryptography"] + (isApple ? [] : ["CCurl", "COpenSSL", "CSQLite", "CPlatform"]),
@@ -78,14 +81,14 @@ let package = Package(
             swiftSettings: settings + optimisation),
         library("HTTPServer", ["HTTPCore", "EventLoop", "TransportSecurity"]),
         library(
-            "SalternServer", ["HTTPCore", "Postgres", "Cryptography"],
+            "SalternServer", ["HTTPCore", "Postgres", "Cryptography", "WebAuthn"],
             resources: [.embedInCode("Migrations"), .embedInCode("Shares/LinkPage/Assets")]),
         library("WebhookDelivery", ["SalternServer", "Cryptography", "CCurl"]),
         .executableTarget(
             name: "saltern",
             dependencies: [
                 "SalternServer", "WebhookDelivery", "HTTPServer", "TransportSecurity", "EventLoop", "Postgres", "Cryptography",
-                "CommandLineKit", "CPlatform", "CUnixSocket",
+                "CommandLineKit", "CPlatform", "CUnixSocket", "WebAuthn",
             ],
             resources: [.embedInCode("VERSION")],
             swiftSettings: settings + optimisation),
@@ -114,6 +117,7 @@ let package = Package(
         tests("EventLoopTests", ["EventLoop"]),
         tests("PostgresTests", ["Postgres", "EventLoop", "SalternTesting"]),
         tests("HTTPCoreTests", ["HTTPCore"]),
+        tests("WebAuthnTests", ["WebAuthn", "Cryptography"], exclude: ["make_vectors.py", "vectors.json"]),
         tests("HTTPServerTests", ["HTTPServer", "HTTPCore", "EventLoop", "TransportSecurity", "SalternTesting"]),
         tests(
             "SalternTests",
@@ -126,7 +130,10 @@ let package = Package(
             ["WebhookDelivery", "SalternServer", "SalternTesting", "TransportSecurity", "Cryptography"]),
         tests(
             "SalternServerTests",
-            ["SalternServer", "SalternTesting", "HTTPCore", "EventLoop", "Postgres", "Cryptography"]),
+            [
+                "SalternServer", "SalternTesting", "HTTPCore", "EventLoop", "Postgres", "Cryptography", "WebAuthn",
+                "COpenSSL",
+            ]),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -1,7 +1,8 @@
 # shellcheck shell=bash disable=SC2034
 # Debian packages: installs what is missing, and only that.
 
-build_packages=(libevent-dev libpq-dev libssl-dev libcurl4-openssl-dev libsqlite3-dev pkg-config)
+build_packages=(libevent-dev libpq-dev libssl-dev libcurl4-openssl-dev libsqlite3-dev libfido2-dev libcbor-dev
+    pkg-config)
 run_packages=("${build_packages[@]}" postgresql postgresql-client openssl curl ca-certificates)
 browser_packages=(chromium fonts-liberation)
 bench_packages=("${run_packages[@]}" postgresql-contrib wrk nginx-light python3 python3-asyncpg valgrind jq)

@@ -133,6 +133,7 @@ protocol HoldsTokens: Decodable {}
 
 extension RegistrationReply: HoldsTokens {}
 extension LoginReply: HoldsTokens {}
+extension PasskeyLoginReply: HoldsTokens {}
 extension RecoveryReply: HoldsTokens {}
 extension CredentialReply: HoldsTokens {}
 extension RotationCommitReply: HoldsTokens {}

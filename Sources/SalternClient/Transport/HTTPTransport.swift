@@ -34,6 +34,8 @@ public struct HTTPRequest: Sendable {
         case put = "PUT"
         /// Any other call.
         case post = "POST"
+        /// Changes a part of a resource.
+        case patch = "PATCH"
         /// Removes a resource.
         case delete = "DELETE"
     }

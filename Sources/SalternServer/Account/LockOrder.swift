@@ -57,8 +57,8 @@ enum LockOrder: Int, CaseIterable {
         case .contents:
             [
                 "items", "deleted_contents", "replaced_contents", "sessions", "recoveries", "kept_keyrings",
-                "second_factors",
-                "second_factor_codes", "rotations", "rotation_items", "receipts", "security_events",
+                "second_factors", "second_factor_codes", "passkeys", "used_challenges", "rotations", "rotation_items",
+                "receipts", "security_events",
             ]
         case .failedAttempts: ["failed_attempts"]
         case .logins: ["logins"]

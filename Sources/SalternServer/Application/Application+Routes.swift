@@ -41,6 +41,15 @@ extension Application {
             build.account(.post, "/v1/account/totp/recovery-codes", body: small, RenewRecoveryCodes()),
             build.account(.delete, "/v1/account/totp", body: small, EndSecondFactor()),
 
+            build.account(.post, "/v1/account/passkeys", body: small, BeginPasskey(parts)),
+            build.account(
+                .post, "/v1/account/passkeys/confirm", body: .json(limit: FinishPasskey.requestLimit),
+                FinishPasskey(parts)),
+            build.account(.get, "/v1/account/passkeys", ListPasskeys()),
+            build.account(.patch, "/v1/account/passkeys/{id}", body: small, RenamePasskey()),
+            build.account(.delete, "/v1/account/passkeys/{id}", body: small, RemovePasskey()),
+            build.account(.put, "/v1/account/passkeys/{id}/box", body: small, PutPasskeyBox()),
+
             build.account(.get, "/v1/account/events", query: ["limit", "page"], ListEvents()),
 
             build.account(.put, "/v1/account/recovery", body: keyrings, SetRecovery()),
@@ -60,6 +69,8 @@ extension Application {
                 .delete, "/v1/rotations/{id}", deadline: Rotation.discardDeadline, DiscardRotation()),
 
             build.open(.post, "/v1/sessions", rate: .login, body: small, LogIn(parts)),
+            build.open(.post, "/v1/passkeys/options", rate: .login, BeginPasskeyLogIn(parts)),
+            build.open(.post, "/v1/passkeys/sessions", rate: .login, body: small, LogInWithPasskey(parts)),
             build.account(.get, "/v1/sessions", ListSessions()),
             build.account(.delete, "/v1/sessions", EndOtherSessions(parts)),
             build.account(.delete, "/v1/sessions/current", EndCurrentSession()),
@@ -118,8 +129,10 @@ extension Application {
             build.open(.get, "/assets/{name}", rate: nil, ShowSharePageAsset(page)),
             build.open(
                 .get, "/.well-known/apple-app-site-association", rate: nil,
-                ShowAppleAppSiteAssociation(configuration.appLinks)),
-            build.open(.get, "/.well-known/assetlinks.json", rate: nil, ShowAssetLinks(configuration.appLinks)),
+                ShowAppleAppSiteAssociation(configuration.appLinks, acceptsPasskeys: configuration.passkeys != nil)),
+            build.open(
+                .get, "/.well-known/assetlinks.json", rate: nil,
+                ShowAssetLinks(configuration.appLinks, acceptsPasskeys: configuration.passkeys != nil)),
         ]
     }
 }

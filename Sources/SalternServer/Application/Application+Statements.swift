@@ -123,6 +123,14 @@ extension Application {
             statement(RemoveSecondFactor.self),
             statement(RemoveSecondFactorCodes.self), statement(InsertSecondFactorCodes.self),
             statement(OpenSessionWithOneTimeCode.self), statement(OpenSessionWithRecoveryCode.self),
+            // Passkeys
+            statement(Owned<FindPasskeys>.self), statement(Owned<FindPasskeyIDs>.self), statement(InsertPasskey.self),
+            statement(Guarded<RenameStoredPasskey>.self), statement(DeletePasskey.self), statement(DeletePasskeys.self),
+            statement(StoreUnlockBox.self), statement(ReplaceUnlockBox.self), statement(UseChallenge.self),
+            statement(Owned<FindUsablePasskey>.self), statement(FindPasskeyLogIn.self),
+            statement(OpenSessionWithPasskey.self), statement(FindExpiredChallenges.self),
+            statement(RemoveExpiredChallenges.self), statement(FindDueChallenges.self),
+            statement(Owned<ExportPasskeys>.self),
             // SecurityEvents
             statement(RecordSecurityEvent.self), statement(DropOldEvents.self),
             statement(Owned<FindSecurityLog>.self), statement(FindOldEvents.self),

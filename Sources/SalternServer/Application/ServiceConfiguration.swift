@@ -1,4 +1,5 @@
 public import HTTPCore
+public import WebAuthn
 
 /// The operator's settings of the service. ``findings`` checks them together before the start.
 public struct ServiceConfiguration: Sendable {
@@ -24,6 +25,8 @@ public struct ServiceConfiguration: Sendable {
     public var tokens: TokenPolicy
     /// Web pages that may use the API.
     public var origins: WebOrigins
+    /// The relying party of passkeys. Nil accepts none.
+    public var passkeys: RelyingParty?
     public var pins: PinSet
     /// Seals the secrets in the database.
     public var masterKey: MasterKey
@@ -36,7 +39,7 @@ public struct ServiceConfiguration: Sendable {
         items: ItemPolicy = ItemPolicy(), shares: SharePolicy = SharePolicy(), purge: PurgePolicy = PurgePolicy(),
         rateLimits: RateLimits = .standard, trustedProxies: TrustedProxies = TrustedProxies(),
         appLinks: AppLinks = AppLinks(), tokens: TokenPolicy = TokenPolicy(),
-        origins: WebOrigins = WebOrigins(), pins: PinSet = PinSet(),
+        origins: WebOrigins = WebOrigins(), passkeys: RelyingParty? = nil, pins: PinSet = PinSet(),
         strictTransportSecurity: String? = "max-age=31536000"
     ) {
         self.name = name
@@ -54,6 +57,7 @@ public struct ServiceConfiguration: Sendable {
         self.appLinks = appLinks
         self.tokens = tokens
         self.origins = origins
+        self.passkeys = passkeys
         self.pins = pins
         self.strictTransportSecurity = strictTransportSecurity
     }

@@ -45,6 +45,7 @@ struct PurgeNow: Command {
                 writer.member("tombstones", report.tombstones)
                 writer.member("contents", report.contents)
                 writer.member("keyrings", report.keyrings)
+                writer.member("challenges", report.challenges)
                 writer.member("versions", report.versions)
                 writer.member("rotations", report.rotations)
                 writer.member("events", report.events)
@@ -59,7 +60,7 @@ struct PurgeNow: Command {
                     + [
                         counted(report.sessions, "session"), counted(report.tombstones, "tombstone"),
                         counted(report.contents, "content"), counted(report.keyrings, "kept keyring"),
-                        counted(report.versions, "version"),
+                        counted(report.challenges, "challenge"), counted(report.versions, "version"),
                         counted(report.rotations, "rotation"),
                         counted(report.shares, "share"), counted(report.events, "event"),
                         counted(report.attempts, "failure"), counted(report.outgoing, "outgoing event"),

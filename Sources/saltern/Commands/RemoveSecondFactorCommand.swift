@@ -10,9 +10,10 @@ struct RemoveAccountSecondFactor: Command {
           --id ACCOUNT     the account's id, instead of a userid
         \(AdminActor.help)
 
-        For users who have lost it. Also removes the recovery codes. From then on the
-        password is enough to log in: verify the user's identity first. The audit log
-        and the account's security log record it.
+        For users who have lost it. Removes one-time codes, their recovery codes and
+        all passkeys, and prints which. From then on the password is enough to log in:
+        verify the user's identity first. The audit log and the account's security log
+        record it.
 
         \(DatabaseCommand.ownerHelp)
         """
@@ -27,9 +28,11 @@ struct RemoveAccountSecondFactor: Command {
 
     func run(_ console: Console) async throws {
         let signature = try await admin.signature(console)
-        let account = try await DatabaseCommand.asOwner(console) { [account] in
+        let removed = try await DatabaseCommand.asOwner(console) { [account] in
             try await SecondFactorAdministration(database: $0).remove(of: account, by: signature)
         }
-        console.print("account \(account) has no second factor any more")
+        if removed.hadCodes { console.print("removed the one-time codes and their recovery codes") }
+        for name in removed.passkeys { console.print("removed the passkey \(name)") }
+        console.print("account \(removed.account) has no second factor any more")
     }
 }

@@ -33,6 +33,8 @@ import TransportSecurity
 /// | `SALTERN_PROXY_PROTOCOL` | addresses and blocks that send a header of the PROXY protocol | `none` |
 /// | `SALTERN_APPLE_APP_IDS` | `TEAMID.bundle.id,…`: apps that open links to shares | none |
 /// | `SALTERN_ANDROID_APPS` | `package=SHA256,…`: the same on Android | none |
+/// | `SALTERN_PASSKEYS_RP_ID` | the domain name that passkeys belong to | off |
+/// | `SALTERN_PASSKEYS_ORIGINS` | origins that may use them, separated by commas | `https://RP_ID` |
 /// | `SALTERN_APP_STORE_ID` | the app that Safari offers on the page of a share | none |
 /// | `SALTERN_TOKEN_ISSUER` | the server's origin in identity tokens | none: it signs no tokens |
 /// | `SALTERN_SIGNING_KEY_FILE` | the keys that sign tokens, readable by their owner alone | none |
@@ -87,6 +89,7 @@ struct ServeConfiguration {
         "SALTERN_TOKEN_ISSUER", "SALTERN_TOKEN_AUDIENCES", "SALTERN_TOKEN_LIFETIME", "SALTERN_SIGNING_KEY_FILE",
         "SALTERN_ALLOWED_ORIGINS",
         "SALTERN_DESTINATION_CA",
+        "SALTERN_PASSKEYS_RP_ID", "SALTERN_PASSKEYS_ORIGINS",
         "SALTERN_ANONYMOUS_SHARES", "SALTERN_ANONYMOUS_SHARES_LIMIT",
         "SALTERN_RATE_LIMITS",
         "SALTERN_TRUSTED_PROXIES", "SALTERN_PROXY_PROTOCOL", "SALTERN_EVENT_RETENTION",
@@ -152,6 +155,7 @@ struct ServeConfiguration {
         let signingKeyFile = settings.signingKeyFile()
         service.tokens = settings.tokens(signingKeyFile)
         service.origins = settings.allowedOrigins()
+        service.passkeys = settings.passkeys()
         try settings.finish()
         guard let database, let tls, let masterKeyFile else { throw CommandFailure("the configuration is incomplete") }
         self.database = database

@@ -25,7 +25,8 @@ struct RegularPurge: Sendable {
                 .info, "purged",
                 [
                     "sessions": report.sessions, "tombstones": report.tombstones, "contents": report.contents,
-                    "keyrings": report.keyrings, "versions": report.versions, "rotations": report.rotations,
+                    "keyrings": report.keyrings, "challenges": report.challenges, "versions": report.versions,
+                    "rotations": report.rotations,
                     "shares": report.shares,
                     "events": report.events, "attempts": report.attempts, "outgoing": report.outgoing,
                     "skippedAccounts": report.skippedAccounts,

@@ -43,7 +43,9 @@ struct OperationsTests {
         var method = ""
         for line in text.split(separator: "\n") {
             if let match = line.wholeMatch(of: #/ {2}(/[^:]*):/#) { path = String(match.1) }
-            if let match = line.wholeMatch(of: #/ {4}(get|put|post|delete|head):/#) { method = match.1.uppercased() }
+            if let match = line.wholeMatch(of: #/ {4}(get|put|post|patch|delete|head):/#) {
+                method = match.1.uppercased()
+            }
             if let match = line.wholeMatch(of: #/ {6}operationId: (\S+)/#),
                 !Self.notForClients.contains(String(match.1))
             {
@@ -87,6 +89,24 @@ struct OperationsTests {
         "discardRotation": { try await $0.discardRotation(.random(), token) },
         "stageItems": { _ = try await $0.stageItems([], in: .random(), token) },
         "commitRotation": { _ = try await $0.commitRotation(.random(), new, current: secret, token) },
+        "beginPasskey": { _ = try await $0.beginPasskey(logsIn: true, currentPasswordKey: secret, token) },
+        "confirmPasskey": {
+            let created = PasskeyRegistration(
+                id: [1], clientDataJSON: [1], attestationObject: [1], publicKeyAlgorithm: -7)
+            _ = try await $0.confirmPasskey(created, name: "a", logsIn: true, currentPasswordKey: secret, token)
+        },
+        "listPasskeys": { _ = try await $0.listPasskeys(token) },
+        "renamePasskey": { _ = try await $0.renamePasskey([1], name: "a", token) },
+        "removePasskey": { try await $0.removePasskey([1], currentPasswordKey: secret, token) },
+        "putPasskeyBox": {
+            try await $0.putPasskeyBox([1], unlockKey: [1], box: [1], currentPasswordKey: secret, token)
+        },
+        "beginPasskeyLogIn": { _ = try await $0.beginPasskeyLogIn() },
+        "logInWithPasskey": {
+            let answer = PasskeyAssertion(
+                id: [1], clientDataJSON: [1], authenticatorData: [1], signature: [1], userHandle: nil)
+            _ = try await $0.logInWithPasskey(answer)
+        },
         "beginTOTP": { _ = try await $0.beginTOTP(currentPasswordKey: secret, token) },
         "endTOTP": { try await $0.endTOTP(currentPasswordKey: secret, token) },
         "confirmTOTP": { _ = try await $0.confirmTOTP("123456", token) },
@@ -136,7 +156,8 @@ struct OperationsTests {
     private static func template(_ target: String) -> String {
         let path = target.prefix { $0 != "?" }
         return path.split(separator: "/").map { part in
-            UUID(uuidString: String(part)) != nil || part == "x" ? "{id}" : part == "7" ? "{revision}" : String(part)
+            let isID = UUID(uuidString: String(part)) != nil || part == "x" || part == "AQ"
+            return isID ? "{id}" : part == "7" ? "{revision}" : String(part)
         }.reduce("") { $0 + "/" + $1 }
     }
 }

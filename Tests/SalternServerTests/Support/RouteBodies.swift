@@ -14,6 +14,17 @@ enum RouteBodies {
         case "PUT /v1/account/credential": object(keyChange)
         case "PUT /v1/account/userid": object(keyChange.merging(["userid": .string(Fixtures.userid())]) { $1 })
         case "POST /v1/account/totp/confirm": ["totp": "123456"]
+        case "POST /v1/account/passkeys/confirm":
+            [
+                "currentPasswordKey": .string(Fixtures.passwordKey("present")), "name": "Key", "logsIn": false,
+                "credential": [
+                    "id": "AQ", "type": "public-key",
+                    "response": ["clientDataJSON": "AQ", "attestationObject": "AQ", "publicKeyAlgorithm": -7],
+                ],
+            ]
+        case "PATCH /v1/account/passkeys/{id}": ["name": "Key"]
+        case "PUT /v1/account/passkeys/{id}/box":
+            ["currentPasswordKey": .string(Fixtures.passwordKey("present")), "unlockKey": "AQ==", "box": "AQ=="]
         case "PUT /v1/account/receipt": ["receipt": "receipt"]
         case "POST /v1/shares", "PUT /v1/shares/{id}":
             [

@@ -161,7 +161,8 @@ struct RemoveAccountContents: Statement {
     let accountID: AccountID
 
     private static let tables: [SQLFragment] = [
-        "recoveries", "kept_keyrings", "second_factors", "second_factor_codes", "receipts",
+        "recoveries", "kept_keyrings", "second_factors", "second_factor_codes", "passkeys", "used_challenges",
+        "receipts",
     ]
 
     static let sql: SQL<Self> = """

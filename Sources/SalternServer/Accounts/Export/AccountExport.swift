@@ -23,7 +23,7 @@ struct AccountExport: Sendable {
         /// Stored members that the export omits, because they grant access or help to guess secrets.
         private static let withheld = [
             "credential.verifier", "recovery.verifier", "session.tokenHash", "secondFactor.secret",
-            "secondFactor.recoveryCodeHashes", "share.manageTokenHash",
+            "secondFactor.recoveryCodeHashes", "passkey.unlockKey", "passkey.unlockBox", "share.manageTokenHash",
         ]
 
         func write(to writer: inout JSONWriter) {
@@ -65,6 +65,7 @@ struct AccountExport: Sendable {
         try await output.write(try await reader.read(ExportRecovery()))
         try await output.write(try await reader.read(ExportKeptKeyrings()))
         try await output.write(try await reader.read(ExportSecondFactor()))
+        try await output.write(try await reader.read(ExportPasskeys()))
         try await output.write(try await reader.read(ExportReceipt()))
         try await output.write(try await reader.read(ExportInvites()))
         try await pages(ExportSessions.self, &output)

@@ -23,6 +23,10 @@ enum SecurityEvent {
         /// One of the second factor's recovery codes was used up.
         case totpCodeUsed = "totp_code_used"
         case totpCodesRenewed = "totp_codes_renewed"
+        case passkeyAdded = "passkey_added"
+        case passkeyRemoved = "passkey_removed"
+        /// A passkey received a new unlock box.
+        case passkeyUnlockSet = "passkey_unlock_set"
         /// Log-ins with a correct password key and a wrong code, counted.
         case secondFactorFailed = "second_factor_failed"
         /// Log-ins with a wrong key, counted.

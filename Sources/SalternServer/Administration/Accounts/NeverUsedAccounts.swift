@@ -118,7 +118,7 @@ extension AccountID {
 
 /// The condition that the account `a` was never used, and was created before a parameter's time.
 private func unusedAccount<Root>(createdBefore moment: SQL<Root>) -> SQL<Root> {
-    let tables: [SQLFragment] = ["recoveries", "second_factors", "account_shares", "rotations", "receipts"]
+    let tables: [SQLFragment] = ["recoveries", "second_factors", "passkeys", "account_shares", "rotations", "receipts"]
     let absences = tables.map { table -> SQLFragment in
         "AND NOT EXISTS (SELECT FROM saltern.\(table) x WHERE x.account_id = a.account_id)"
     }

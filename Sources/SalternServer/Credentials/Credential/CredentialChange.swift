@@ -72,6 +72,7 @@ struct CredentialChange: Sendable {
     /// Applies the change. After an error the transaction must be rolled back.
     ///
     /// - Throws: ``CredentialProblem/keyringRequired``, ``RecoveryProblem/keyringRequired``,
+    ///   ``PasskeyProblem/boxesRequired(_:)``,
     ///   ``CredentialProblem/keyringChanged``, ``RegistrationProblem/useridTaken``, ``WrongCurrentKey`` if the
     ///   credential is not the one to replace, or a `PostgresError`.
     func apply(_ transaction: Transaction) async throws -> Outcome {
@@ -94,6 +95,7 @@ struct CredentialChange: Sendable {
                     accountID: accountID, tokenHash: tokenHash, expiresAt: restrictedUntil,
                     credentialRevision: credentialRevision + 1))
         }
+        try await new.passkeyBoxes.apply(transaction, to: accountID)
         let hasRecovery = try await new.recovery.apply(
             transaction, to: accountID, hasRecovery: hadRecovery, now: now)
         try await transaction.note(

@@ -11,8 +11,10 @@ struct NewCredential: Sendable {
     let keyringRevision: Int64?
     /// The change of the recovery.
     let recovery: RecoveryChange
+    /// The unlock key sealed again for passkeys.
+    let passkeyBoxes: PasskeyBoxes
 
-    /// Reads `passwordKey`, `kdf`, `keyring`, `keyringRevision`, `recoveryKeyring` and `removeRecovery`.
+    /// Reads `passwordKey`, `kdf`, `keyring`, `keyringRevision`, `recoveryKeyring`, `removeRecovery` and `passkeyBoxes`.
     init(_ members: inout JSONMembers, _ kdf: KDFPolicy) throws {
         verifier = try members.required("passwordKey", PasswordKey.init(json:)).verifier
         iterations = try members.object("kdf") { try $0.required("iterations", kdf.newIterations(json:)) }
@@ -20,6 +22,7 @@ struct NewCredential: Sendable {
         keyringRevision = try members.optional("keyringRevision") { Int64(try $0.integer(in: 0...Int.max)) }
         guard keyring != nil || keyringRevision == nil else { throw CredentialProblem.keyringMissing }
         recovery = try RecoveryChange(&members)
+        passkeyBoxes = try PasskeyBoxes(&members)
     }
 
     /// Checks that the request covers the keyring if the account has one: otherwise it would stay sealed under the old
@@ -27,7 +30,8 @@ struct NewCredential: Sendable {
     ///
     /// - Parameter changesKeys: True if keys change even without a keyring.
     /// - Returns: True if the account has a recovery.
-    /// - Throws: ``CredentialProblem/keyringRequired``, ``RecoveryProblem/keyringRequired``, or a `PostgresError`.
+    /// - Throws: ``CredentialProblem/keyringRequired``, ``RecoveryProblem/keyringRequired``,
+    ///   ``PasskeyProblem/boxesRequired(_:)``, or a `PostgresError`.
     @discardableResult
     func requireKeyHolders(
         of accountID: AccountID, changesKeys: Bool, _ transaction: Transaction
@@ -38,6 +42,7 @@ struct NewCredential: Sendable {
         }
         let hasRecovery = found?.hasRecovery ?? false
         if hasRecovery, !recovery.isSpecified, changesKeys || keyring != nil { throw RecoveryProblem.keyringRequired }
+        try passkeyBoxes.check(cover: found?.unlockingPasskeys ?? [])
         return hasRecovery
     }
 

@@ -20,11 +20,16 @@ struct FindKeyHolders: AccountRead {
         /// The revision of the account's keyring. Nil without one.
         let keyringRevision: Int64?
         let hasRecovery: Bool
+        /// The passkeys that have an unlock box.
+        let unlockingPasskeys: [PasskeyID]
     }
 
     static let sql: AccountSQL<Self> = """
         SELECT CASE WHEN a.keyring IS NOT NULL THEN a.keyring_revision END,
-            EXISTS (SELECT FROM saltern.recoveries r WHERE r.account_id = \(.account))
+            EXISTS (SELECT FROM saltern.recoveries r WHERE r.account_id = \(.account)),
+            ARRAY(
+                SELECT k.credential_id FROM saltern.passkeys k
+                WHERE k.account_id = \(.account) AND k.unlock_box IS NOT NULL ORDER BY k.created_at, k.credential_id)
         FROM saltern.accounts a WHERE a.account_id = \(.account)
         """
 

@@ -133,8 +133,8 @@ struct Keyring: Sendable {
     static let byteLimit = 65_536
     /// Maximum body of a request with a keyring, in bytes: base64 with line breaks and other members.
     static let requestLimit = 98_304
-    /// Maximum body of a request that also has a recovery keyring, in bytes.
-    static let requestLimitWithRecovery = 2 * requestLimit
+    /// Maximum body of a request that also has a recovery keyring and unlock boxes of passkeys, in bytes.
+    static let requestLimitWithRecovery = 2 * requestLimit + PasskeyBoxes.requestLimit
 
     /// Reads base64 of sealed bytes of any format.
     init(json: JSONValue) throws {

@@ -61,6 +61,8 @@ extension Response {
 enum SecondFactorProblem: ProblemConvertible {
     /// The password key is right, and the account also requires a code.
     case required
+    /// The password key is right, and the account has passkeys. Carries request options if the server accepts passkeys.
+    case passkeyRequired(hasCodes: Bool, JSONValue?)
     /// The code is wrong, expired or used. Clients do not receive the reason.
     case wrongCode
     /// The code does not match the unconfirmed secret.
@@ -75,6 +77,14 @@ enum SecondFactorProblem: ProblemConvertible {
             Problem(
                 .unauthorized, "totp_required",
                 detail: "The account has a second factor. Send the same request with `totp`.",
+                responseFields: ["WWW-Authenticate": "Bearer"])
+        case .passkeyRequired(let hasCodes, let options):
+            Problem(
+                .unauthorized, "second_factor_required",
+                detail: "The account has a second factor. Send the same request with one of `factors`.",
+                members: [
+                    (name: "factors", value: .array((hasCodes ? ["totp"] : []) + (options == nil ? [] : ["passkey"])))
+                ] + (options.map { [(name: "publicKey", value: $0)] } ?? []),
                 responseFields: ["WWW-Authenticate": "Bearer"])
         case .wrongCode:
             Problem(

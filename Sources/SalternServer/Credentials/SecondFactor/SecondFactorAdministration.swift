@@ -20,20 +20,34 @@ public struct SecondFactorAdministration {
         }
     }
 
-    /// Removes an account's second factor and its recovery codes, for a person who has lost both. Log-ins then need
-    /// only the password. Writes a row in the audit log and an event for the account's owner.
-    ///
-    /// - Returns: The account.
+    /// The removed second factors.
+    public struct Removed: Sendable {
+        public let account: AccountID
+        /// True if there were one-time passwords, confirmed or not.
+        public let hadCodes: Bool
+        /// The names of the passkeys.
+        public let passkeys: [String]
+    }
+
+    /// Removes an account's second factors and its recovery codes, for a person who has lost them. Log-ins then need
+    /// only the password. Writes a row in the audit log and events for the account's owner.
     /// - Throws: ``AccountRefusal``, ``Refusal``, or a `PostgresError`.
-    public func remove(of reference: AccountReference, by signature: AuditSignature) async throws -> AccountID {
+    public func remove(of reference: AccountReference, by signature: AuditSignature) async throws -> Removed {
         try await reference.act(in: database) { transaction, account in
-            guard try await transaction.execute(RemoveSecondFactor(accountID: account)).first != nil else {
-                throw Refusal.noSecondFactor
+            let (codes, passkeys) = try await transaction.execute(
+                RemoveSecondFactor(accountID: account), DeletePasskeys(accountID: account))
+            guard !codes.isEmpty || !passkeys.isEmpty else { throw Refusal.noSecondFactor }
+            if !codes.isEmpty {
+                try await transaction.note(
+                    RecordSecurityEvent(accountID: account, kind: .totpDisabled, now: signature.now))
             }
-            try await transaction.note(
-                RecordSecurityEvent(accountID: account, kind: .totpDisabled, now: signature.now))
+            if !passkeys.isEmpty {
+                try await transaction.note(
+                    RecordSecurityEvent(
+                        accountID: account, kind: .passkeyRemoved, now: signature.now, count: Int64(passkeys.count)))
+            }
             try await transaction.record(AppendAudit(signature, .secondFactorRemoved, account))
-            return account
+            return Removed(account: account, hadCodes: !codes.isEmpty, passkeys: passkeys)
         }
     }
 }

@@ -1,25 +1,28 @@
 internal import HTTPCore
 internal import Postgres
+internal import WebAuthn
 
 /// Completes a log-in with the right key to an account with a second factor: opens the session with the presented code.
 struct SecondFactorCheck: Sendable {
     let masterKey: MasterKey
+    let passkeys: PasskeyVerifier
     let outbox: Outbox
 
-    /// Opens the session or rejects the code, in one transaction with the count of a failure.
+    /// Opens the session or rejects the proof, in one transaction with the count of a wrong code. Wrong assertions count
+    /// only at the address, because signatures cannot be guessed.
     ///
     /// - Parameters:
-    ///   - factor: The second factor that an earlier statement found. Nil if none was sent.
+    ///   - found: The account that an earlier statement found. Nil if none was sent.
     ///   - completion: Runs in the transaction after the session is stored, and only then.
-    /// - Returns: Undecided with ``SecondFactorProblem/required`` if the code is missing.
+    /// - Returns: Undecided with the required factor if the proof is missing.
     /// - Throws: ``SecondFactorUnreadable``, or a `PostgresError`.
     func open(
-        _ opening: OpenSession, _ factor: StoredSecondFactor?, _ code: SecondFactorCode?, _ check: SecretCheck,
+        _ opening: OpenSession, _ found: OpenSession.Row?, _ proof: SecondFactorProof?, _ check: SecretCheck,
         completion: @Sendable (Transaction) async throws -> Void = { _ in }
     ) async throws -> CheckResult<OpenSession.Row> {
-        if factor != nil && code == nil { return .undecided(SecondFactorProblem.required) }
+        if let found, proof == nil, !found.hasPasskeys { return .undecided(SecondFactorProblem.required) }
         return try await check.transaction(of: opening.accountID) { transaction in
-            let result = try await open(opening, factor, code, transaction)
+            let result = try await open(opening, found?.secondFactor, proof, transaction)
             if case .right = result {
                 if outbox.gets(.sessionOpened) {
                     let event = QueueOpenedSession(opening)
@@ -33,27 +36,70 @@ struct SecondFactorCheck: Sendable {
     }
 
     private func open(
-        _ opening: OpenSession, _ found: StoredSecondFactor?, _ code: SecondFactorCode?, _ transaction: Transaction
+        _ opening: OpenSession, _ found: StoredSecondFactor?, _ proof: SecondFactorProof?, _ transaction: Transaction
     ) async throws -> CheckResult<OpenSession.Row> {
         var factor = found
         while true {
-            if let factor, let code, let opened = try await use(code, factor, opening, transaction) {
+            if let factor, case .code(let code)? = proof, let opened = try await use(code, factor, opening, transaction)
+            {
                 return .right(opened)
             }
             // The factor may have been removed or replaced since it was read. The first statement is then sent again;
             // it opens a session if there is no factor.
             let (accounts, stored) = try await transaction.execute(opening, StoreSession(opening: opening))
             guard let account = accounts.first else { return .wrong(.passwordKey, WrongCredentials()) }
-            guard let present = account.secondFactor else {
+            guard account.needsSecondFactor else {
                 if stored.first?.count == 1 { return .right(account) }
                 continue
             }
-            if code == nil { return .undecided(SecondFactorProblem.required) }
-            if present.enrolledAt == factor?.enrolledAt {
-                return .wrong(.secondFactor, SecondFactorProblem.wrongCode)
+            switch proof {
+            case nil: return .undecided(try await required(account, opening, transaction))
+            case .passkey(let response): return try await use(response, opening, transaction)
+            case .code:
+                guard let present = account.secondFactor else {
+                    return .undecided(try await required(account, opening, transaction))
+                }
+                if present.enrolledAt == factor?.enrolledAt {
+                    return .wrong(.secondFactor, SecondFactorProblem.wrongCode)
+                }
+                // The account is locked by now: it is exchanged no more.
+                factor = present
             }
-            // The account is locked by now, so the factor can no longer be replaced.
-            factor = present
+        }
+    }
+
+    /// The problem of a log-in without a second factor, with a challenge for the account's passkeys.
+    private func required(
+        _ account: OpenSession.Row, _ opening: OpenSession, _ transaction: Transaction
+    ) async throws -> any ProblemConvertible {
+        guard account.hasPasskeys else { return SecondFactorProblem.required }
+        let ids = try await transaction.execute(Owned(accountID: opening.accountID, read: FindPasskeyIDs()))
+        let options = passkeys.relyingParty.map { relyingParty in
+            PasskeyOptions.request(
+                passkeys.challenges.make(for: .secondFactor(opening.accountID), now: opening.now), relyingParty,
+                allowed: ids)
+        }
+        return SecondFactorProblem.passkeyRequired(hasCodes: account.secondFactor != nil, options)
+    }
+
+    /// Opens the session with an assertion; undecided when it is wrong.
+    private func use(
+        _ response: AuthenticationResponse, _ opening: OpenSession, _ transaction: Transaction
+    ) async throws -> CheckResult<OpenSession.Row> {
+        let account = opening.accountID
+        let find = Owned(accountID: account, read: FindUsablePasskey(id: response.id))
+        guard let passkey = try await transaction.execute(find).first else {
+            return .undecided(WrongPasskey(accountID: account, failure: nil))
+        }
+        do {
+            let (challenge, verified) = try passkeys.verify(
+                response, of: account, passkey, for: .secondFactor(account), isAlone: false, now: opening.now)
+            guard let opened = try await transaction.use(passkey, challenge, verified, for: opening) else {
+                return .undecided(WrongPasskey(accountID: account, failure: .wrongChallenge))
+            }
+            return .right(opened)
+        } catch let error as any ProblemConvertible {
+            return .undecided(error)
         }
     }
 
@@ -91,9 +137,15 @@ extension QueueOpenedSession {
     }
 }
 
+/// The second proof of a log-in, besides the password key.
+enum SecondFactorProof: Sendable {
+    case code(SecondFactorCode)
+    case passkey(AuthenticationResponse)
+}
+
 extension InsertSession {
     /// Creates the session that a log-in opens.
-    fileprivate init(_ opening: OpenSession) {
+    init(_ opening: OpenSession) {
         self.init(
             accountID: opening.accountID, tokenHash: opening.tokenHash, sessionID: opening.sessionID,
             deviceName: opening.deviceName, now: opening.now, expiresAt: opening.expiresAt)

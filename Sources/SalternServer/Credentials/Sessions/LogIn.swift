@@ -22,14 +22,15 @@ struct LogIn: OpenEndpoint {
         attempts = parts.attempts
         tally = parts.nodeState.sessions
         outbox = parts.outbox
-        secondFactor = SecondFactorCheck(masterKey: parts.configuration.masterKey, outbox: outbox)
+        secondFactor = SecondFactorCheck(
+            masterKey: parts.configuration.masterKey, passkeys: PasskeyVerifier(parts.configuration), outbox: outbox)
     }
 
     private struct Body {
         let userid: Userid
         let passwordKey: PasswordKey
         let device: DeviceClaim
-        let code: SecondFactorCode?
+        let proof: SecondFactorProof?
 
         init(_ request: Request) throws {
             self = try JSONBody.read(request) { try Body(&$0) }
@@ -39,7 +40,14 @@ struct LogIn: OpenEndpoint {
             userid = try members.required("userid", Userid.init(json:))
             passwordKey = try members.required("passwordKey", PasswordKey.init(json:))
             device = try DeviceClaim(from: &members)
-            code = try members.optional("totp", SecondFactorCode.init(optional:)) ?? nil
+            let code = try members.optional("totp", SecondFactorCode.init(optional:)) ?? nil
+            let passkey = try members.optional("passkey", AuthenticationResponse.init(json:))
+            guard code == nil || passkey == nil else {
+                throw Problem(
+                    .unprocessableContent, "conflicting_members", detail: "Send either `totp` or `passkey`.",
+                    field: "passkey")
+            }
+            proof = passkey.map(SecondFactorProof.passkey) ?? code.map(SecondFactorProof.code)
         }
     }
 
@@ -86,7 +94,7 @@ struct LogIn: OpenEndpoint {
             credentialRevision: check.login?.credentialRevision ?? 0)
         // The tally counts only right keys: attempts with wrong keys neither change it nor take another path.
         let duty = isPermitted ? tally.begin(accountID) : .never
-        let result = try await open(opening, body.code, duty, check)
+        let result = try await open(opening, body.proof, duty, check)
         guard let login = check.login, isPermitted else { return .wrong(.passwordKey, WrongCredentials()) }
         switch result {
         case .right(let account):
@@ -104,12 +112,12 @@ struct LogIn: OpenEndpoint {
         }
     }
 
-    /// Opens the session, with the code if the account requires one.
+    /// Opens the session, with the second factor if the account requires one.
     private func open(
-        _ opening: OpenSession, _ code: SecondFactorCode?, _ duty: SessionTally.Duty, _ check: SecretCheck
+        _ opening: OpenSession, _ proof: SecondFactorProof?, _ duty: SessionTally.Duty, _ check: SecretCheck
     ) async throws -> CheckResult<OpenSession.Row> {
         if duty == .within {
-            return try await secondFactor.open(opening, nil, code, check) { try await $0.trim(opening) }
+            return try await secondFactor.open(opening, nil, proof, check) { try await $0.trim(opening) }
         }
         guard
             let (account, isStored) = try await check.open(
@@ -117,11 +125,11 @@ struct LogIn: OpenEndpoint {
         else {
             return .wrong(.passwordKey, WrongCredentials())
         }
-        guard let factor = account.secondFactor else {
+        guard account.needsSecondFactor else {
             // A second factor that was confirmed between the two statements is required like any other.
             return isStored ? .right(account) : .undecided(SecondFactorProblem.required)
         }
-        return try await secondFactor.open(opening, factor, code, check)
+        return try await secondFactor.open(opening, account, proof, check)
     }
 
     /// Counts the account's sessions after one was opened, and ends those beyond the plan's limit.
@@ -140,7 +148,7 @@ struct LogIn: OpenEndpoint {
 extension Transaction {
     /// Counts and ends sessions in the transaction that opens the session. Concurrent ones of the account wait for its
     /// end.
-    fileprivate func trim(_ opening: OpenSession) async throws {
+    func trim(_ opening: OpenSession) async throws {
         let (_, counts) = try await execute(
             LockAccount(accountID: opening.accountID), CountSessions(opening: opening))
         guard let surplus = counts.first?.surplus(of: opening) else { return }

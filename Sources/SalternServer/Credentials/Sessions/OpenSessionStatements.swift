@@ -25,14 +25,19 @@ struct OpenSession: Statement {
     struct Row: Sendable {
         let keyring: [UInt8]?
         let keyringRevision: Int64
-        /// The confirmed second factor, if any. ``StoreSession`` then opens nothing, because a code is required.
+        /// The confirmed one-time passwords, if any. ``StoreSession`` then opens nothing, because a code is required.
         let secondFactor: StoredSecondFactor?
+        let hasPasskeys: Bool
+
+        /// Whether the password key is not enough. Then ``StoreSession`` opens nothing.
+        var needsSecondFactor: Bool { secondFactor != nil || hasPasskeys }
     }
 
     /// The account as a part of a `WITH`.
     static let account: SQL<Self> = """
         account AS (
-            SELECT a.account_id, a.keyring, a.keyring_revision, f.sealed_secret, f.created_at, f.last_step
+            SELECT a.account_id, a.keyring, a.keyring_revision, f.sealed_secret, f.created_at, f.last_step,
+                \(hasPasskeys) AS has_passkeys
             FROM saltern.accounts a
             LEFT JOIN saltern.second_factors f ON f.account_id = \(\.accountID) AND f.confirmed_at IS NOT NULL
             WHERE a.account_id = \(\.accountID) AND \(\.isPermitted)
@@ -43,12 +48,12 @@ struct OpenSession: Statement {
 
     /// The columns that ``decode(_:)`` reads, of the account `a`.
     static let columns: SQLFragment =
-        "a.keyring, a.keyring_revision, a.sealed_secret, a.created_at, a.last_step"
+        "a.keyring, a.keyring_revision, a.sealed_secret, a.created_at, a.last_step, a.has_passkeys"
 
     var bytesInGroup: Int? { 512 }
 
     static let sql: SQL<Self> = """
-        SELECT a.keyring, a.keyring_revision, f.sealed_secret, f.created_at, f.last_step
+        SELECT a.keyring, a.keyring_revision, f.sealed_secret, f.created_at, f.last_step, \(hasPasskeys)
         FROM saltern.accounts a LEFT JOIN saltern.second_factors f ON \(isItsSecondFactor)
         WHERE \(isPermittedAccount)
         FOR KEY SHARE OF a
@@ -64,9 +69,14 @@ struct OpenSession: Statement {
     fileprivate static let isItsSecondFactor: SQL<Self> =
         "f.account_id = \(\.accountID) AND f.confirmed_at IS NOT NULL"
 
+    /// Whether the account has passkeys.
+    fileprivate static let hasPasskeys: SQL<Self> =
+        "EXISTS (SELECT FROM saltern.passkeys k WHERE k.account_id = \(\.accountID))"
+
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
         Row(
-            keyring: try row.next(), keyringRevision: try row.next(), secondFactor: try StoredSecondFactor(row: &row))
+            keyring: try row.next(), keyringRevision: try row.next(), secondFactor: try StoredSecondFactor(row: &row),
+            hasPasskeys: try row.next())
     }
 }
 
@@ -87,6 +97,7 @@ struct StoreSession: Statement {
             SELECT a.account_id FROM saltern.accounts a
             WHERE \(OpenSession.isPermittedAccount, of: \.opening) AND NOT EXISTS (
                 SELECT FROM saltern.second_factors f WHERE \(OpenSession.isItsSecondFactor, of: \.opening))
+                AND NOT \(OpenSession.hasPasskeys, of: \.opening)
         ) s ON n.account_id = s.account_id AND n.token_hash = \(\.opening.tokenHash)
         WHEN NOT MATCHED THEN INSERT
             (account_id, token_hash, session_id, device_name, created_at, last_used_at, expires_at)

@@ -1,7 +1,7 @@
 public import Postgres
 
 /// Removes expired rows: ended sessions, old tombstones, kept contents of deleted items, older versions, kept keyrings,
-/// abandoned rotations, ended shares, old security events, old failures and parked outgoing events.
+/// used challenges, abandoned rotations, ended shares, old security events, old failures and parked outgoing events.
 ///
 /// It works in small slices, each a transaction on one account, so that requests never wait for long. An account that
 /// is locked at the moment is left to the next purge.
@@ -17,6 +17,8 @@ public struct Purge {
         public var tombstones = 0
         public var contents = 0
         public var keyrings = 0
+        /// Used challenges of passkeys.
+        public var challenges = 0
         /// Older versions of items.
         public var versions = 0
         public var rotations = 0

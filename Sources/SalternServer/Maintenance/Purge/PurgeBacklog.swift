@@ -38,6 +38,7 @@ public struct PurgeBacklog: Sendable, Equatable {
                 try await part(FindDueTombstones.self, tombstonesBefore, connection),
                 try await part(FindDueContents.self, now, connection),
                 try await part(FindDueKeyrings.self, now, connection),
+                try await part(FindDueChallenges.self, now, connection),
                 try await part(FindDueVersions.self, now, connection),
                 try await part(FindDueRotations.self, now, connection),
                 try await part(FindDueEvents.self, eventsBefore, connection),

@@ -43,6 +43,7 @@ struct PurgeRun {
         report.sessions = try await purgeSessions()
         report.contents = try await purgeContents()
         report.keyrings = try await purgeKeyrings()
+        report.challenges = try await purgeChallenges()
         report.versions = try await purgeVersions()
         report.tombstones = try await purgeTombstones()
         report.rotations = try await purgeRotations()
@@ -90,6 +91,15 @@ struct PurgeRun {
             FindExpiredKeyrings(now: now, except: $0, limit: $1)
         } remove: {
             RemoveExpiredKeyrings(accountID: $0, now: now, ids: $1)
+        }
+    }
+
+    private mutating func purgeChallenges() async throws -> Int {
+        let now = now
+        return try await inBites {
+            FindExpiredChallenges(now: now, except: $0, limit: $1)
+        } remove: {
+            RemoveExpiredChallenges(accountID: $0, now: now, hashes: $1)
         }
     }
 

@@ -28,6 +28,8 @@ extension Schema {
             TablePlacement("kept_keyrings", ofAccount),
             TablePlacement("second_factors", ofAccount),
             TablePlacement("second_factor_codes", ofAccount),
+            TablePlacement("passkeys", ofAccount),
+            TablePlacement("used_challenges", ofAccount),
             TablePlacement("rotations", ofAccount),
             TablePlacement("rotation_items", ofAccount),
             TablePlacement("receipts", ofAccount),

@@ -22,6 +22,7 @@ public enum Schema {
             ("versions", PackageResources._015_versions_sql),
             ("audiences", PackageResources._016_audiences_sql),
             ("outgoing_events", PackageResources._017_outgoing_events_sql),
+            ("passkeys", PackageResources._018_passkeys_sql),
         ]
         return files.enumerated().map { index, file in
             Migration(version: index + 1, name: file.name, sql: String(decoding: file.sql, as: UTF8.self))

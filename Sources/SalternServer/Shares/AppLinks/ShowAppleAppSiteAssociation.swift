@@ -1,13 +1,13 @@
 internal import HTTPCore
 
-/// `GET /.well-known/apple-app-site-association`: lists the apps of Apple's platforms that open links to shares. 404
-/// without apps.
+/// `GET /.well-known/apple-app-site-association`: lists the apps of Apple's platforms that open links to shares, and that
+/// may use passkeys if the server accepts them. 404 without apps.
 ///
 /// `*` in a component matches any characters including slashes, so it covers the legacy form of links.
 struct ShowAppleAppSiteAssociation: OpenEndpoint {
     private let response: Response?
 
-    init(_ links: AppLinks) {
+    init(_ links: AppLinks, acceptsPasskeys: Bool) {
         guard !links.apple.isEmpty else {
             response = nil
             return
@@ -23,6 +23,10 @@ struct ShowAppleAppSiteAssociation: OpenEndpoint {
                             }
                         }
                     }
+                }
+                guard acceptsPasskeys else { return }
+                writer.object("webcredentials") { writer in
+                    writer.array("apps") { writer in for app in links.apple { writer.string("\(app)") } }
                 }
             }
         }

@@ -1,19 +1,22 @@
 internal import HTTPCore
 
-/// `GET /.well-known/assetlinks.json`: lists the Android apps that may open links to this host. 404 without apps.
+/// `GET /.well-known/assetlinks.json`: lists the Android apps that may open links to this host, and that may use its
+/// passkeys if the server accepts them. 404 without apps.
 ///
 /// The app's intent filter selects the paths; here it is `/s/`.
 struct ShowAssetLinks: OpenEndpoint {
     private let response: Response?
 
-    init(_ links: AppLinks) {
+    init(_ links: AppLinks, acceptsPasskeys: Bool) {
         guard !links.android.isEmpty else {
             response = nil
             return
         }
         response = .json { writer in
             writer.array { writer in
-                for app in Self.signatures(links.android) { Self.write(app, to: &writer) }
+                for app in Self.signatures(links.android) {
+                    Self.write(app, acceptsPasskeys: acceptsPasskeys, to: &writer)
+                }
             }
         }
     }
@@ -36,9 +39,14 @@ struct ShowAssetLinks: OpenEndpoint {
         return found
     }
 
-    private static func write(_ app: (package: String, fingerprints: [String]), to writer: inout JSONWriter) {
+    private static func write(
+        _ app: (package: String, fingerprints: [String]), acceptsPasskeys: Bool, to writer: inout JSONWriter
+    ) {
         writer.object { writer in
-            writer.array("relation") { writer in writer.string("delegate_permission/common.handle_all_urls") }
+            writer.array("relation") { writer in
+                writer.string("delegate_permission/common.handle_all_urls")
+                if acceptsPasskeys { writer.string("delegate_permission/common.get_login_creds") }
+            }
             writer.object("target") { writer in
                 writer.member("namespace", "android_app")
                 writer.member("package_name", app.package)

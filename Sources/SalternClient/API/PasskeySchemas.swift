@@ -1,0 +1,162 @@
+public import Cryptography
+internal import Foundation
+
+/// Bytes that are base64url in JSON, as WebAuthn has them.
+public struct Base64URLBytes: Codable, Hashable, Sendable {
+    /// The decoded bytes.
+    public var bytes: [UInt8]
+
+    /// Wraps bytes, which are encoded as base64url.
+    public init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        do {
+            bytes = try Base64URL.decode(container.decode(String.self).utf8)
+        } catch is Base64.Failure {
+            throw DecodingError.dataCorruptedError(in: container, debugDescription: "no canonical base64url")
+        }
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(Base64URL.encodeToString(bytes))
+    }
+}
+
+/// A passkey of the account.
+public struct PasskeyDescription: Decodable, Sendable {
+    /// The credential id, which the authenticator has chosen.
+    public let id: Base64URLBytes
+    /// The user's name for it.
+    public let name: String
+    /// The signature algorithm, by its number in COSE.
+    public let algorithm: Int
+    /// True when it opens sessions without the password key.
+    public let logsIn: Bool
+    /// True when it claims to be on one device only.
+    public let deviceBound: Bool
+    /// True when it claims to be on several devices, or in a backup.
+    public let backedUp: Bool
+    /// True when it unlocks the keyring.
+    public let unlocks: Bool
+    /// The time at which it was added.
+    public let createdAt: Date
+    /// The time of the last log-in with it; nil before the first.
+    public let lastUsedAt: Date?
+}
+
+/// A passkey that an authenticator is asked for, or must not create again.
+public struct PasskeyDescriptor: Decodable, Sendable {
+    /// The credential id.
+    public let id: Base64URLBytes
+}
+
+/// The options with which an authenticator creates a passkey.
+public struct PasskeyCreationOptions: Decodable, Sendable {
+    /// The site that the passkey is for.
+    public struct RelyingParty: Decodable, Sendable {
+        /// A domain name.
+        public let id: String
+        /// The name of the service.
+        public let name: String
+    }
+
+    /// The account that the passkey is for.
+    public struct User: Decodable, Sendable {
+        /// The user handle, which is the account's id.
+        public let id: Base64URLBytes
+        /// The userid.
+        public let name: String
+    }
+
+    /// The site that the passkey is for.
+    public let rp: RelyingParty
+    /// The account that the passkey is for.
+    public let user: User
+    /// Bytes that the authenticator signs, good for five minutes.
+    public let challenge: Base64URLBytes
+    /// The passkeys that the account has.
+    public let excludeCredentials: [PasskeyDescriptor]
+}
+
+/// The options with which an authenticator answers for a passkey.
+public struct PasskeyRequestOptions: Decodable, Sendable {
+    /// The domain name that the passkey belongs to.
+    public let rpId: String
+    /// Bytes that the authenticator signs, good for five minutes.
+    public let challenge: Base64URLBytes
+    /// The passkeys that may answer; empty for any that logs in.
+    public let allowCredentials: [PasskeyDescriptor]
+    /// `required` or `preferred`.
+    public let userVerification: String
+}
+
+/// An authenticator's answer to ``PasskeyCreationOptions``. It has no place for an output of PRF, which never leaves the
+/// client.
+public struct PasskeyRegistration: Encodable, Sendable {
+    private struct Response: Encodable {
+        let clientDataJSON: Base64URLBytes
+        let attestationObject: Base64URLBytes
+        let publicKeyAlgorithm: Int
+    }
+
+    private let id: Base64URLBytes
+    private let type = "public-key"
+    private let response: Response
+
+    /// Creates an answer of an authenticator's values.
+    public init(id: [UInt8], clientDataJSON: [UInt8], attestationObject: [UInt8], publicKeyAlgorithm: Int) {
+        self.id = Base64URLBytes(id)
+        response = Response(
+            clientDataJSON: Base64URLBytes(clientDataJSON), attestationObject: Base64URLBytes(attestationObject),
+            publicKeyAlgorithm: publicKeyAlgorithm)
+    }
+}
+
+/// An authenticator's answer to ``PasskeyRequestOptions``. It has no place for an output of PRF, which never leaves the
+/// client.
+public struct PasskeyAssertion: Encodable, Sendable {
+    private struct Response: Encodable {
+        let clientDataJSON: Base64URLBytes
+        let authenticatorData: Base64URLBytes
+        let signature: Base64URLBytes
+        let userHandle: Base64URLBytes?
+    }
+
+    private let id: Base64URLBytes
+    private let type = "public-key"
+    private let response: Response
+
+    /// Creates an answer of an authenticator's values.
+    public init(
+        id: [UInt8], clientDataJSON: [UInt8], authenticatorData: [UInt8], signature: [UInt8], userHandle: [UInt8]?
+    ) {
+        self.id = Base64URLBytes(id)
+        response = Response(
+            clientDataJSON: Base64URLBytes(clientDataJSON), authenticatorData: Base64URLBytes(authenticatorData),
+            signature: Base64URLBytes(signature), userHandle: userHandle.map(Base64URLBytes.init))
+    }
+}
+
+/// The reply to a log-in by a passkey.
+public struct PasskeyLoginReply: Decodable, Sendable {
+    /// The sealed values that a passkey unlocks the keyring with.
+    public struct Unlock: Decodable, Sendable {
+        /// A private key, sealed under the passkey's PRF output.
+        public let unlockKey: Base64Bytes
+        /// The account's unlock key, sealed to that key.
+        public let box: Base64Bytes
+    }
+
+    /// The id of the account. It never changes.
+    public let accountId: AccountID
+    /// The session that was opened.
+    public let session: NewSession
+    /// The sealed keyring; nil when the account has none.
+    public let keyring: Base64Bytes?
+    /// The revision of ``keyring``; nil when the account has none.
+    public let keyringRevision: Revision?
+    /// Nil when the passkey does not unlock the keyring.
+    public let unlock: Unlock?
+}

@@ -1,0 +1,90 @@
+internal import Cryptography
+internal import HTTPCore
+internal import WebAuthn
+
+/// A credential as `toJSON()` of a browser writes it (WebAuthn Level 3 §5.1). Members that the server does not read are
+/// allowed, because browsers add some.
+private struct ClientCredential {
+    let id: PasskeyID
+    let response: JSONObject
+
+    init(_ json: JSONValue) throws {
+        let object = try json.object()
+        // The output opens the keyring. It belongs to the client alone.
+        if case .object(let results)? = object["clientExtensionResults"], case .object(let prf)? = results["prf"],
+            let outputs = prf["results"], outputs != .null
+        {
+            throw PasskeyProblem.prfOutput
+        }
+        guard object["type"] == "public-key", let id = try object["id"].map(PasskeyID.init(json:)),
+            try object["rawId"].map(PasskeyID.init(json:)) ?? id == id, case .object(let response)? = object["response"]
+        else { throw PasskeyProblem.malformed }
+        self.id = id
+        self.response = response
+    }
+
+    func bytes(_ name: String) throws -> [UInt8] {
+        guard let bytes = try optionalBytes(name) else { throw PasskeyProblem.malformed }
+        return bytes
+    }
+
+    func optionalBytes(_ name: String) throws -> [UInt8]? {
+        switch response[name] {
+        case nil, .null: return nil
+        case .string(let text):
+            guard let bytes = text.withUTF8({ try? Base64URL.decode(UnsafeRawBufferPointer($0)) }) else {
+                throw PasskeyProblem.malformed
+            }
+            return bytes
+        default: throw PasskeyProblem.malformed
+        }
+    }
+}
+
+/// The response of a registration, as it arrived.
+struct RegistrationResponse: Sendable {
+    let id: PasskeyID
+    private let clientData: [UInt8]
+    private let attestationObject: [UInt8]
+    private let algorithm: Int
+
+    init(json: JSONValue) throws {
+        let credential = try ClientCredential(json)
+        id = credential.id
+        clientData = try credential.bytes("clientDataJSON")
+        attestationObject = try credential.bytes("attestationObject")
+        guard case .integer(let number)? = credential.response["publicKeyAlgorithm"], let number = Int(exactly: number)
+        else { throw PasskeyProblem.malformed }
+        algorithm = number
+    }
+
+    func registration() throws(WebAuthnFailure) -> PasskeyRegistration {
+        try PasskeyRegistration(
+            credentialID: id.bytes, clientDataJSON: clientData, attestationObject: attestationObject,
+            algorithm: algorithm)
+    }
+}
+
+/// The response of an assertion, as it arrived.
+struct AuthenticationResponse: Sendable {
+    let id: PasskeyID
+    let userHandle: [UInt8]?
+    private let clientData: [UInt8]
+    private let authenticatorData: [UInt8]
+    private let signature: [UInt8]
+
+    init(json: JSONValue) throws {
+        let credential = try ClientCredential(json)
+        id = credential.id
+        userHandle = try credential.optionalBytes("userHandle")
+        clientData = try credential.bytes("clientDataJSON")
+        authenticatorData = try credential.bytes("authenticatorData")
+        signature = try credential.bytes("signature")
+    }
+
+    func assertion() throws(WebAuthnFailure) -> Assertion {
+        try Assertion(
+            credentialID: id.bytes, clientDataJSON: clientData, authenticatorData: authenticatorData,
+            signature: signature, userHandle: userHandle)
+    }
+}

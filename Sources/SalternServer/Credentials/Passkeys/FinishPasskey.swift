@@ -1,0 +1,90 @@
+internal import HTTPCore
+internal import Postgres
+internal import WebAuthn
+
+/// `POST /v1/account/passkeys/confirm`: verifies what the authenticator has made, and stores the passkey. From then on
+/// log-ins with the password key need a second factor.
+struct FinishPasskey: AccountEndpoint {
+    /// The longest body, in bytes. An attestation statement that nobody asked for may have certificates.
+    static let requestLimit = 65_536
+
+    private let relyingParty: RelyingParty?
+    private let challenges: PasskeyChallenges
+
+    init(_ parts: Dependencies) {
+        relyingParty = parts.configuration.passkeys
+        challenges = PasskeyChallenges(parts.configuration.masterKey)
+    }
+
+    private struct Body {
+        let currentKey: PasswordKey
+        let response: RegistrationResponse
+        let name: PasskeyName
+        let logsIn: Bool
+
+        init(_ members: inout JSONMembers) throws {
+            currentKey = try members.required("currentPasswordKey", PasswordKey.init(json:))
+            response = try members.required("credential", RegistrationResponse.init(json:))
+            name = try members.required("name", PasskeyName.init(json:))
+            logsIn = try members.bool("logsIn")
+        }
+    }
+
+    func respond(to request: Request, authorization: Authorization) async throws -> Response {
+        let body = try JSONBody.read(request) { try Body(&$0) }
+        let proven = try await authorization.prove(body.currentKey)
+        guard let relyingParty else { throw PasskeyProblem.off }
+        let (challenge, passkey) = try verify(body, for: relyingParty, proven)
+        let id = body.response.id
+        let insert = InsertPasskey(
+            accountID: proven.accountID, id: id, passkey: passkey, name: body.name, logsIn: body.logsIn, now: proven.now
+        )
+        let stored = try await authorization.change(as: proven) { transaction in
+            let find = Owned(accountID: proven.accountID, read: FindPasskeys())
+            let (used, before) = try await transaction.execute(
+                UseChallenge(accountID: proven.accountID, challenge: challenge), find)
+            guard !used.isEmpty else { throw PasskeyProblem.refused(.wrongChallenge) }
+            guard before.count < PasskeyProblem.limit else { throw PasskeyProblem.tooMany }
+            guard try await !transaction.execute(insert).isEmpty else { throw PasskeyProblem.exists }
+            try await transaction.note(
+                RecordSecurityEvent(accountID: proven.accountID, kind: .passkeyAdded, now: proven.now))
+            return try await transaction.execute(find).first { $0.id == id }
+        }
+        return .json(.created) { writer in stored?.write(to: &writer) }
+    }
+
+    /// - Throws: ``PasskeyProblem/refused(_:)``.
+    private func verify(
+        _ body: Body, for relyingParty: RelyingParty, _ proven: ProvenCaller
+    ) throws(PasskeyProblem) -> (PasskeyChallenge, PasskeyRegistration.Passkey) {
+        do throws(WebAuthnFailure) {
+            let registration = try body.response.registration()
+            let purpose = PasskeyChallenge.Purpose.registration(proven.accountID, proven.tokenHash)
+            guard
+                let challenge = challenges.challenge(registration.clientData.challenge, for: purpose, now: proven.now)
+            else { throw .wrongChallenge }
+            let passkey = try registration.verify(
+                for: relyingParty, challenge: challenge.bytes, requiresUserVerification: body.logsIn)
+            return (challenge, passkey)
+        } catch {
+            throw .refused(error)
+        }
+    }
+}
+
+extension StoredPasskey {
+    func write(to writer: inout JSONWriter) { writer.object { writer in writeMembers(to: &writer) } }
+
+    func writeMembers(to writer: inout JSONWriter) {
+        writer.member("id", id.text)
+        writer.member("name", name)
+        writer.member("algorithm", Int(algorithm))
+        writer.member("logsIn", logsIn)
+        // Nothing attests it.
+        writer.member("deviceBound", !isBackupEligible)
+        writer.member("backedUp", isBackedUp)
+        writer.member("unlocks", unlocks)
+        writer.member("createdAt", createdAt)
+        if let lastUsedAt { writer.member("lastUsedAt", lastUsedAt) }
+    }
+}

@@ -1,0 +1,110 @@
+internal import HTTPCore
+internal import Postgres
+internal import WebAuthn
+
+/// `POST /v1/passkeys/sessions`: opens a session by a passkey alone, which has verified its user.
+///
+/// Unknown passkey, locked account and wrong signature read one row, verify one signature, and get the same answer at the
+/// same pace. No counter of the account moves: signatures cannot be guessed, and strangers must not delay its owner.
+struct LogInWithPasskey: OpenEndpoint {
+    private let database: PostgresClient
+    private let sessions: SessionPolicy
+    private let tally: SessionTally
+    private let verifier: PasskeyVerifier
+    private let clock: any WallClock
+
+    init(_ parts: Dependencies) {
+        database = parts.database
+        sessions = parts.configuration.sessions
+        tally = parts.nodeState.sessions
+        verifier = PasskeyVerifier(parts.configuration)
+        clock = parts.clock
+    }
+
+    private struct Opened: Sendable {
+        let session: NewSession
+        let account: OpenSession.Row
+        let login: FindPasskeyLogIn.Row
+    }
+
+    func respond(to request: Request) async throws -> Response {
+        let (response, device) = try JSONBody.read(request) { members in
+            (
+                try members.required("credential", AuthenticationResponse.init(json:)),
+                try DeviceName.device(from: &members)
+            )
+        }
+        guard verifier.relyingParty != nil else { throw PasskeyProblem.off }
+        let opened = try await ResponseTiming.refusal.failures { try await open(response, device) }
+        return .json(.created, capacity: 512 + (opened.account.keyring?.count ?? 0) * 4 / 3) { writer in
+            writer.object { writer in
+                writer.member("accountId", opened.session.token.accountID)
+                opened.session.write(to: &writer)
+                if let keyring = opened.account.keyring {
+                    writer.member("keyring", base64: keyring)
+                    writer.member("keyringRevision", opened.account.keyringRevision)
+                }
+                guard let key = opened.login.unlockKey, let box = opened.login.unlockBox else { return }
+                writer.object("unlock") { writer in
+                    writer.member("unlockKey", base64: key)
+                    writer.member("box", base64: box)
+                }
+            }
+        }
+    }
+
+    private func open(_ response: AuthenticationResponse, _ device: DeviceName?) async throws -> Opened {
+        let now = clock.now
+        let accountID = response.userHandle.flatMap { UUID(bytes: $0) }.map(AccountID.init) ?? .random()
+        let found = try await database.execute(FindPasskeyLogIn(accountID: accountID, id: response.id)).first
+        let (challenge, verified) = try verifier.verify(
+            response, of: accountID, found?.passkey, for: .logIn, isAlone: true, now: now)
+        guard let found else { throw WrongPasskey(accountID: nil, failure: nil) }
+        let session = NewSession(accountID: accountID, now: now, policy: sessions)
+        let opening = OpenSession(
+            accountID: accountID, tokenHash: session.token.hash, sessionID: session.id, deviceName: device, now: now,
+            idleSince: now - sessions.idleTimeout, expiresAt: session.expiresAt, isPermitted: true,
+            credentialRevision: found.credentialRevision)
+        let isCounted = tally.begin(accountID) != .never
+        do {
+            let account = try await database.withTransaction(key: .account(accountID)) { transaction in
+                try await transaction.open(
+                    opening, found.passkey, challenge, verified, isCounted: isCounted)
+            }
+            guard let account else { throw WrongPasskey(accountID: accountID, failure: .wrongChallenge) }
+            if isCounted { tally.counted(accountID, before: true) }
+            return Opened(session: session, account: account, login: found)
+        } catch {
+            tally.undo(accountID)
+            throw error
+        }
+    }
+}
+
+extension Transaction {
+    /// Opens the session of a passkey, with the end of sessions that are too many.
+    /// - Returns: Nil when the challenge was used before, or passkey or account have changed since they were read.
+    fileprivate func open(
+        _ opening: OpenSession, _ passkey: UsablePasskey, _ challenge: PasskeyChallenge,
+        _ verified: Assertion.Verified, isCounted: Bool
+    ) async throws -> OpenSession.Row? {
+        guard let account = try await use(passkey, challenge, verified, for: opening) else { return nil }
+        if isCounted { try await trim(opening) }
+        try await executeWaiting()
+        return account
+    }
+
+    /// Uses up a challenge and notes the use of the passkey. The session is sent with what the transaction sends next.
+    func use(
+        _ passkey: UsablePasskey, _ challenge: PasskeyChallenge, _ verified: Assertion.Verified,
+        for opening: OpenSession
+    ) async throws(PostgresError) -> OpenSession.Row? {
+        let (opened, used) = try await execute(
+            OpenSessionWithPasskey(
+                opening: opening, id: passkey.id, signCount: passkey.signCount, verified: verified),
+            UseChallenge(accountID: opening.accountID, challenge: challenge))
+        guard let account = opened.first, !used.isEmpty else { return nil }
+        enqueue(InsertSession(opening))
+        return account
+    }
+}

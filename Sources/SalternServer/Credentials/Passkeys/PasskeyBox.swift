@@ -1,0 +1,54 @@
+internal import HTTPCore
+internal import Postgres
+
+/// Sealed bytes of a client for one of its passkeys. The server does not interpret them.
+struct PasskeyBox: Sendable {
+    static let byteLimit = 1_024
+
+    let bytes: [UInt8]
+
+    init(json: JSONValue) throws {
+        guard let bytes = try Base64Text.decode(json.text()), (1...Self.byteLimit).contains(bytes.count) else {
+            throw PasskeyProblem.invalidBox
+        }
+        self.bytes = bytes
+    }
+}
+
+/// New unlock boxes, which a change of the password key carries: the unlock key sealed again, for each unlocking passkey.
+struct PasskeyBoxes: Sendable {
+    private let boxes: [PasskeyID: PasskeyBox]
+
+    /// The longest part of a request, in bytes.
+    static let requestLimit = PasskeyProblem.limit * 4_096
+
+    /// Takes the optional `passkeyBoxes: [{id, box}]`.
+    init(_ members: inout JSONMembers) throws {
+        var boxes: [PasskeyID: PasskeyBox] = [:]
+        try members.optional("passkeyBoxes") { json in
+            for element in try json.array() {
+                try JSONMembers.read(element) { members in
+                    let id = try members.required("id", PasskeyID.init(json:))
+                    guard boxes.updateValue(try members.required("box", PasskeyBox.init(json:)), forKey: id) == nil
+                    else {
+                        throw PasskeyProblem.malformed
+                    }
+                }
+            }
+        }
+        self.boxes = boxes
+    }
+
+    /// Checks that there is a box for each unlocking passkey and for no other.
+    /// - Throws: ``PasskeyProblem/boxesRequired(_:)``.
+    func check(cover unlocking: [PasskeyID]) throws(PasskeyProblem) {
+        guard Set(boxes.keys) == Set(unlocking) else { throw .boxesRequired(unlocking) }
+    }
+
+    /// Stores them, for a transaction that holds the account's row.
+    func apply(_ transaction: Transaction, to accountID: AccountID) async throws(PostgresError) {
+        for (id, box) in boxes {
+            transaction.enqueue(ReplaceUnlockBox(accountID: accountID, id: id, box: box))
+        }
+    }
+}

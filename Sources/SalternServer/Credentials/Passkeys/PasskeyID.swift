@@ -1,0 +1,38 @@
+internal import Cryptography
+internal import HTTPCore
+internal import Postgres
+
+/// The credential id of a passkey, which its authenticator has chosen. Clients write it in base64url.
+struct PasskeyID: Sendable, Hashable, PathParameterConvertible, PostgresValue, PostgresArrayElement {
+    let bytes: [UInt8]
+
+    /// The longest id (WebAuthn Level 3 §5.8.3).
+    private static let byteLimit = 1_023
+
+    init?(_ bytes: [UInt8]) {
+        guard (1...Self.byteLimit).contains(bytes.count) else { return nil }
+        self.bytes = bytes
+    }
+
+    init?(pathParameter text: String) {
+        guard let bytes = try? Base64URL.decode(text.utf8) else { return nil }
+        self.init(bytes)
+    }
+
+    init(json: JSONValue) throws {
+        guard let id = try PasskeyID(pathParameter: json.string()) else { throw PasskeyProblem.malformed }
+        self = id
+    }
+
+    /// Base64url, as in `id` of the WebAuthn JSON forms.
+    var text: String { Base64URL.encodeToString(bytes) }
+
+    static var postgresType: PostgresType { .bytea }
+    static var postgresArrayType: PostgresType { .byteaArray }
+
+    func encode(to writer: inout ByteWriter) { bytes.encode(to: &writer) }
+
+    static func decode(_ bytes: UnsafeRawBufferPointer?) -> PasskeyID? {
+        [UInt8].decode(bytes).flatMap { PasskeyID($0) }
+    }
+}

@@ -1,0 +1,19 @@
+internal import HTTPCore
+internal import Postgres
+
+/// `DELETE /v1/account/passkeys/{id}`: removes a passkey. A passkey that is not there is a success too: a retry after a lost
+/// reply finds none.
+struct RemovePasskey: AccountEndpoint {
+    func respond(to request: Request, authorization: Authorization) async throws -> Response {
+        let id: PasskeyID = try request.parameters.require("id")
+        let proven = try await authorization.prove(request)
+        try await authorization.change(as: proven) { transaction in
+            guard try await !transaction.execute(DeletePasskey(accountID: proven.accountID, id: id)).isEmpty else {
+                return
+            }
+            try await transaction.note(
+                RecordSecurityEvent(accountID: proven.accountID, kind: .passkeyRemoved, now: proven.now))
+        }
+        return .noContent
+    }
+}

@@ -1,0 +1,82 @@
+/// A response of `navigator.credentials.get()`, parsed and not verified.
+public struct Assertion {
+    /// How many bytes a signature may have. Those of RSA have 256.
+    public static let signatureLimit = 512
+
+    public let credentialID: [UInt8]
+    public let clientData: ClientData
+    public let userHandle: [UInt8]?
+    /// Whether the passkey claims that it can be on several devices.
+    public var isBackupEligible: Bool { data.flags.contains(.backupEligible) }
+    private let data: AuthenticatorData
+    private let signature: [UInt8]
+
+    public init(
+        credentialID: [UInt8], clientDataJSON: [UInt8], authenticatorData: [UInt8], signature: [UInt8],
+        userHandle: [UInt8]?
+    ) throws(WebAuthnFailure) {
+        guard (1...AuthenticatorData.credentialIDLimit).contains(credentialID.count) else { throw .wrongCredentialID }
+        guard signature.count <= Self.signatureLimit else { throw .tooLong }
+        clientData = try ClientData(clientDataJSON, ceremony: .assertion)
+        data = try AuthenticatorData(authenticatorData[...])
+        guard data.credential == nil else { throw .unexpectedCredential }
+        self.credentialID = credentialID
+        self.signature = signature
+        self.userHandle = userHandle
+    }
+
+    /// The stored state of a passkey that an assertion is compared with.
+    public struct Expectation: Sendable {
+        public let key: CredentialKey
+        public let signCount: UInt32
+        public let isBackupEligible: Bool
+        /// The user handle that the passkey was registered with.
+        public let userHandle: [UInt8]
+        /// False where the request has named the credentials: then authenticators may leave the user handle out.
+        public let requiresUserHandle: Bool
+
+        public init(
+            key: CredentialKey, signCount: UInt32, isBackupEligible: Bool, userHandle: [UInt8], requiresUserHandle: Bool
+        ) {
+            self.key = key
+            self.signCount = signCount
+            self.isBackupEligible = isBackupEligible
+            self.userHandle = userHandle
+            self.requiresUserHandle = requiresUserHandle
+        }
+    }
+
+    /// The state of a passkey after an assertion.
+    public struct Verified: Sendable, Hashable {
+        public let signCount: UInt32
+        public let isBackedUp: Bool
+        public let isUserVerified: Bool
+    }
+
+    /// Verifies the assertion (WebAuthn Level 3 §7.2). The signature is verified before the sign count is compared.
+    /// - Parameter challenge: The challenge that the server has made for it.
+    /// - Throws: ``WebAuthnFailure/signCountDidNotGrow`` for a right signature whose count is not above the stored one, unless
+    ///   both are zero.
+    public func verify(
+        for relyingParty: RelyingParty, challenge: [UInt8], requiresUserVerification: Bool, _ expected: Expectation
+    ) throws(WebAuthnFailure) -> Verified {
+        try relyingParty.check(
+            clientData, data, challenge: challenge, requiresUserVerification: requiresUserVerification)
+        guard userHandle == nil ? !expected.requiresUserHandle : userHandle == expected.userHandle else {
+            throw .wrongUserHandle
+        }
+        guard isBackupEligible == expected.isBackupEligible else {
+            throw .changedBackupEligibility
+        }
+        let object = try AssertionObject.make(
+            data: data, clientDataHash: clientData.hash, signature: signature, relyingPartyID: relyingParty.id,
+            requiresUserVerification: requiresUserVerification)
+        guard try PublicKeyObject.make(expected.key).verifies(object) else { throw .wrongSignature }
+        guard data.signCount > expected.signCount || data.signCount == 0 && expected.signCount == 0 else {
+            throw .signCountDidNotGrow
+        }
+        return Verified(
+            signCount: data.signCount, isBackedUp: data.flags.contains(.backedUp),
+            isUserVerified: data.flags.contains(.userVerified))
+    }
+}

@@ -1,0 +1,48 @@
+/// A response of `navigator.credentials.create()`, parsed and not verified.
+public struct PasskeyRegistration {
+    public let clientData: ClientData
+    private let data: AuthenticatorData
+    private let credential: AuthenticatorData.Credential
+    private let algorithm: Int
+
+    /// - Parameters:
+    ///   - credentialID: The id that the response names beside the attestation object.
+    ///   - algorithm: `publicKeyAlgorithm` of the response.
+    public init(
+        credentialID: [UInt8], clientDataJSON: [UInt8], attestationObject: [UInt8], algorithm: Int
+    ) throws(WebAuthnFailure) {
+        clientData = try ClientData(clientDataJSON, ceremony: .registration)
+        data = try AttestationObject(attestationObject).authenticatorData
+        guard let credential = data.credential else { throw .missingCredential }
+        guard credential.id == credentialID else { throw .wrongCredentialID }
+        self.credential = credential
+        self.algorithm = algorithm
+    }
+
+    /// A passkey as it was registered.
+    public struct Passkey: Sendable {
+        public let credentialID: [UInt8]
+        public let key: CredentialKey
+        public let signCount: UInt32
+        /// Whether its owner may use it on several devices. Nothing attests it.
+        public let isBackupEligible: Bool
+        public let isBackedUp: Bool
+        public let isUserVerified: Bool
+        /// The model of the authenticator; zeros where it is not shown. Nothing attests it.
+        public let aaguid: [UInt8]
+    }
+
+    /// Verifies the registration (WebAuthn Level 3 §7.1), without its attestation statement.
+    /// - Parameter challenge: The challenge that the server has made for it.
+    public func verify(
+        for relyingParty: RelyingParty, challenge: [UInt8], requiresUserVerification: Bool
+    ) throws(WebAuthnFailure) -> Passkey {
+        try relyingParty.check(
+            clientData, data, challenge: challenge, requiresUserVerification: requiresUserVerification)
+        guard credential.key.algorithm.rawValue == algorithm else { throw .wrongAlgorithm }
+        return Passkey(
+            credentialID: credential.id, key: credential.key, signCount: data.signCount,
+            isBackupEligible: data.flags.contains(.backupEligible), isBackedUp: data.flags.contains(.backedUp),
+            isUserVerified: data.flags.contains(.userVerified), aaguid: credential.aaguid)
+    }
+}

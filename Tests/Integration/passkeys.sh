@@ -1,0 +1,127 @@
+#!/usr/bin/env bash
+# Passkeys with soft-webauthn, an authenticator that is not ours: as a second factor, and to log in without password. And what
+# two servers do with the answer to one challenge.
+# shellcheck source=Tests/Integration/lib.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+# shellcheck source=scripts/lib/python.sh
+source "$repository/scripts/lib/python.sh"
+
+ensure_python_tools
+origin=https://localhost
+passkeys=(SALTERN_PASSKEYS_RP_ID=localhost "SALTERN_PASSKEYS_ORIGINS=$origin" SALTERN_RATE_LIMITS=off)
+start_own_server "${passkeys[@]}"
+
+# authenticator create|get NAME [ORIGIN] [--verified]: answers the options of the last reply.
+authenticator() {
+    local ceremony=$1 name=$2
+    shift 2
+    jq .publicKey <<<"$body" | PYTHONDONTWRITEBYTECODE=1 "$repository/.venv/bin/python" \
+        "$repository/Tests/Integration/authenticator.py" "$ceremony" "$work/$name.passkey" "${@:-$origin}"
+}
+
+proof() { printf '{"currentPasswordKey":"%s"%s}' "$password_key" "${1:-}"; }
+
+# add_passkey NAME LOGS-IN [--verified]
+add_passkey() {
+    local credential
+    request POST /v1/account/passkeys "$(proof ",\"logsIn\":$2")"
+    expect_status 201
+    credential=$(authenticator create "$1" "$origin" "${@:3}")
+    request POST /v1/account/passkeys/confirm "$(proof ",\"name\":\"$1\",\"logsIn\":$2,\"credential\":$credential")"
+    expect_status 201
+}
+
+# log_in_with [MEMBER]: the reply to a log-in with the password key.
+log_in_with() {
+    local kept=$token
+    token=
+    request POST /v1/sessions "{\"userid\":\"$userid\",\"passwordKey\":\"$password_key\"${1:-}}"
+    token=$kept
+}
+
+scenario "a passkey is added, and log-ins with the password key need it"
+register ada
+log_in_with
+expect_status 201
+add_passkey phone false
+expect_json .algorithm -7
+expect_json .deviceBound true
+request GET /v1/account/passkeys
+expect_json '.passkeys | length' 1
+log_in_with
+expect_problem 401 second_factor_required
+expect_json '.factors | join(" ")' passkey
+answer=$(authenticator get phone)
+log_in_with ",\"passkey\":$answer"
+expect_status 201
+log_in_with ",\"passkey\":$answer"
+expect_problem 401 wrong_passkey
+
+scenario "an answer to another page opens nothing"
+log_in_with
+log_in_with ",\"passkey\":$(authenticator get phone https://localhost.example.org)"
+expect_problem 401 wrong_passkey
+
+scenario "a passkey opens a session without userid and password when it has verified its user"
+add_passkey laptop true --verified
+token=
+request POST /v1/passkeys/options
+expect_status 201
+request POST /v1/passkeys/sessions "{\"credential\":$(authenticator get laptop)}"
+expect_problem 401 wrong_passkey
+request POST /v1/passkeys/options
+request POST /v1/passkeys/sessions "{\"credential\":$(authenticator get laptop "$origin" --verified)}"
+expect_status 201
+expect_json .accountId "$account_id"
+token=$(json .session.token)
+request GET /v1/account
+expect_status 200
+
+scenario "an output of PRF is refused, and is nowhere in the log"
+request POST /v1/passkeys/options
+answer=$(authenticator get laptop "$origin" --verified)
+answer=$(jq --compact-output '.clientExtensionResults.prf.results.first = "c2VjcmV0LW91dHB1dA"' <<<"$answer")
+request POST /v1/passkeys/sessions "{\"credential\":$answer}"
+expect_problem 422 prf_output_refused
+if grep --quiet c2VjcmV0LW91dHB1dA "$own_home/run.log"; then fail "the output not to be logged"; fi
+
+scenario "of two servers that get the answer to one challenge one opens a session, sixty times"
+port=$(free_port)
+: >"$work/other"
+(
+    # shellcheck source=/dev/null
+    source "$own_home/run.env"
+    for name in "${!SALTERN_TEST_@}"; do unset "$name"; done
+    exec setpriv --pdeathsig TERM env "SALTERN_LISTEN=127.0.0.1:$port" "${passkeys[@]}" "$executable" serve
+) >>"$work/other" 2>&1 </dev/null &
+other=$!
+# shellcheck disable=SC2317  # wait_until calls it
+other_has_started() { is_gone "$other" || grep -q server_started "$work/other"; }
+wait_until 180 other_has_started || fail "the other server to start"
+grep -q server_started "$work/other" || fail "the other server to start: $(<"$work/other")"
+
+# send_answer PORT NAME: sends the answer to one server, and notes the status.
+send_answer() {
+    curl --silent --show-error --noproxy '*' --max-time 60 --cacert "$certificate" --output /dev/null \
+        --write-out '%{http_code}\n' --header 'Content-Type: application/json' --data-binary "@$work/answer" \
+        "https://localhost:$1/v1/passkeys/sessions" >"$work/status-$2"
+}
+token=
+for ((round = 1; round <= 60; round++)); do
+    request POST /v1/passkeys/options
+    printf '{"credential":%s}' "$(authenticator get laptop "$origin" --verified)" >"$work/answer"
+    send_answer "$own_port" one &
+    one=$!
+    send_answer "$port" two
+    wait "$one"
+    statuses=$(sort "$work/status-one" "$work/status-two" | paste --serial --delimiters ' ')
+    [[ $statuses == "201 401" ]] || fail "one session, not $statuses"
+done
+end_process "$other" TERM 60
+wait "$other" || fail "the other server to end cleanly"
+
+scenario "an admin removes the passkeys of somebody who has lost them"
+saltern account remove-second-factor "$userid" >"$work/removed"
+grep --quiet phone "$work/removed" || fail "the passkeys to be named: $(cat "$work/removed")"
+log_in_with
+expect_status 201

@@ -1,0 +1,64 @@
+import HTTPCore
+import SalternTesting
+import Testing
+
+@testable import SalternServer
+
+@Suite struct PasskeyUnlockTests {
+    private static func setBox(_ account: TestAccount, _ id: String) async throws -> TestResponse {
+        try await account.client.put(
+            "/v1/account/passkeys/\(id)/box", account.currentKey.with("unlockKey", "a2V5").with("box", "Ym94"))
+    }
+
+    @Test func `a log-in returns what unlocks the keyring`() async throws {
+        try await TestApplication.with(TestApplication.withPasskeys) { app in
+            let ada = try await app.register()
+            let key = try await app.addPasskey(ada, logsIn: true)
+            #expect(try await Self.setBox(ada, key.idText).status == 204)
+            let answer = try await key.get(app.passkeyLogInOptions())
+            let opened = try await app.client.post("/v1/passkeys/sessions", ["credential": answer])
+            #expect(opened["unlock"] == ["unlockKey": "a2V5", "box": "Ym94"])
+            let listed = try await ada.client.get("/v1/account/passkeys").array("passkeys")
+            #expect(listed?.first?.member("unlocks") == true)
+        }
+    }
+
+    @Test func `only a passkey of the account that logs in has a box`() async throws {
+        try await TestApplication.with(TestApplication.withPasskeys) { app in
+            let ada = try await app.register()
+            let eve = try await app.register()
+            let second = try await app.addPasskey(ada)
+            #expect(try await Self.setBox(ada, second.idText).code == "passkey_does_not_log_in")
+            #expect(try await Self.setBox(eve, second.idText).status == 404)
+            let key = try await app.addPasskey(ada, logsIn: true)
+            let empty = ada.currentKey.with("unlockKey", "a2V5").with("box", "")
+            #expect(
+                try await ada.client.put("/v1/account/passkeys/\(key.idText)/box", empty).code == "invalid_unlock_box")
+        }
+    }
+
+    @Test func `a new password key comes with new boxes of all unlocking passkeys`() async throws {
+        try await TestApplication.with(TestApplication.withPasskeys) { app in
+            let ada = try await app.register()
+            let key = try await app.addPasskey(ada, logsIn: true)
+            try await app.addPasskey(ada)
+            #expect(try await Self.setBox(ada, key.idText).status == 204)
+            let change: JSONValue = [
+                "currentPasswordKey": .string(ada.passwordKey), "passwordKey": .string(Fixtures.passwordKey("new")),
+                "kdf": ["iterations": 600_000],
+            ]
+            let required = try await ada.client.put("/v1/account/credential", change)
+            #expect(required.status == 428)
+            #expect(required.code == "passkey_boxes_required")
+            #expect(required["passkeys"] == [.string(key.idText)])
+            let unknown = change.with(
+                "passkeyBoxes", [["id": .string(key.idText), "box": "bmV3"], ["id": "AAAA", "box": "bmV3"]])
+            #expect(try await ada.client.put("/v1/account/credential", unknown).status == 428)
+            let boxes = change.with("passkeyBoxes", [["id": .string(key.idText), "box": "bmV3"]])
+            #expect(try await ada.client.put("/v1/account/credential", boxes).status == 200)
+            let answer = try await key.get(app.passkeyLogInOptions())
+            let opened = try await app.client.post("/v1/passkeys/sessions", ["credential": answer])
+            #expect(opened["unlock"] == ["unlockKey": "a2V5", "box": "bmV3"])
+        }
+    }
+}
