@@ -80,7 +80,7 @@ function idBytes(id) {
 /** @param {string | Bytes} info */
 const hkdf = (info) => ({ name: "HKDF", hash: "SHA-256", salt: new Uint8Array(), info: bytesOf(info) });
 
-/** Makes a key that scripts cannot read, and overwrites the bytes. @param {Bytes} bytes @param {string} algorithm */
+/** Makes a key that cannot be exported, and overwrites the bytes. @param {Bytes} bytes @param {string} algorithm */
 async function secretKey(bytes, algorithm) {
   const key = await crypto.subtle.importKey("raw", bytes, algorithm, false, ["deriveBits", "deriveKey"]);
   bytes.fill(0);
@@ -93,7 +93,7 @@ export async function dataKey(bytes) {
   return { id: toBase64(new Uint8Array(await crypto.subtle.deriveBits(hkdf("saltern-1 key id"), key, 32))), key };
 }
 
-/** Derives both keys of a password. Scripts cannot read the unlock key.
+/** Derives both keys of a password. The unlock key cannot be exported.
  * @param {string} password @param {string} salt The salt prefix and the userid. @param {number} iterations */
 export async function stretch(password, salt, iterations) {
   const material = await secretKey(encoder.encode(password.normalize("NFC")), "PBKDF2");
@@ -157,7 +157,7 @@ export async function openPart(sealed, place, keys) {
   return { content: plaintext.slice(44, end), number: view.getBigUint64(4), previous: plaintext.slice(12, 44) };
 }
 
-/** Opens a keyring. Scripts cannot read its keys. @param {Bytes} sealed @param {CryptoKey} unlockKey
+/** Opens a keyring. Its keys cannot be exported. @param {Bytes} sealed @param {CryptoKey} unlockKey
  * @returns {Promise<Keyring>} @throws {SalternError} `keyring_unusable`. */
 export async function openKeyring(sealed, unlockKey) {
   const derived = await crypto.subtle.deriveBits(hkdf("saltern-1 keyring key"), unlockKey, 256);
@@ -347,7 +347,7 @@ export class Saltern {
 }
 
 /** @typedef {Awaited<ReturnType<typeof openAccount>>} Account */
-/** Returns the functions of an account. Its token and keys stay in here, out of reach of other scripts.
+/** Returns the functions of an account. Its token and keys are no properties of the result.
  * @param {Saltern} server @param {{accountId: string, deviceToken: string, keyring?: string, session: {token: string}}}
  * login @param {CryptoKey} unlockKey */
 async function openAccount(server, { accountId: account, deviceToken, keyring: text, session: { token } }, unlockKey) {
