@@ -1,5 +1,5 @@
-public import Cryptography
-internal import Foundation
+internal import Cryptography
+public import Foundation
 
 /// Bytes that are base64url in JSON, as WebAuthn has them.
 public struct Base64URLBytes: Codable, Hashable, Sendable {

@@ -16,7 +16,7 @@ public struct WebOrigins: Sendable {
 
     private static let methods = "GET, HEAD, POST, PUT, PATCH, DELETE"
     private static let requestFields = "Authorization, Content-Type, If-Match, If-None-Match, Last-Event-ID"
-    private static let responseFields = "ETag, Retry-After, X-Request-Id"
+    private static let responseFields = "ETag, Retry-After, Saltern-Views-Left, X-Request-Id"
     private static let maximumAge = "600"
 
     /// The reply to a preflight request for a path that has routes; nil when the request is none, or of another origin.
