@@ -8,8 +8,8 @@ struct SecondFactorCheck: Sendable {
     let passkeys: PasskeyVerifier
     let outbox: Outbox
 
-    /// Opens the session or rejects the proof, in one transaction with the count of a wrong code. Wrong assertions count
-    /// only at the address, because signatures cannot be guessed.
+    /// Opens the session or rejects the proof, in one transaction with the count of a wrong code. Wrong assertions
+    /// count only for the address, because signatures cannot be guessed.
     ///
     /// - Parameters:
     ///   - found: The account that an earlier statement found. Nil if none was sent.
