@@ -41,8 +41,8 @@ struct PublicKeyObject: ~Copyable {
         }
     }
 
-    /// Returns true if modulus and exponent are odd, the modulus has 2,048 bits, and the exponent is at least 3 (RFC
-    /// 8017 §3.1).
+    /// Checks that modulus and exponent are odd, the modulus has 2,048 bits, and the exponent is at least 3 (RFC 8017
+    /// §3.1).
     private static func isRSA(_ bytes: [UInt8]) -> Bool {
         let exponent = bytes[256...].reduce(0) { $0 << 8 | Int($1) }
         return bytes[0] & 0x80 != 0 && bytes[255] & 1 == 1 && exponent & 1 == 1 && exponent >= 3

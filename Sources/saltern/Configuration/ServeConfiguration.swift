@@ -68,7 +68,7 @@ struct ServeConfiguration {
     let masterKeyFile: MasterKeyFile
     /// The file of the signing keys. Nil if the server signs no tokens.
     let signingKeyFile: SigningKeyFile?
-    /// Certificates in PEM that take the place of the system's for receivers of events.
+    /// Certificates in PEM that replace the system's for receivers of events.
     let destinationAuthorities: [UInt8]?
     let http: HTTPServerConfiguration
     let loopCount: Int

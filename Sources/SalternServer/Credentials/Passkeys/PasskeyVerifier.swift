@@ -8,7 +8,7 @@ struct PasskeyVerifier: Sendable {
     /// Nil if passkeys are off.
     let relyingParty: RelyingParty?
     let challenges: PasskeyChallenges
-    /// Verifies assertions of unknown passkeys. Its private half does not exist any more.
+    /// Verifies assertions of unknown passkeys. The private half was discarded.
     private let decoy: CredentialKey?
 
     init(_ configuration: ServiceConfiguration) {

@@ -2,7 +2,7 @@ internal import HTTPCore
 internal import Postgres
 
 /// `PUT /v1/account/passkeys/{id}/box`: stores the sealed values by which a passkey unlocks the keyring. The client
-/// seals them with the passkey's PRF output.
+/// needs the passkey's PRF output to seal them.
 struct PutPasskeyBox: AccountEndpoint {
     private struct Body {
         let currentKey: PasswordKey

@@ -96,8 +96,8 @@ struct RemoveEndedQueues: Statement {
 }
 
 extension PurgeRun {
-    /// Parks events that have waited for a day longer than they are attempted. Removes expired parked events, and the
-    /// queues of both.
+    /// Parks events that have waited for a day longer than they are attempted. Removes expired parked events and idle
+    /// queues.
     /// - Returns: The number of removed events.
     static func purgeOutgoingEvents(
         _ connection: PostgresLease, now: Timestamp, biteSize: Int64, noting: (Int) throws -> Void

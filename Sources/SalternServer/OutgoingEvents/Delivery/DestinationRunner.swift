@@ -90,7 +90,7 @@ struct DestinationRunner: Sendable {
         try? await delivery.run(queue) { counters.count($0, of: delivery.destination.name) }
     }
 
-    /// Returns a delivery with the destination's current state, or nil if the destination has stopped.
+    /// Returns a delivery with the destination's current state, or nil if nothing can be delivered.
     private func delivery() -> QueueDelivery? {
         guard let destination = outbox.destinations.first(where: { $0.id == id }), !destination.isDisabled,
             let url = destination.url
