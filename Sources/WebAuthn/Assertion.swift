@@ -1,12 +1,12 @@
-/// A response of `navigator.credentials.get()`, parsed and not verified.
+/// Parses and verifies a response of `navigator.credentials.get()`.
 public struct Assertion {
-    /// How many bytes a signature may have. Those of RSA have 256.
+    /// The longest signature, in bytes. RSA signatures have 256.
     public static let signatureLimit = 512
 
     public let credentialID: [UInt8]
     public let clientData: ClientData
     public let userHandle: [UInt8]?
-    /// Whether the passkey claims that it can be on several devices.
+    /// True if the passkey claims that it can be on several devices.
     public var isBackupEligible: Bool { data.flags.contains(.backupEligible) }
     private let data: AuthenticatorData
     private let signature: [UInt8]
@@ -25,14 +25,14 @@ public struct Assertion {
         self.userHandle = userHandle
     }
 
-    /// The stored state of a passkey that an assertion is compared with.
+    /// The stored state of a passkey, for the comparison with an assertion.
     public struct Expectation: Sendable {
         public let key: CredentialKey
         public let signCount: UInt32
         public let isBackupEligible: Bool
-        /// The user handle that the passkey was registered with.
+        /// The user handle of the registration.
         public let userHandle: [UInt8]
-        /// False where the request has named the credentials: then authenticators may leave the user handle out.
+        /// False if the request has named the credentials. Authenticators may then omit the user handle.
         public let requiresUserHandle: Bool
 
         public init(
@@ -54,9 +54,9 @@ public struct Assertion {
     }
 
     /// Verifies the assertion (WebAuthn Level 3 §7.2). The signature is verified before the sign count is compared.
-    /// - Parameter challenge: The challenge that the server has made for it.
-    /// - Throws: ``WebAuthnFailure/signCountDidNotGrow`` for a right signature whose count is not above the stored one, unless
-    ///   both are zero.
+    /// - Parameter challenge: The challenge that the server created for the assertion.
+    /// - Throws: ``WebAuthnFailure/signCountDidNotGrow`` if the signature is right, and its count is not above the
+    ///   stored one. Two counts of zero are accepted.
     public func verify(
         for relyingParty: RelyingParty, challenge: [UInt8], requiresUserVerification: Bool, _ expected: Expectation
     ) throws(WebAuthnFailure) -> Verified {

@@ -11,9 +11,9 @@ struct AssertionObject: ~Copyable {
     }
 
     /// - Parameters:
-    ///   - data: The parsed authenticator data, whose bytes libfido2 parses again.
+    ///   - data: The parsed authenticator data. libfido2 parses its bytes again.
     ///   - clientDataHash: SHA-256 of the client data.
-    /// - Throws: ``WebAuthnFailure/wrongSignature`` when libfido2 takes no part of it.
+    /// - Throws: ``WebAuthnFailure/wrongSignature`` if libfido2 rejects any of them.
     static func make(
         data: AuthenticatorData, clientDataHash: SHA256Digest, signature: [UInt8], relyingPartyID: String,
         requiresUserVerification: Bool
@@ -26,7 +26,7 @@ struct AssertionObject: ~Copyable {
             fido_assert_set_count(pointer, 1) == FIDO_OK,
             fido_assert_set_up(pointer, FIDO_OPT_TRUE) == FIDO_OK,
             fido_assert_set_uv(pointer, requiresUserVerification ? FIDO_OPT_TRUE : FIDO_OPT_OMIT) == FIDO_OK,
-            // libfido2 refuses an assertion with an output of these extensions that was not asked for.
+            // libfido2 rejects an assertion with an unrequested output of these extensions.
             fido_assert_set_extensions(pointer, extensions(of: data)) == FIDO_OK,
             fido_assert_set_authdata_raw(pointer, 0, bytes, bytes.count) == FIDO_OK,
             fido_assert_set_sig(pointer, 0, signature, signature.count) == FIDO_OK

@@ -1,8 +1,8 @@
-/// The attestation object of a registration (WebAuthn Level 3 §6.5).
+/// Parses the attestation object of a registration (WebAuthn Level 3 §6.5).
 ///
-/// The server asks for no attestation. So the statement must be CBOR, and its content is ignored.
+/// The server requests no attestation. So the statement must be CBOR, and its content is ignored.
 struct AttestationObject {
-    /// How many bytes there may be. Statements that clients send unasked have some certificates.
+    /// The longest object, in bytes. Unrequested statements contain some certificates.
     static let byteLimit = 32_768
 
     let authenticatorData: AuthenticatorData

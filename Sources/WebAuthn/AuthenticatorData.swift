@@ -1,6 +1,6 @@
 internal import Cryptography
 
-/// The data that an authenticator signs (WebAuthn Level 3 §6.1).
+/// Parses the data that an authenticator signs (WebAuthn Level 3 §6.1).
 struct AuthenticatorData {
     /// The flags of §6.1. Reserved ones are ignored, as the specification requires.
     struct Flags: OptionSet {
@@ -21,11 +21,11 @@ struct AuthenticatorData {
         let key: CredentialKey
     }
 
-    /// How many bytes there may be: a long credential id, an RSA key and outputs of extensions take less.
+    /// The longest data, in bytes. A long credential id, an RSA key and outputs of extensions need less.
     static let byteLimit = 8_192
     /// The longest credential id (§5.8.3).
     static let credentialIDLimit = 1_023
-    /// RP id hash, flags and sign count.
+    /// The size of RP id hash, flags and sign count.
     private static let headCount = 37
 
     let bytes: ArraySlice<UInt8>
@@ -33,7 +33,7 @@ struct AuthenticatorData {
     let flags: Flags
     let signCount: UInt32
     let credential: Credential?
-    /// The names of the extensions that have an output.
+    /// The names of the extensions with an output.
     let extensions: Set<String>
 
     init(_ bytes: ArraySlice<UInt8>) throws(WebAuthnFailure) {

@@ -1,11 +1,11 @@
-/// Bounds of a CBOR item (RFC 8949), checked before libcbor allocates memory for it.
+/// Checks the bounds of a CBOR item (RFC 8949) before libcbor allocates memory for it.
 ///
-/// WebAuthn uses the CTAP2 form of CBOR: lengths are definite, and there are no tags. A length never exceeds the rest of the
-/// input, so the memory of the decoded item is proportional to its bytes.
+/// WebAuthn uses the CTAP2 form of CBOR: lengths are definite, and there are no tags. A length never exceeds the rest
+/// of the input, so the memory of the decoded item is proportional to its bytes.
 struct CBORBounds {
-    /// How deeply arrays and maps may be nested.
+    /// The greatest nesting depth of arrays and maps.
     static let depthLimit = 8
-    /// How many items there may be, at any depth.
+    /// The most items, at any depth.
     static let itemLimit = 256
 
     private let bytes: ArraySlice<UInt8>
@@ -17,7 +17,7 @@ struct CBORBounds {
         position = bytes.startIndex
     }
 
-    /// The first item of `bytes`, which may be followed by others.
+    /// Returns the first item of `bytes`. Other items may follow it.
     static func firstItem(of bytes: ArraySlice<UInt8>) throws(WebAuthnFailure) -> ArraySlice<UInt8> {
         var bounds = CBORBounds(bytes)
         try bounds.skipItem(depth: 0)
@@ -40,7 +40,7 @@ struct CBORBounds {
         }
     }
 
-    /// Reads the initial byte and its argument (RFC 8949 §3). A number of major type 7 is skipped with its bytes.
+    /// Reads the initial byte and its argument (RFC 8949 §3). Skips the bytes of a number of major type 7.
     private mutating func head() throws(WebAuthnFailure) -> (major: UInt8, argument: UInt64) {
         guard position < bytes.endIndex else { throw .malformedCBOR }
         let first = bytes[position]
@@ -54,7 +54,7 @@ struct CBORBounds {
             var argument: UInt64 = 0
             for byte in bytes[position..<position + count] { argument = argument << 8 | UInt64(byte) }
             position += count
-            // A simple value below 32 has one form, which is without another byte (RFC 8949 §3.3).
+            // A simple value below 32 has one form, without another byte (RFC 8949 §3.3).
             if major == 7, low == 24, argument < 32 { throw .malformedCBOR }
             return (major, argument)
         case 31: throw (2...5).contains(major) ? .indefiniteLength : .malformedCBOR

@@ -10,7 +10,8 @@ enum CBORValue: Hashable {
     case array([CBORValue])
     case map([CBORValue: CBORValue])
     case bool(Bool)
-    /// Null, undefined, another simple value or a floating-point number: extensions may have them, WebAuthn reads none.
+    /// Null, undefined, another simple value or a floating-point number. Extensions may contain them, and WebAuthn
+    /// reads none.
     case other
 
     /// Decodes bytes that are exactly one item.
@@ -20,12 +21,12 @@ enum CBORValue: Hashable {
         self = try CBORItem.decode(item).value()
     }
 
-    /// An integer of COSE: a label or an algorithm.
+    /// Creates an integer of COSE: a label or an algorithm.
     static func integer(_ number: Int) -> CBORValue {
         number < 0 ? .negative(UInt64(-1 - number)) : .unsigned(UInt64(number))
     }
 
-    /// The integer that this is; nil for another item and for numbers that do not fit.
+    /// The integer of this item. Nil for other items and for numbers that do not fit.
     var integer: Int? {
         switch self {
         case .unsigned(let number): Int(exactly: number)
@@ -60,7 +61,7 @@ private struct CBORItem: ~Copyable {
 
     func value() throws(WebAuthnFailure) -> CBORValue { try Self.value(of: pointer) }
 
-    /// Copies an item that its owner keeps. ``CBORBounds`` limits the depth.
+    /// Copies an item, which its owner keeps. ``CBORBounds`` limits the depth.
     private static func value(of item: UnsafeMutablePointer<cbor_item_t>) throws(WebAuthnFailure) -> CBORValue {
         switch cbor_typeof(item) {
         case CBOR_TYPE_UINT: return .unsigned(cbor_get_int(item))
@@ -81,7 +82,7 @@ private struct CBORItem: ~Copyable {
             return .array(elements)
         case CBOR_TYPE_MAP: return .map(try members(of: item))
         case CBOR_TYPE_FLOAT_CTRL:
-            // Debian's libcbor ends the process when a float is asked for its simple value.
+            // Debian's libcbor ends the process if the simple value of a float is read.
             guard cbor_float_get_width(item) == CBOR_FLOAT_0, cbor_is_bool(item) else { return .other }
             return .bool(cbor_get_bool(item))
         default: throw .tagged

@@ -1,17 +1,17 @@
 internal import Cryptography
 internal import HTTPCore
 
-/// The client data that a browser or a platform has made (WebAuthn Level 3 §5.8.1).
+/// Parses the client data of a browser or a platform (WebAuthn Level 3 §5.8.1).
 ///
-/// Members that the specification does not name are allowed, because clients may add some. Names that come twice are refused.
+/// Members that the specification does not name are allowed, because clients may add some. Repeated names are rejected.
 public struct ClientData: Sendable {
-    /// The ceremony that the client data belongs to.
+    /// The ceremony of the client data.
     public enum Ceremony: String, Sendable {
         case registration = "webauthn.create"
         case assertion = "webauthn.get"
     }
 
-    /// How many bytes there may be.
+    /// The longest client data, in bytes.
     public static let byteLimit = 4_096
 
     private static let parser = JSONParser(depthLimit: 8, memberLimit: 64, valueLimit: 256)
@@ -20,11 +20,11 @@ public struct ClientData: Sendable {
     /// The challenge that the authenticator has signed.
     public let challenge: [UInt8]
     public let origin: String
-    /// SHA-256 of the bytes as they came.
+    /// SHA-256 of the received bytes.
     let hash: SHA256Digest
 
-    /// Parses client data of a ceremony. The origin and the challenge are compared later.
-    /// - Throws: ``WebAuthnFailure`` also when the ceremony ran in a frame of another origin.
+    /// Parses client data of a ceremony. Does not compare the origin and the challenge.
+    /// - Throws: ``WebAuthnFailure``, also if the ceremony ran in a frame of another origin.
     public init(_ bytes: [UInt8], ceremony: Ceremony) throws(WebAuthnFailure) {
         guard bytes.count <= Self.byteLimit else { throw .clientDataTooLong }
         guard case .object(let object)? = try? Self.parser.parse(bytes), case .string(let type)? = object["type"],

@@ -20,11 +20,12 @@ public struct CredentialKey: Sendable, Hashable {
     }
 
     public let algorithm: Algorithm
-    /// What libfido2 reads and the server stores. ES256: x and y. EdDSA: the key. RS256: modulus and exponent.
+    /// The key in the form of libfido2, which the server stores. ES256: x and y. EdDSA: the key. RS256: modulus and
+    /// exponent.
     public let bytes: [UInt8]
 
-    /// A stored key.
-    /// - Throws: ``WebAuthnFailure/malformedKey`` when it is no key of the algorithm.
+    /// Reads a stored key.
+    /// - Throws: ``WebAuthnFailure/malformedKey`` if it is no key of the algorithm.
     public init(algorithm: Algorithm, bytes: [UInt8]) throws(WebAuthnFailure) {
         guard bytes.count == algorithm.byteCount else { throw .malformedKey }
         self.algorithm = algorithm

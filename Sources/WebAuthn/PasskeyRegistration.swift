@@ -1,4 +1,4 @@
-/// A response of `navigator.credentials.create()`, parsed and not verified.
+/// Parses and verifies a response of `navigator.credentials.create()`.
 public struct PasskeyRegistration {
     public let clientData: ClientData
     private let data: AuthenticatorData
@@ -6,7 +6,7 @@ public struct PasskeyRegistration {
     private let algorithm: Int
 
     /// - Parameters:
-    ///   - credentialID: The id that the response names beside the attestation object.
+    ///   - credentialID: The id in the response, beside the attestation object.
     ///   - algorithm: `publicKeyAlgorithm` of the response.
     public init(
         credentialID: [UInt8], clientDataJSON: [UInt8], attestationObject: [UInt8], algorithm: Int
@@ -19,21 +19,21 @@ public struct PasskeyRegistration {
         self.algorithm = algorithm
     }
 
-    /// A passkey as it was registered.
+    /// A registered passkey.
     public struct Passkey: Sendable {
         public let credentialID: [UInt8]
         public let key: CredentialKey
         public let signCount: UInt32
-        /// Whether its owner may use it on several devices. Nothing attests it.
+        /// True if its owner may use it on several devices. The value is not attested.
         public let isBackupEligible: Bool
         public let isBackedUp: Bool
         public let isUserVerified: Bool
-        /// The model of the authenticator; zeros where it is not shown. Nothing attests it.
+        /// The model of the authenticator, or zeros if it is hidden. The value is not attested.
         public let aaguid: [UInt8]
     }
 
     /// Verifies the registration (WebAuthn Level 3 §7.1), without its attestation statement.
-    /// - Parameter challenge: The challenge that the server has made for it.
+    /// - Parameter challenge: The challenge that the server created for the registration.
     public func verify(
         for relyingParty: RelyingParty, challenge: [UInt8], requiresUserVerification: Bool
     ) throws(WebAuthnFailure) -> Passkey {

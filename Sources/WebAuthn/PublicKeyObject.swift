@@ -15,7 +15,7 @@ struct PublicKeyObject: ~Copyable {
         self.key = key
     }
 
-    /// - Throws: ``WebAuthnFailure/malformedKey`` when the bytes are no key, such as a point that is not on the curve.
+    /// - Throws: ``WebAuthnFailure/malformedKey`` if the bytes are no key, such as a point that is not on the curve.
     static func make(_ source: CredentialKey) throws(WebAuthnFailure) -> PublicKeyObject {
         let (bytes, count) = (source.bytes, source.bytes.count)
         switch source.algorithm {
@@ -41,7 +41,8 @@ struct PublicKeyObject: ~Copyable {
         }
     }
 
-    /// Whether the modulus is odd and has 2,048 bits, and the exponent is odd and at least 3 (RFC 8017 §3.1).
+    /// Checks that modulus and exponent are odd, the modulus has 2,048 bits, and the exponent is at least 3 (RFC 8017
+    /// §3.1).
     private static func isRSA(_ bytes: [UInt8]) -> Bool {
         let exponent = bytes[256...].reduce(0) { $0 << 8 | Int($1) }
         return bytes[0] & 0x80 != 0 && bytes[255] & 1 == 1 && exponent & 1 == 1 && exponent >= 3
@@ -61,7 +62,7 @@ struct PublicKeyObject: ~Copyable {
         }
     }
 
-    /// Whether libfido2 made an OpenSSL key, which is freed here.
+    /// Returns true if libfido2 created an OpenSSL key, and frees it.
     private static func isKey(_ converted: OpaquePointer?) -> Bool {
         // OpenSSL keeps the errors of a thread in a queue, which later calls of the same thread would read.
         guard let converted else {

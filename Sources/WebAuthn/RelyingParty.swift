@@ -1,8 +1,8 @@
 internal import Cryptography
 
-/// The site or app that passkeys belong to: its id, and the origins that may use it.
+/// Represents the site or app of passkeys: its id, and the origins that may use it.
 public struct RelyingParty: Sendable, Hashable {
-    /// Why there is no such relying party.
+    /// The reason why the id or an origin is rejected.
     public enum Failure: Error, Sendable, Hashable {
         /// The id is no domain name in lower case.
         case invalidID
@@ -20,8 +20,8 @@ public struct RelyingParty: Sendable, Hashable {
 
     /// - Parameters:
     ///   - id: A domain name, or `localhost`.
-    ///   - origins: As clients write them (`https://app.example.org`, `android:apk-key-hash:…`). For the id `localhost` also
-    ///     http origins of it, for tests in a browser.
+    ///   - origins: Origins in the form of clients (`https://app.example.org`, `android:apk-key-hash:…`). The id
+    ///     `localhost` also permits its http origins, for tests in a browser.
     public init(id: String, origins: Set<String>) throws(Failure) {
         guard Self.isDomainName(id) else { throw .invalidID }
         if origins.isEmpty { throw .noOrigins }
@@ -45,7 +45,7 @@ public struct RelyingParty: Sendable, Hashable {
         guard parts.count <= 2, let host = parts.first.map(String.init), isDomainName(host) else {
             throw .invalidOrigin(origin)
         }
-        // Clients leave out the default port, and write no zero in front.
+        // Clients omit the default port, and write no leading zero.
         if parts.count == 2 {
             guard let port = UInt16(parts[1]), port > 0, String(port) == parts[1],
                 port != (scheme == "https://" ? 443 : 80)
@@ -54,7 +54,8 @@ public struct RelyingParty: Sendable, Hashable {
         guard host == id || host.hasSuffix(".\(id)") else { throw .foreignOrigin(origin) }
     }
 
-    /// Whether it is a domain name of lower-case letters, digits and hyphens (RFC 1123 §2.1), and no IPv4 address.
+    /// Returns true for a domain name of lower-case letters, digits and hyphens (RFC 1123 §2.1) that is no IPv4
+    /// address.
     private static func isDomainName(_ name: String) -> Bool {
         let labels = name.split(separator: ".", omittingEmptySubsequences: false)
         guard (1...253).contains(name.utf8.count), labels.count > 1 || name == "localhost" else { return false }
@@ -69,7 +70,7 @@ public struct RelyingParty: Sendable, Hashable {
 }
 
 extension RelyingParty {
-    /// Checks the parts that a registration and an assertion have in common (WebAuthn Level 3 §7.1 and §7.2).
+    /// Checks the common parts of a registration and an assertion (WebAuthn Level 3 §7.1 and §7.2).
     func check(
         _ clientData: ClientData, _ data: AuthenticatorData, challenge: [UInt8], requiresUserVerification: Bool
     ) throws(WebAuthnFailure) {

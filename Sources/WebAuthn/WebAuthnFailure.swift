@@ -1,4 +1,4 @@
-/// Why a registration or an assertion is refused.
+/// The reason why a registration or an assertion is rejected.
 ///
 /// Replies to log-ins do not contain it.
 public enum WebAuthnFailure: String, Error, Sendable, CaseIterable {

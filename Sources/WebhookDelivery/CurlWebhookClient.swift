@@ -4,12 +4,13 @@ internal import Foundation
 public import SalternServer
 internal import Synchronization
 
-/// Posts webhooks by libcurl, all of them on one thread with one `CURLM *`, so that a slow receiver blocks none of the others.
+/// Posts webhooks by libcurl. All share one thread and one `CURLM *`, so a slow receiver does not block the others.
 ///
-/// https only, certificates verified, no proxy, no redirect.
+/// Accepts only https with verified certificates. Uses no proxy and follows no redirect.
 ///
-/// `@unchecked Sendable` is safe: the thread alone touches the multi handle and `running`, but for `curl_multi_wakeup`, which
-/// libcurl allows from any thread while the handle lives. The thread frees it after the last command, `stop`.
+/// `@unchecked Sendable` is safe: only the thread uses the multi handle and `running`. The exception is
+/// `curl_multi_wakeup`, which libcurl permits on any thread while the handle exists. The thread frees the handle after
+/// the last command, `stop`.
 public final class CurlWebhookClient: WebhookClient, @unchecked Sendable {
     private enum Command {
         case start(WebhookTransfer), cancel(WebhookTransfer)
@@ -25,20 +26,20 @@ public final class CurlWebhookClient: WebhookClient, @unchecked Sendable {
     private let inbox = Mutex(Inbox())
     private var running: [UnsafeMutableRawPointer: WebhookTransfer] = [:]
 
-    /// libcurl's process-wide state, set up once.
+    /// Initialises libcurl's process-wide state once.
     private static let isUsable: Bool = {
         OpenSSLLibrary.setUp()
         return saltern_curl_set_up() == CURLE_OK
     }()
 
-    /// Starts the thread, which ``stop()`` ends.
-    /// - Parameter authorities: Certificates in PEM that take the place of the system's authorities; nil for the system's.
-    /// - Returns: nil when libcurl cannot be set up.
+    /// Starts the thread. ``stop()`` ends it.
+    /// - Parameter authorities: Certificates in PEM that replace the system's authorities. Nil uses the system's.
+    /// - Returns: Nil if libcurl cannot be initialised.
     public init?(authorities: [UInt8]? = nil) {
         guard Self.isUsable, let multi = curl_multi_init() else { return nil }
         self.multi = multi
         self.authorities = authorities
-        // Idle connections that stay open.
+        // Keeps this number of idle connections open.
         _ = saltern_curl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, 32)
         let thread = Thread { self.work() }
         thread.name = "webhooks"
@@ -57,7 +58,7 @@ public final class CurlWebhookClient: WebhookClient, @unchecked Sendable {
         }
     }
 
-    /// Ends the transfers under way and the thread.
+    /// Ends the thread and all transfers.
     public func stop() {
         inbox.withLock { inbox in
             if inbox.isStopped { return }
@@ -70,7 +71,7 @@ public final class CurlWebhookClient: WebhookClient, @unchecked Sendable {
         inbox.withLock { inbox in
             if inbox.isStopped { return false }
             inbox.commands.append(command)
-            // Within the lock: the thread frees the handle only after it has seen `isStopped`.
+            // The call is inside the lock, because the thread frees the handle only after it has read `isStopped`.
             curl_multi_wakeup(multi)
             return true
         }
@@ -102,7 +103,7 @@ public final class CurlWebhookClient: WebhookClient, @unchecked Sendable {
     }
 
     private func start(_ transfer: WebhookTransfer) {
-        // It may be cancelled before it starts.
+        // A transfer can be cancelled before it starts.
         if transfer.hasEnded { return }
         guard curl_multi_add_handle(multi, transfer.handle) == CURLM_OK else {
             return transfer.end(.failed(.cancelled))

@@ -2,14 +2,14 @@ internal import CCurl
 internal import SalternServer
 internal import Synchronization
 
-/// One webhook on its way, with the `CURL *` that carries it.
+/// Carries one webhook with its `CURL *`.
 ///
-/// `@unchecked Sendable` is safe: its maker alone touches it before it is posted, the thread of ``CurlWebhookClient`` alone
-/// afterwards, and the continuation is behind a lock.
+/// `@unchecked Sendable` is safe: only the creator uses it before the post, and only the thread of
+/// ``CurlWebhookClient`` afterwards. A lock protects the continuation.
 final class WebhookTransfer: @unchecked Sendable {
     let handle: UnsafeMutableRawPointer
     private var fields: UnsafeMutablePointer<curl_slist>?
-    // libcurl reads the body where it lies until the transfer has ended.
+    // libcurl reads the body in place until the transfer has ended.
     private let body: UnsafeMutableBufferPointer<UInt8>
     private var receivedCount = 0
     private let waiting = Mutex(Waiting())
@@ -19,14 +19,14 @@ final class WebhookTransfer: @unchecked Sendable {
         var outcome: WebhookOutcome?
     }
 
-    /// - Parameter authorities: Certificates in PEM that take the place of the system's; nil for the system's.
-    /// - Returns: nil when libcurl rejects an option or a field has a control character.
+    /// - Parameter authorities: Certificates in PEM that replace the system's. Nil uses the system's.
+    /// - Returns: Nil if libcurl rejects an option or a field has a control character.
     init?(_ request: WebhookRequest, authorities: [UInt8]?) {
         guard let handle = curl_easy_init() else { return nil }
         self.handle = handle
         body = .allocate(capacity: max(request.body.count, 1))
         _ = body.initialize(from: request.body)
-        // From here on deinit frees everything, also when this fails.
+        // From here on `deinit` frees everything, even if the configuration fails.
         guard configure(request, authorities) else { return nil }
     }
 
@@ -82,13 +82,13 @@ final class WebhookTransfer: @unchecked Sendable {
 
     // MARK: On the thread
 
-    /// Counts bytes of the answer, which are dropped. Returns 0, which ends the transfer, when there are too many.
+    /// Counts and discards bytes of the answer. Returns 0 if there are too many, which ends the transfer.
     private func receive(_ count: Int) -> Int {
         receivedCount += count
         return receivedCount <= WebhookRequest.answerLimit ? count : 0
     }
 
-    /// Translates libcurl's result.
+    /// Converts libcurl's result.
     func outcome(of code: CURLcode) -> WebhookOutcome {
         switch code {
         case CURLE_OK:
@@ -109,7 +109,7 @@ final class WebhookTransfer: @unchecked Sendable {
 
     var hasEnded: Bool { waiting.withLock { $0.outcome != nil } }
 
-    /// Registers the task that waits.
+    /// Registers the waiting task.
     func wait(with continuation: CheckedContinuation<WebhookOutcome, Never>) {
         let outcome = waiting.withLock { waiting in
             if waiting.outcome == nil { waiting.continuation = continuation }
@@ -118,7 +118,7 @@ final class WebhookTransfer: @unchecked Sendable {
         if let outcome { continuation.resume(returning: outcome) }
     }
 
-    /// Resumes the task that waits. The first outcome counts.
+    /// Resumes the waiting task. Only the first outcome counts.
     func end(_ outcome: WebhookOutcome) {
         let continuation = waiting.withLock { waiting in
             guard waiting.outcome == nil else { return nil as CheckedContinuation<WebhookOutcome, Never>? }

@@ -19,7 +19,7 @@ public enum ES256 {
             owner = try Owner(key)
         }
 
-        /// The signature of a message.
+        /// Signs a message.
         public func signature(of message: some ByteSource) throws(P256.Failure) -> [UInt8] {
             let digest = SHA256.hash(message)
             var signature = [UInt8](repeating: 0, count: signatureByteCount)
@@ -39,7 +39,7 @@ public enum ES256 {
         }
     }
 
-    /// Returns whether the other half of a public key has signed a message.
+    /// Returns whether the private half of a public key has signed a message.
     public static func isValid(
         _ signature: [UInt8], of message: some ByteSource, by publicKey: P256.PublicKey
     ) -> Bool {
@@ -49,8 +49,8 @@ public enum ES256 {
 
     /// Owns an `EVP_PKEY *`.
     ///
-    /// Safe on several threads: nothing changes the key after its initialisation, its counter of references is atomic, and
-    /// each call has a context of its own.
+    /// Safe on several threads: nothing changes the key after its initialisation, its reference counter is atomic, and
+    /// each call has its own context.
     private final class Owner: @unchecked Sendable {
         let pointer: OpaquePointer
 
@@ -79,7 +79,7 @@ public enum ES256 {
                 saltern_ECDSA_P256_verify(
                     pointer, digest.baseAddress?.assumingMemoryBound(to: UInt8.self), signature)
             }
-            // A wrong signature can leave an entry that belongs to no later failure.
+            // A wrong signature can leave an error in the queue that belongs to no later failure.
             if isValid != 1 { OpenSSLError.clearQueue() }
             return isValid == 1
         }

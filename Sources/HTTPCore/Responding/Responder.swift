@@ -8,8 +8,8 @@ public protocol Responder: Sendable {
     /// - Parameter request: The known part of the request. Nil before its head is read.
     func refusal(_ refusal: Refusal, of request: KnownRequest?, from client: ClientAddress) -> Response
 
-    /// The reply to a head that could not be read, or did not come to its end.
-    /// - Parameter head: The part of it that was found; nil when that is not even a path.
+    /// Returns the reply to an unreadable or incomplete head.
+    /// - Parameter head: The part that was found. Nil without a path.
     func refusal(_ refusal: Refusal, ofUnread head: UnreadHead?, from client: ClientAddress) -> Response
 }
 
@@ -19,11 +19,11 @@ extension Responder {
     }
 }
 
-/// The part of a refused head that decides which page may read the refusal. Nothing in it was checked.
+/// Selects the page that may read a rejection, by parts of the rejected head. They are unchecked.
 public struct UnreadHead: Sendable {
-    /// The path as it was sent, without its query.
+    /// The path in the request, without its query.
     public let path: String
-    /// The value of `Origin`, when there is one such field.
+    /// The value of `Origin`, if there is exactly one such field.
     public let origin: String?
 
     public init(path: String, origin: String?) {

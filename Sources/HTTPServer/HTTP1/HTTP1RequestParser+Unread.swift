@@ -4,8 +4,7 @@ extension HTTP1RequestParser {
     /// The most bytes of a head that are searched.
     private static let searchLimit = 32 * 1_024
 
-    /// The path and the origin of a head that is refused or never completed, as far as its bytes have come. Nothing in it
-    /// was checked.
+    /// The path and the origin in the received bytes of a rejected or incomplete head. They are unchecked.
     var unreadHead: UnreadHead? {
         guard isReadingHead else { return nil }
         var lines = buffer[start...].prefix(Self.searchLimit).split(separator: ASCII.lineFeed)[...]
@@ -20,7 +19,7 @@ extension HTTP1RequestParser {
             path: String(decoding: path, as: UTF8.self), origin: origins.count == 1 ? origins[0] : nil)
     }
 
-    /// The value of a line that is a field `Origin`.
+    /// Returns the value of a line that is a field `Origin`.
     private static func origin(_ line: some Collection<UInt8>) -> String? {
         let name = Array("origin:".utf8)
         guard line.prefix(name.count).map({ ASCII.lowercased($0) }) == name else { return nil }

@@ -2,12 +2,12 @@ public import Foundation
 
 /// A token that proves the account to a service of the operator, for some minutes.
 ///
-/// It is a JSON Web Token for one audience. Anyone who has it can use it until it expires, so it is sent over TLS only, and
-/// not printed.
+/// It is a JSON Web Token for one audience. Anyone who has it can use it until it expires, so send it over TLS only,
+/// and do not print it.
 public struct IdentityToken: Decodable, Sendable {
     /// The compact form, for `Authorization: Bearer`.
     public let token: String
-    /// The end of its validity.
+    /// The time of its expiry.
     public let expiresAt: Date
 }
 

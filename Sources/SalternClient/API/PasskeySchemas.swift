@@ -1,7 +1,7 @@
 internal import Cryptography
 public import Foundation
 
-/// Bytes that are base64url in JSON, as WebAuthn has them.
+/// Encodes bytes as base64url in JSON, the form of WebAuthn.
 public struct Base64URLBytes: Codable, Hashable, Sendable {
     /// The decoded bytes.
     public var bytes: [UInt8]
@@ -46,7 +46,7 @@ public struct PasskeyDescription: Decodable, Sendable {
     public let lastUsedAt: Date?
 }
 
-/// A passkey that an authenticator is asked for, or must not create again.
+/// Identifies a passkey that may answer, or that must not be created again.
 public struct PasskeyDescriptor: Decodable, Sendable {
     /// The credential id.
     public let id: Base64URLBytes
@@ -54,7 +54,7 @@ public struct PasskeyDescriptor: Decodable, Sendable {
 
 /// The options with which an authenticator creates a passkey.
 public struct PasskeyCreationOptions: Decodable, Sendable {
-    /// The site that the passkey is for.
+    /// The site of the passkey.
     public struct RelyingParty: Decodable, Sendable {
         /// A domain name.
         public let id: String
@@ -62,7 +62,7 @@ public struct PasskeyCreationOptions: Decodable, Sendable {
         public let name: String
     }
 
-    /// The account that the passkey is for.
+    /// The account of the passkey.
     public struct User: Decodable, Sendable {
         /// The user handle, which is the account's id.
         public let id: Base64URLBytes
@@ -70,30 +70,29 @@ public struct PasskeyCreationOptions: Decodable, Sendable {
         public let name: String
     }
 
-    /// The site that the passkey is for.
+    /// The site of the passkey.
     public let rp: RelyingParty
-    /// The account that the passkey is for.
+    /// The account of the passkey.
     public let user: User
-    /// Bytes that the authenticator signs, good for five minutes.
+    /// The bytes that the authenticator signs, valid for five minutes.
     public let challenge: Base64URLBytes
-    /// The passkeys that the account has.
+    /// The account's existing passkeys.
     public let excludeCredentials: [PasskeyDescriptor]
 }
 
-/// The options with which an authenticator answers for a passkey.
+/// The options with which an authenticator uses a passkey.
 public struct PasskeyRequestOptions: Decodable, Sendable {
-    /// The domain name that the passkey belongs to.
+    /// The domain name of the passkey.
     public let rpId: String
-    /// Bytes that the authenticator signs, good for five minutes.
+    /// The bytes that the authenticator signs, valid for five minutes.
     public let challenge: Base64URLBytes
-    /// The passkeys that may answer; empty for any that logs in.
+    /// The permitted passkeys. Empty permits any that logs in.
     public let allowCredentials: [PasskeyDescriptor]
     /// `required` or `preferred`.
     public let userVerification: String
 }
 
-/// An authenticator's answer to ``PasskeyCreationOptions``. It has no place for an output of PRF, which never leaves the
-/// client.
+/// An authenticator's answer to ``PasskeyCreationOptions``. It excludes PRF outputs, which never leave the client.
 public struct PasskeyRegistration: Encodable, Sendable {
     private struct Response: Encodable {
         let clientDataJSON: Base64URLBytes
@@ -105,7 +104,7 @@ public struct PasskeyRegistration: Encodable, Sendable {
     private let type = "public-key"
     private let response: Response
 
-    /// Creates an answer of an authenticator's values.
+    /// Creates an answer from an authenticator's values.
     public init(id: [UInt8], clientDataJSON: [UInt8], attestationObject: [UInt8], publicKeyAlgorithm: Int) {
         self.id = Base64URLBytes(id)
         response = Response(
@@ -114,8 +113,7 @@ public struct PasskeyRegistration: Encodable, Sendable {
     }
 }
 
-/// An authenticator's answer to ``PasskeyRequestOptions``. It has no place for an output of PRF, which never leaves the
-/// client.
+/// An authenticator's answer to ``PasskeyRequestOptions``. It excludes PRF outputs, which never leave the client.
 public struct PasskeyAssertion: Encodable, Sendable {
     private struct Response: Encodable {
         let clientDataJSON: Base64URLBytes
@@ -128,7 +126,7 @@ public struct PasskeyAssertion: Encodable, Sendable {
     private let type = "public-key"
     private let response: Response
 
-    /// Creates an answer of an authenticator's values.
+    /// Creates an answer from an authenticator's values.
     public init(
         id: [UInt8], clientDataJSON: [UInt8], authenticatorData: [UInt8], signature: [UInt8], userHandle: [UInt8]?
     ) {
@@ -141,7 +139,7 @@ public struct PasskeyAssertion: Encodable, Sendable {
 
 /// The reply to a log-in by a passkey.
 public struct PasskeyLoginReply: Decodable, Sendable {
-    /// The sealed values that a passkey unlocks the keyring with.
+    /// The sealed values by which a passkey unlocks the keyring.
     public struct Unlock: Decodable, Sendable {
         /// A private key, sealed under the passkey's PRF output.
         public let unlockKey: Base64Bytes

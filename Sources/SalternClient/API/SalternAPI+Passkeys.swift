@@ -6,7 +6,7 @@ extension SalternAPI {
     private static func path(_ id: [UInt8]) -> String { "/v1/account/passkeys/" + Base64URL.encodeToString(id) }
 
     /// `POST /v1/account/passkeys`
-    /// - Parameter logsIn: Whether the passkey shall open sessions without the password key.
+    /// - Parameter logsIn: True if the passkey opens sessions without the password key.
     public func beginPasskey(
         logsIn: Bool, currentPasswordKey: SecretBytes, _ token: Token
     ) async throws(APIError) -> PasskeyCreationOptions {

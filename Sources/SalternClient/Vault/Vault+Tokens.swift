@@ -3,7 +3,7 @@ internal import Foundation
 extension Vault {
     // MARK: Services
 
-    /// A token with less time left is not returned again, in seconds.
+    /// The shortest remaining validity of a returned token, in seconds.
     private static let remainder = 60.0
 
     /// Returns a token that proves the account to a service of the operator.
@@ -12,9 +12,10 @@ extension Vault {
     /// var request = URLRequest(url: invoices)
     /// request.setValue("Bearer \(try await vault.token(for: "billing").token)", forHTTPHeaderField: "Authorization")
     /// ```
-    /// A token is kept in memory until a minute before its end, so ask for it again before each request.
+    /// Tokens stay in memory until a minute before their expiry, so request one before each use.
     /// - Parameter audience: One of the server's audiences.
-    /// - Throws: ``VaultError/refused(_:)`` with `unknown_audience`, or with `tokens_not_offered` when the server issues none.
+    /// - Throws: ``VaultError/refused(_:)`` with `unknown_audience`, or with `tokens_not_offered` if the server issues
+    ///   none.
     public func token(for audience: String) async throws(VaultError) -> IdentityToken {
         let session = try open.token
         if let kept = identityTokens[audience], kept.expiresAt.timeIntervalSince(serverTime) > Self.remainder {

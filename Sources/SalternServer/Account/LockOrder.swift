@@ -40,7 +40,8 @@ enum LockOrder: Int, CaseIterable {
     case shares
     /// The list of an account's shares. It belongs to the account, except for shares without one.
     case accountShares
-    /// Events to be delivered. Their writers hold the account's row; deliveries do not, and lock rows of one queue at a time.
+    /// Events to be delivered. Their writers hold the account's row. Deliveries do not, and lock rows of one queue at a
+    /// time.
     case outgoingEvents
     /// The end of the audit log.
     case auditHead

@@ -25,7 +25,7 @@ public struct Application: Responder {
     ///   - log: Receives a line for each request.
     ///   - metrics: Counts each request.
     ///   - clock: The time that is stored and compared.
-    ///   - outbox: The node's, which an ``EventDelivery`` fills.
+    ///   - outbox: The outbox of the node, which an ``EventDelivery`` fills.
     ///   - pace: Yields to other work on the loop during long computations.
     public init(
         configuration: ServiceConfiguration, installation: Installation, database: PostgresClient,
@@ -89,7 +89,7 @@ public struct Application: Responder {
     public func refusal(_ refusal: Refusal, of request: KnownRequest?, from client: ClientAddress) -> Response {
         let requestID = requestIDs.next()
         guard let request else { return self.refusal(refusal, requestID: requestID, head: nil) }
-        // A page cannot read the refusal of its preflight, and this reply costs no more.
+        // A page cannot read the rejection of its preflight, and this reply costs no more.
         if case .overloaded = refusal, let response = finisher.preflight(request.head, requestID) { return response }
         guard case .found(let route, _) = router.match(request.head.method, request.head.pathBytes) else {
             return self.refusal(refusal, requestID: requestID, head: request.head)

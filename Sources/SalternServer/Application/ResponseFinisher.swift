@@ -36,7 +36,7 @@ final class ResponseFinisher: Sendable {
         return response
     }
 
-    /// The finished reply to a preflight request of an allowed origin; nil when the head is none.
+    /// Returns the finished reply to a preflight request of an allowed origin. Nil for other requests.
     func preflight(_ head: RequestHead, _ requestID: RequestID) -> Response? {
         guard var response = origins.preflight(head) else { return nil }
         finish(

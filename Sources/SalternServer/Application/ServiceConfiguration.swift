@@ -25,7 +25,7 @@ public struct ServiceConfiguration: Sendable {
     public var tokens: TokenPolicy
     /// Web pages that may use the API.
     public var origins: WebOrigins
-    /// The relying party of passkeys. Nil accepts none.
+    /// The id and the origins of passkeys. Nil accepts none.
     public var passkeys: RelyingParty?
     public var pins: PinSet
     /// Seals the secrets in the database.

@@ -6,7 +6,7 @@ public struct Installation: Sendable {
     let decoys: DecoyParameters
     /// Derives the subjects of failure counters.
     let attempts: AttemptSubjects
-    /// Names accounts to audiences; absent on a standby that has none yet, and when no master key opens it.
+    /// Names accounts for audiences. Absent on a standby that has none yet, and if no master key opens it.
     let pairwiseKey: PairwiseKey?
 
     /// Reads the installation, and creates it at the first start.
@@ -40,8 +40,8 @@ public struct Installation: Sendable {
             pairwiseKey: row.pairwiseKey.flatMap { try? PairwiseKey(sealed: $0, masterKey: configuration.masterKey) })
     }
 
-    /// Draws the pairwise key of a database that has none.
-    /// - Returns: The row with this key, or with that of another node; nil when nothing can be written.
+    /// Generates the pairwise key of a database that has none.
+    /// - Returns: The row with this key or the key of another node. Nil if the database is read-only or sealing fails.
     private static func createPairwiseKey(
         _ masterKey: MasterKey, _ database: PostgresClient
     ) async throws -> ReadInstallation.Row? {

@@ -221,7 +221,8 @@ extension Arguments {
 }
 
 extension Console {
-    /// Where the server's audiences are set for this command as well, the audience must be one of them.
+    /// Rejects an audience that is not in `SALTERN_TOKEN_AUDIENCES`. Accepts any if this command's environment sets
+    /// none.
     func requireKnown(_ audience: AudienceName) throws(CommandFailure) {
         var settings = Settings(environment)
         let audiences = settings.audiences()

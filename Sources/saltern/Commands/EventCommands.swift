@@ -15,7 +15,7 @@ struct EventSelection: Sendable {
     private let destination: DestinationName?
     private let isParked: Bool
 
-    /// - Parameter takesID: Whether the command takes the identifier of one event, or `--destination`.
+    /// - Parameter takesID: True if the command takes the identifier of one event, or `--destination`.
     init(_ arguments: inout Arguments, takesID: Bool) throws(UsageError) {
         isParked = arguments.flag("--parked")
         let name = try arguments.option("--destination")
@@ -33,7 +33,7 @@ struct EventSelection: Sendable {
         self.id = id
     }
 
-    /// The selection in a database.
+    /// Returns the selection in a database.
     func selection(_ database: PostgresClient) async throws -> EventAdministration.Selection {
         var selection = EventAdministration.Selection(id: id, isParked: isParked)
         if let destination {

@@ -49,7 +49,8 @@ struct CreateService: Command {
         }
     }
 
-    /// Where the server's audiences are set for this command as well, the audience must be one of them.
+    /// Rejects an audience that is not in `SALTERN_TOKEN_AUDIENCES`. Accepts any if this command's environment sets
+    /// none.
     private func requireKnown(_ audience: AudienceName, _ console: Console) throws(CommandFailure) {
         var settings = Settings(console.environment)
         let audiences = settings.audiences()

@@ -1,6 +1,6 @@
-/// The receivers of outgoing events.
+/// Reads the settings for receivers of outgoing events.
 extension Settings {
-    /// Certificates of authorities in PEM, as bytes: `SALTERN_DESTINATION_CA`, or its file.
+    /// Reads certificates of authorities in PEM, as bytes: `SALTERN_DESTINATION_CA`, or its file.
     mutating func destinationAuthorities() -> [UInt8]? {
         let name = "SALTERN_DESTINATION_CA"
         guard let text = text(name, orNothing: "none") else { return nil }

@@ -1,7 +1,7 @@
 import SalternServer
 
 extension Settings {
-    /// Web pages that may use the API: `SALTERN_ALLOWED_ORIGINS`.
+    /// Reads the origins of web pages that may use the API: `SALTERN_ALLOWED_ORIGINS`.
     mutating func allowedOrigins() -> WebOrigins {
         WebOrigins(
             list(

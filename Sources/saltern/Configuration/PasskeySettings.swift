@@ -1,7 +1,7 @@
 import SalternServer
 import WebAuthn
 
-/// The relying party of passkeys.
+/// Reads the id and the origins of passkeys.
 extension Settings {
     mutating func passkeys() -> RelyingParty? {
         let (idName, originsName) = ("SALTERN_PASSKEYS_RP_ID", "SALTERN_PASSKEYS_ORIGINS")

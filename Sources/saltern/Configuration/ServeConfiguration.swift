@@ -66,9 +66,9 @@ struct ServeConfiguration {
     let handoverSocket: String?
     private(set) var tls: TLSFiles
     let masterKeyFile: MasterKeyFile
-    /// Where the keys of tokens are; nil when the server signs none.
+    /// The file of the signing keys. Nil if the server signs no tokens.
     let signingKeyFile: SigningKeyFile?
-    /// Certificates in PEM that take the place of the system's for receivers of events.
+    /// Certificates in PEM that replace the system's for receivers of events.
     let destinationAuthorities: [UInt8]?
     let http: HTTPServerConfiguration
     let loopCount: Int
@@ -185,7 +185,7 @@ struct ServeConfiguration {
         SALTERN_READ_CONNECTIONS or SALTERN_COMMIT_CONNECTIONS
         """
 
-    /// Reads certificate, key, master key and signing keys again. An unusable file is logged, and does not affect the others.
+    /// Reads certificate, key, master key and signing keys again. Logs an unusable file, and still reads the others.
     /// - Returns: The files that could not be read.
     mutating func reload(_ log: Log) -> ReloadFailures {
         var failures = ReloadFailures()

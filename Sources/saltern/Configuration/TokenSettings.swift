@@ -1,21 +1,21 @@
 import SalternServer
 
-/// Identity tokens: who issues them, for which audiences, and for how long.
+/// Reads the settings of identity tokens: issuer, audiences and lifetime.
 extension Settings {
-    /// The audiences of the operator's services: `SALTERN_TOKEN_AUDIENCES`.
+    /// Reads the audiences of the operator's services: `SALTERN_TOKEN_AUDIENCES`.
     mutating func audiences() -> [Audience] {
         let name = "SALTERN_TOKEN_AUDIENCES"
         let audiences = list(
             name, "audiences such as billing,push=account,support=account+userid", "an audience", Audience.init)
-        // The list compares whole elements; two with one name differ in their options.
+        // The list compares whole elements. Two with one name differ in their options.
         if Set(audiences).count == audiences.count, Set(audiences.map(\.name)).count < audiences.count {
             note("\(name) has an audience twice")
         }
         return audiences
     }
 
-    /// What the server signs tokens with and for; without an issuer it signs none.
-    /// - Parameter file: Where the signing keys are.
+    /// Reads the policy for tokens. Without an issuer the server signs none.
+    /// - Parameter file: The file of the signing keys.
     mutating func tokens(_ file: SigningKeyFile?) -> TokenPolicy {
         let audiences = audiences()
         let lifetime = duration(
@@ -28,7 +28,7 @@ extension Settings {
             issuer: issuer, keys: file.flatMap { signingKeys($0) }, audiences: audiences, lifetime: lifetime)
     }
 
-    /// Where the signing keys are, `SALTERN_SIGNING_KEY_FILE`; nil when the server signs no tokens.
+    /// Reads the file of the signing keys, `SALTERN_SIGNING_KEY_FILE`. Nil if the server signs no tokens.
     mutating func signingKeyFile() -> SigningKeyFile? {
         let hasIssuer = text("SALTERN_TOKEN_ISSUER", orNothing: "none") != nil
         let path = text("SALTERN_SIGNING_KEY_FILE")

@@ -25,16 +25,16 @@ struct KeyFile: Sendable {
         }
     }
 
-    /// Replaces the text by that of `change`, while nobody else does the same.
+    /// Replaces the text by the result of `change`, under a lock against other changes.
     ///
-    /// Two changes at once would each write what it has read, and a key that is lost opens nothing ever again.
+    /// Without the lock, two changes at once would each replace the other's keys. A lost key opens nothing ever again.
     func change(_ change: (SecureBytes) throws(CommandFailure) -> SecureBytes) throws(CommandFailure) {
         let folder: ProtectedFolder
         let name: String
         let read: SecureBytes
         do throws(CertificateError) {
             (folder, name) = try ProtectedFolder.ofFile(path)
-            // The folder is locked, not the file: the file is another one after the change.
+            // The folder is locked, because the change replaces the file.
             try folder.lock()
             read = try folder.read(name, access: .owner)
         } catch {

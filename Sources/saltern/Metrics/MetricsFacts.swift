@@ -36,7 +36,7 @@ final class MetricsFacts: Sendable {
     /// The pending work of the purge; nil if the last query failed.
     var backlog: PurgeBacklog? { state.withLock { $0.backlog } }
 
-    /// The outgoing events; nil when the database did not answer.
+    /// The outgoing events. Nil if the database did not answer.
     var events: EventBacklog? { state.withLock { $0.events } }
 
     func use(_ tls: TLSFiles) {

@@ -14,7 +14,7 @@ final class RunningServer: Sendable {
     private let listeners: Listeners
     private let facts: MetricsFacts
     private let log: Log
-    /// The master key as it was read last.
+    /// The most recently read master key.
     private let masterKey: Mutex<MasterKey>
 
     /// The address for clients.
@@ -248,7 +248,7 @@ final class RunningServer: Sendable {
         await share.loop.run { await purge.run() }
     }
 
-    /// Delivers outgoing events until it is cancelled.
+    /// Delivers outgoing events until its task is cancelled.
     private func deliverEvents(authorities: [UInt8]?) async {
         guard let client = CurlWebhookClient(authorities: authorities) else {
             return log.write(.error, "events_not_delivered")

@@ -104,7 +104,7 @@ struct PruneSigningKeys: Command {
     }
 }
 
-/// Which file: `--file FILE`, else `SALTERN_SIGNING_KEY_FILE`.
+/// Selects the file: `--file FILE`, or else `SALTERN_SIGNING_KEY_FILE`.
 struct SigningKeyFileOption {
     private let given: String?
 
@@ -123,7 +123,7 @@ struct SigningKeyFileOption {
 }
 
 extension SigningKeys {
-    /// The word for a key in lists.
+    /// Returns the word for a key's state in lists.
     fileprivate func state(of key: SigningKey, at now: Timestamp) -> String {
         let active = active(at: now)
         if key.id == active.id { return "active" }

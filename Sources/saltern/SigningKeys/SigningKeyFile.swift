@@ -3,7 +3,7 @@ import Cryptography
 import Postgres
 import SalternServer
 
-/// The file that holds the keys of identity tokens. Only its owner may read it.
+/// Reads and changes the file of the keys of identity tokens. Only its owner may read it.
 struct SigningKeyFile: Sendable {
     let path: String
 
@@ -15,14 +15,14 @@ struct SigningKeyFile: Sendable {
         return try failing { () throws(SigningKeyError) in try SigningKeys(text: text) }
     }
 
-    /// Makes the file with a first key. Overwrites nothing.
+    /// Creates the file with a first key. Overwrites nothing.
     func create(at now: Timestamp) throws(CommandFailure) -> SigningKeys {
         let keys = try failing { () throws(SigningKeyError) in try SigningKeys.first(at: now) }
         try file.create(keys.text)
         return keys
     }
 
-    /// Replaces the keys by those that `change` makes of them, while nobody else does the same.
+    /// Replaces the keys by the result of `change`, under a lock against other changes.
     func change(
         _ change: (SigningKeys) throws(SigningKeyError) -> SigningKeys
     ) throws(CommandFailure) -> SigningKeys {

@@ -1,7 +1,7 @@
 internal import HTTPCore
 internal import Postgres
 
-/// The account's passkeys with their public keys. They are few.
+/// Reads the account's passkeys with their public keys. They are few.
 struct ExportPasskeys: AccountRead {
     struct Row: ExportedRecord {
         let passkey: StoredPasskey

@@ -6,7 +6,7 @@ struct Registration {
     let login: InsertLogin
     let account: InsertAccount
     let session: InsertSession
-    /// Whether a destination gets the opening of the session.
+    /// True if a destination receives the opening of the session.
     var reportsSession = false
 
     /// Stores the registration. It waits for concurrent registrations of the same userid, so it uses a dedicated

@@ -6,8 +6,8 @@ public struct WebOrigin: Sendable, Hashable, CustomStringConvertible {
     /// The most bytes of an origin: a host has at most 253, a port 5.
     static let byteLimit = 280
 
-    /// Takes the exact form, because browsers send no other one: `https://Example.com`, `https://example.com/` and
-    /// `https://example.com:443` are refused.
+    /// Reads the exact form of browsers. Rejects `https://Example.com`, `https://example.com/` and
+    /// `https://example.com:443`.
     public init?(_ text: String) {
         let form = /https:\/\/(?<host>[a-z0-9]([a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(:(?<port>[1-9][0-9]{0,4}))?/
         guard text.utf8.count <= Self.byteLimit, let match = text.wholeMatch(of: form), !match.host.contains("..")

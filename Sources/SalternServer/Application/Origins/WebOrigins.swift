@@ -1,17 +1,17 @@
 internal import HTTPCore
 
-/// The origins whose pages may use the API (the CORS protocol of the Fetch standard, §3.3).
+/// Permits web pages of other origins to use the API (the CORS protocol of the Fetch standard, §3.3).
 ///
-/// Only these origins get fields, and only from the API's own routes: not from pages of the server, nor from routes of
-/// services, whose credentials belong on no page. A page sends its token in `Authorization`, so credentials that browsers
-/// send by themselves are never allowed.
+/// Only these origins receive fields, and only from the API's own routes. Pages of the server and routes of services
+/// send none, because credentials of services belong on no web page. A page sends its token in `Authorization`, so
+/// credentials that browsers add automatically are never allowed.
 public struct WebOrigins: Sendable {
     private let allowed: Set<String>
 
-    /// - Parameter origins: None by default: then no reply has a field of this protocol.
+    /// - Parameter origins: Without any, no reply has a field of this protocol.
     public init(_ origins: [WebOrigin] = []) { allowed = Set(origins.map(\.description)) }
 
-    /// Paths of services, without what follows them.
+    /// The beginnings of the paths of services.
     private static let servicePaths = ["/v1/tokens/inspect", "/v1/service-events"]
 
     private static let methods = "GET, HEAD, POST, PUT, PATCH, DELETE"
@@ -19,7 +19,8 @@ public struct WebOrigins: Sendable {
     private static let responseFields = "ETag, Retry-After, Saltern-Views-Left, X-Request-Id"
     private static let maximumAge = "600"
 
-    /// The reply to a preflight request for a path that has routes; nil when the request is none, or of another origin.
+    /// Returns the reply to a preflight request for a path that has routes. Returns nil if the request is none or has
+    /// another origin.
     func preflight(_ head: RequestHead) -> Response? {
         guard head.method == .options, head.fields.contains("access-control-request-method"),
             Self.isForPages(head.path), allows(head.fields["origin"])
@@ -32,11 +33,11 @@ public struct WebOrigins: Sendable {
             ])
     }
 
-    /// Lets the page that sent a request read the reply, whatever it is.
+    /// Permits the page that sent a request to read its reply, including errors.
     /// - Parameters:
     ///   - route: The name of the route in the log.
-    ///   - head: The request; nil when its head could not be read.
-    ///   - unread: The part of such a head that was found.
+    ///   - head: The request. Nil if its head is unreadable.
+    ///   - unread: The parts that were found in an unreadable head.
     func finish(_ response: inout Response, route: String, head: RequestHead?, unread: UnreadHead?) {
         guard !allowed.isEmpty, let path = Self.path(route, head, unread), Self.isForPages(path) else { return }
         response.fields.append("Vary", "Origin")
@@ -47,7 +48,8 @@ public struct WebOrigins: Sendable {
 
     private func allows(_ origin: String?) -> Bool { origin.map(allowed.contains) ?? false }
 
-    /// The template of a route, because a path can be written in several ways; else the path as it came.
+    /// Returns the template of a route, because a path has several spellings. Without a template, returns the path of
+    /// the request.
     private static func path(_ route: String, _ head: RequestHead?, _ unread: UnreadHead?) -> String? {
         if let space = route.firstIndex(of: " ") { return String(route[route.index(after: space)...]) }
         return head?.path ?? unread?.path

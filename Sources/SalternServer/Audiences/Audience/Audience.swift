@@ -1,9 +1,9 @@
 /// A group of the operator's services that accepts identity tokens and shares one set of pairwise names.
 public struct Audience: Sendable, Hashable {
     public let name: AudienceName
-    /// Whether its tokens carry the account's identifier.
+    /// True if its tokens contain the account's identifier.
     public let seesAccountID: Bool
-    /// Whether its tokens carry the userid.
+    /// True if its tokens contain the userid.
     public let seesUserid: Bool
 
     public init(_ name: AudienceName, seesAccountID: Bool = false, seesUserid: Bool = false) {

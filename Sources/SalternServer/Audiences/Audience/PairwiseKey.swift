@@ -1,8 +1,8 @@
 internal import Cryptography
 
-/// The secret of an installation under which accounts and sessions have another name for each audience.
+/// Gives accounts and sessions a different name for each audience. Each installation has one key.
 ///
-/// It is drawn once and never replaced. The database stores it sealed by the master key.
+/// The key is generated once and never replaced. The database stores it sealed by the master key.
 struct PairwiseKey: Sendable {
     /// The size, in bytes.
     private static let byteCount = 32
@@ -15,10 +15,10 @@ struct PairwiseKey: Sendable {
         key = HMACSHA256.Key(secret)
     }
 
-    /// Draws a key.
+    /// Generates a random key.
     static func random() -> PairwiseKey { PairwiseKey(SecureRandom.secureBytes(byteCount)) }
 
-    /// Opens what ``sealed(by:)`` returned.
+    /// Opens the value that ``sealed(by:)`` returned.
     init(sealed: [UInt8], masterKey: MasterKey) throws(MasterKeyError) {
         let secret = try masterKey.open(sealed, for: .pairwiseKey)
         guard secret.count == Self.byteCount else { throw .notAuthentic }

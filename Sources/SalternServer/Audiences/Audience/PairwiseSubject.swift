@@ -1,8 +1,8 @@
 internal import Cryptography
 internal import Postgres
 
-/// The name of an account or a session towards one audience. Two audiences cannot tell whether their names are of the
-/// same account, and the server alone can compute a name.
+/// Names an account or a session for one audience. Audiences cannot link their names of one account, and only the
+/// server can compute a name.
 struct PairwiseSubject: Hashable, Sendable {
     private let code: SHA256Digest
 

@@ -1,6 +1,6 @@
 public import Postgres
 
-/// A program of the operator that may ask the server about its audience's tokens.
+/// A program of the operator that inspects its audience's tokens.
 public struct Service: Sendable, Equatable {
     public let name: ServiceName
     public let audience: AudienceName

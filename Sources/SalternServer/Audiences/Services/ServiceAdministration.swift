@@ -1,15 +1,15 @@
 public import Postgres
 
-/// What an operator does with services.
+/// Creates, lists and removes services for an operator.
 public struct ServiceAdministration {
     private let database: PostgresClient
 
-    /// - Parameter database: Connects as the schema's owner: the server's role creates no services.
+    /// - Parameter database: Connects as the schema's owner, because the server role cannot create services.
     public init(database: PostgresClient) {
         self.database = database
     }
 
-    /// Why nothing was done.
+    /// The reason why a command changed nothing.
     public enum Refusal: Error, Equatable, CustomStringConvertible {
         case nameTaken
         case noSuchService
@@ -23,8 +23,8 @@ public struct ServiceAdministration {
     }
 
     /// Creates a service.
-    /// - Parameter show: Takes the credential before it is committed, because it can be shown once only: an error of it
-    ///   leaves no service.
+    /// - Parameter show: Receives the credential before the commit, because it is shown only once. If `show` throws,
+    ///   the service is not created.
     /// - Throws: ``Refusal/nameTaken``, an error of `show`, or a `PostgresError`.
     public func create(
         _ name: ServiceName, for audience: AudienceName, by signature: AuditSignature,
@@ -44,7 +44,7 @@ public struct ServiceAdministration {
     /// All services, by name.
     public func services() async throws(PostgresError) -> [Service] { try await database.execute(FindServices()) }
 
-    /// Removes a service: its credential is refused from now on.
+    /// Removes a service. Its credential is rejected from then on.
     /// - Throws: ``Refusal/noSuchService`` or a `PostgresError`.
     public func remove(_ name: ServiceName, by signature: AuditSignature) async throws {
         try await database.withTransaction { transaction in

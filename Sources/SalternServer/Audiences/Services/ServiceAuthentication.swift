@@ -1,11 +1,11 @@
 internal import HTTPCore
 internal import Postgres
 
-/// Finds the service that sends a request. Endpoints of services have no other way to an audience.
+/// Authenticates the service that sends a request. Endpoints of services reach an audience only through it.
 struct ServiceAuthentication: Sendable {
     let database: PostgresClient
 
-    /// The service whose credential the request shows.
+    /// Returns the service of the request's credential.
     /// - Throws: ``ServiceUnauthenticated``, or a `PostgresError`.
     func service(of request: Request) async throws -> Service {
         let credential = try PresentedServiceCredential(request.head.fields)

@@ -2,14 +2,14 @@ internal import Cryptography
 internal import Postgres
 internal import HTTPCore
 
-/// What a service of the operator authenticates with: `sls_` and base64url of 32 random bytes. Only its hash is stored.
+/// Authenticates a service of the operator: `sls_` and base64url of 32 random bytes. Only its hash is stored.
 public struct ServiceCredential: Sendable {
     private let secret: SecureBytes
 
     static let prefix = "sls_"
     static let secretByteCount = 32
 
-    /// Draws a credential.
+    /// Generates a random credential.
     static func random() -> ServiceCredential {
         ServiceCredential(secret: SecureRandom.secureBytes(secretByteCount))
     }
@@ -17,7 +17,7 @@ public struct ServiceCredential: Sendable {
     /// The stored form.
     var hash: ServiceHash { ServiceHash(SHA256.hash(secret)) }
 
-    /// The text that the service gets, once.
+    /// The text that the operator receives once.
     public var text: String { Self.prefix + Base64URL.encodeToString(secret) }
 }
 
@@ -26,13 +26,12 @@ struct ServiceHash: StoredDigest {
     let digest: SHA256Digest
 }
 
-/// What a request shows of a service credential: the hash, never the secret.
+/// The hash of the service credential in a request.
 struct PresentedServiceCredential: Sendable {
     let hash: ServiceHash
 
     /// Reads `Authorization: Bearer sls_…` (RFC 6750 §2.1).
-    /// - Throws: ``ServiceUnauthenticated`` when the field is absent, comes twice or is anything else, such as the token of
-    ///   a session.
+    /// - Throws: ``ServiceUnauthenticated`` if the field is absent, repeated or anything else, such as a session token.
     init(_ fields: RequestFields) throws(ServiceUnauthenticated) {
         let hash = BearerSecret.read(
             fields, prefix: ServiceCredential.prefix, byteCount: ServiceCredential.secretByteCount
@@ -44,7 +43,7 @@ struct PresentedServiceCredential: Sendable {
     }
 }
 
-/// The request shows no credential of a service. Malformed, unknown and removed ones all answer the same.
+/// Rejects a request without a valid service credential. Malformed, unknown and removed credentials get the same reply.
 struct ServiceUnauthenticated: ProblemConvertible {
     var problem: Problem {
         Problem(

@@ -1,6 +1,6 @@
 public import Postgres
 
-/// The service of a credential.
+/// Finds the service of a credential.
 struct FindService: Statement {
     typealias Row = Service
 
@@ -11,7 +11,7 @@ struct FindService: Statement {
         "SELECT s.service, s.audience, s.created_at FROM saltern.services s WHERE s.token_hash = \(\.hash)"
 }
 
-/// All services, by name.
+/// Finds all services, by name.
 struct FindServices: Statement {
     typealias Row = Service
 
@@ -20,7 +20,7 @@ struct FindServices: Statement {
         "SELECT s.service, s.audience, s.created_at FROM saltern.services s ORDER BY s.service"
 }
 
-/// Stores a service; no row when there is one of its name. Needs the rights of the schema's owner.
+/// Stores a service. Returns no row if the name is taken. Requires the rights of the schema's owner.
 struct InsertService: Statement {
     typealias Row = ServiceName
 
@@ -37,7 +37,7 @@ struct InsertService: Statement {
         """
 }
 
-/// Removes a service; no row when there is none of the name. Needs the rights of the schema's owner.
+/// Removes a service. Returns no row if the name is unknown. Requires the rights of the schema's owner.
 struct RemoveService: Statement {
     typealias Row = AudienceName
 

@@ -1,7 +1,7 @@
 internal import HTTPCore
 internal import Postgres
 
-/// `POST /v1/tokens`: a signed token with which the app authenticates to a service of the operator.
+/// `POST /v1/tokens`: returns a signed token with which the app authenticates to a service of the operator.
 struct CreateToken: AccountEndpoint {
     private let issuing: TokenIssuing?
     private let policy: TokenPolicy
@@ -15,7 +15,7 @@ struct CreateToken: AccountEndpoint {
         guard let issuing else { throw TokenProblem.notOffered }
         let name = try JSONBody.read(request) { try $0.string("audience") }
         let found = try await authorization.read(FindTokenSubject(tokenHash: authorization.tokenHash))
-        // Audiences are named to users only.
+        // Only users learn names of audiences.
         guard let audience = policy.audience(name) else { throw TokenProblem.unknownAudience }
         guard let subject = found.first else { throw Unauthenticated() }
         let token = try token(for: audience, of: subject, authorization, issuing)

@@ -17,12 +17,12 @@ struct IdentityToken: Sendable, Equatable {
     /// The sealed ``TokenIdentifier``.
     var identifier: String
     var plan: String
-    /// Where the audience may have it.
+    /// Present if the audience receives account identifiers.
     var accountID: AccountID?
-    /// Where the audience may have it.
+    /// Present if the audience receives userids.
     var userid: String?
 
-    /// The claim `client_id`, which RFC 9068 requires: the apps of a server are one client.
+    /// The claim `client_id`, which RFC 9068 requires. All apps of a server are one client.
     static let clientID = "saltern"
 
     /// Writes the claims as members.
@@ -41,7 +41,7 @@ struct IdentityToken: Sendable, Equatable {
         if let userid { writer.member("userid", userid) }
     }
 
-    /// The compact form: header, claims and signature in base64url (RFC 7515 §7.1).
+    /// Returns the compact form: header, claims and signature in base64url (RFC 7515 §7.1).
     func signed(by key: SigningKey) throws(P256.Failure) -> String {
         var writer = JSONWriter(capacity: 512)
         writer.object { write(to: &$0) }
@@ -49,7 +49,8 @@ struct IdentityToken: Sendable, Equatable {
         return message + "." + Base64URL.encodeToString(try key.key.signature(of: message.utf8))
     }
 
-    /// Reads the claims of a token that one of the keys has signed; nil for anything else. The times are not judged.
+    /// Reads the claims of a token that one of the keys has signed. Returns nil for anything else. Does not check the
+    /// times.
     init?(_ text: String, keys: SigningKeys) {
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 3, let key = keys.keys.first(where: { $0.header == parts[0] }),

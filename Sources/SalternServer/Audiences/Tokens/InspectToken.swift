@@ -1,9 +1,10 @@
 internal import HTTPCore
 internal import Postgres
 
-/// `POST /v1/tokens/inspect`: the state of a token of the service's own audience, in the form of RFC 7662 §2.2.
+/// `POST /v1/tokens/inspect`: returns the state of a token of the service's own audience, in the form of RFC 7662 §2.2.
 ///
-/// Tokens of other audiences, expired ones, those of ended sessions and anything else have one answer: not active.
+/// Tokens of other audiences, expired tokens, tokens of ended sessions and invalid tokens get the same reply: not
+/// active.
 struct InspectToken: OpenEndpoint {
     private let issuing: TokenIssuing?
     private let services: ServiceAuthentication
@@ -35,7 +36,7 @@ struct InspectToken: OpenEndpoint {
         }
     }
 
-    /// The claims with the account's present plan; nil when the token is not active.
+    /// Returns the claims with the account's current plan, or nil if the token is not active.
     private func activeToken(
         _ text: String, _ service: Service, _ issuing: TokenIssuing
     ) async throws -> IdentityToken? {

@@ -1,9 +1,9 @@
 internal import HTTPCore
 
-/// `GET /.well-known/oauth-authorization-server`: where the keys are (RFC 8414).
+/// `GET /.well-known/oauth-authorization-server`: returns the address of the keys (RFC 8414).
 ///
-/// Saltern has no OAuth endpoints and is no OpenID provider. RFC 8414 requires the list of response types, so it is there and
-/// empty.
+/// Saltern has no OAuth endpoints and is no OpenID provider. RFC 8414 requires the list of response types, so the reply
+/// contains an empty one.
 struct ShowIssuer: OpenEndpoint {
     private let response: Response?
 

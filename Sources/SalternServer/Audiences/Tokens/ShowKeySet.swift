@@ -1,6 +1,6 @@
 internal import HTTPCore
 
-/// `GET /.well-known/jwks.json`: the public halves of all signing keys (RFC 7517 §5), also of the next one.
+/// `GET /.well-known/jwks.json`: returns the public halves of all signing keys, including the next one (RFC 7517 §5).
 struct ShowKeySet: OpenEndpoint {
     private let response: Response?
 
@@ -22,8 +22,8 @@ struct ShowKeySet: OpenEndpoint {
     }
 }
 
-/// What services fetch about tokens.
+/// The public documents that services fetch to verify tokens.
 enum TokenDocument {
-    /// Services and proxies may keep a document for five minutes.
+    /// Lets services and proxies cache a document for five minutes.
     static let fields: HTTPFields = ["Cache-Control": "public, max-age=300, no-transform"]
 }

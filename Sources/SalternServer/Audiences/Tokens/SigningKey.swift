@@ -2,17 +2,17 @@ internal import Cryptography
 internal import HTTPCore
 public import Postgres
 
-/// A key that signs identity tokens from a moment on.
+/// Signs identity tokens from a given time on.
 public struct SigningKey: Sendable {
-    /// The first use.
+    /// The time of its first use.
     public let usableFrom: Timestamp
-    /// The name of the key in tokens: its thumbprint (RFC 7638).
+    /// The key's name in tokens: its thumbprint (RFC 7638).
     public let id: String
     let key: ES256.SigningKey
-    /// The private key as the file stores it.
+    /// The private key in the form of the file.
     let stored: P256.PrivateKey
-    /// The first part of each token that the key signs. Every token of one key has the same, so a token is ours only if it
-    /// begins with these bytes: no other algorithm, type or key is ever read from it.
+    /// The first part of each token that the key signs. All tokens of a key have the same header, and the server
+    /// accepts only tokens that begin with it. So it never reads an algorithm, type or key from a token.
     let header: String
 
     init(_ stored: P256.PrivateKey, usableFrom: Timestamp) throws(P256.Failure) {
@@ -26,7 +26,7 @@ public struct SigningKey: Sendable {
         header = Base64URL.encodeToString(#"{"alg":"ES256","typ":"at+jwt","kid":"\#(id)"}"#.utf8)
     }
 
-    /// Draws a key.
+    /// Generates a random key.
     static func generate(usableFrom: Timestamp) throws(P256.Failure) -> SigningKey {
         try SigningKey(.generate(), usableFrom: usableFrom)
     }

@@ -2,11 +2,11 @@ public import Cryptography
 internal import HTTPCore
 internal import Postgres
 
-/// The text of a file of signing keys: one key a line, with the time of its first use and base64 of its point and number, in
-/// the order of time. Empty lines and lines that begin with `#` have no key.
+/// Reads and writes the file of signing keys. Each line has the time of a key's first use, and base64 of its point and
+/// number. Lines are in order of time. Empty lines and lines that begin with `#` are skipped.
 extension SigningKeys {
     private static let heading = "# Saltern's keys for identity tokens, with the first use of each.\n"
-    /// `2026-02-01T12:30:00Z` and a space.
+    /// The size of `2026-02-01T12:30:00Z` and a space.
     private static let timeByteCount = 20
 
     /// Reads the text of a file.

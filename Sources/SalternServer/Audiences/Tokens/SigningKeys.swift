@@ -3,30 +3,30 @@ public import Postgres
 
 /// The keys of an installation for identity tokens, in the order of their use.
 ///
-/// All are published. The last one whose time has come signs. A new key is published a day before its first use, so that
-/// every service has fetched it by then.
+/// All are published. The last key whose time has come signs. A new key is published a day before its first use, so
+/// that every service has fetched it by then.
 public struct SigningKeys: Sendable {
     public let keys: [SigningKey]
 
-    /// More than a file ever has between two prunings.
+    /// The most keys. Regular pruning keeps a file below it.
     public static let maximumCount = 16
     /// The time from the publication of a key to its first use.
     public static let notice = Duration.seconds(86_400)
-    /// The time from the last use of a key to its removal. Longer than any token is valid.
+    /// The time from the last use of a key to its removal. It is longer than the lifetime of any token.
     public static let retention = Duration.seconds(86_400)
 
-    /// - Parameter keys: One at least, in the order of their use.
+    /// - Parameter keys: At least one, in the order of their use.
     init(ordered keys: [SigningKey]) { self.keys = keys }
 
-    /// A first key, which signs at once: no service has a token of another one.
+    /// Generates the first key. It signs immediately, because no service has fetched an earlier one.
     public static func first(at now: Timestamp) throws(SigningKeyError) -> SigningKeys {
         SigningKeys(ordered: [try make(usableFrom: now)])
     }
 
-    /// The key that signs. Before the first one's time it is the first one.
+    /// Returns the key that signs. Before the time of the first key, that key signs.
     public func active(at now: Timestamp) -> SigningKey { keys.last { $0.usableFrom <= now } ?? keys[0] }
 
-    /// These keys with another one, which is used from a day later.
+    /// Adds a key, which is used from a day later.
     /// - Throws: ``SigningKeyError/nextKeyWaits(_:)``, or ``SigningKeyError/tooManyKeys``.
     public func rotated(at now: Timestamp) throws(SigningKeyError) -> SigningKeys {
         if let last = keys.last, last.usableFrom > now { throw .nextKeyWaits(last.id) }
@@ -34,28 +34,28 @@ public struct SigningKeys: Sendable {
         return SigningKeys(ordered: keys + [try Self.make(usableFrom: now + Self.notice)])
     }
 
-    /// These keys without those that another one has replaced for a day.
+    /// Removes keys that were replaced at least a day ago.
     public func pruned(at now: Timestamp) -> SigningKeys {
         let first = keys.lastIndex { $0.usableFrom <= now - Self.retention } ?? 0
         return SigningKeys(ordered: Array(keys[first...]))
     }
 
     private static func make(usableFrom: Timestamp) throws(SigningKeyError) -> SigningKey {
-        // Files have whole seconds.
+        // Files store whole seconds.
         do { return try .generate(usableFrom: Timestamp(unixSeconds: usableFrom.unixSeconds)) } catch {
             throw .notMade("\(error)")
         }
     }
 }
 
-/// Why signing keys cannot be read or changed.
+/// The reason why signing keys cannot be read or changed.
 public enum SigningKeyError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The text has no key.
     case noKey
-    /// A line, counted from 1, is no time and key, or not in the order of time.
+    /// A line, counted from 1, is no time and key, or is out of order.
     case invalidLine(Int)
     case tooManyKeys
-    /// A key that was added before is not in use yet.
+    /// An earlier added key is not in use yet.
     case nextKeyWaits(String)
     /// The platform's library failed.
     case notMade(String)

@@ -1,10 +1,11 @@
 internal import Cryptography
 internal import Postgres
 
-/// The account and the session of a token, sealed for the server alone: the claim `jti`.
+/// Identifies the account and the session of a token, sealed for the server alone: the claim `jti`.
 ///
-/// An inspection opens it, so the server stores nothing for a token. The pairwise key never changes, and AES-GCM bears some
-/// 2^32 random nonces under one key. So each identifier has a key of its own, derived from 12 random bytes in front of it.
+/// An inspection opens it, so the server stores nothing for a token. The pairwise key never changes, and AES-GCM allows
+/// about 2^32 random nonces under one key. So each identifier has its own key, derived from 12 random bytes in front of
+/// it.
 struct TokenIdentifier: Equatable {
     let accountID: AccountID
     let sessionID: SessionID
@@ -25,7 +26,7 @@ struct TokenIdentifier: Equatable {
         self.sessionID = sessionID
     }
 
-    /// Opens what ``sealed(for:with:)`` returned for the same audience; nil for anything else.
+    /// Opens the text that ``sealed(for:with:)`` returned for the same audience. Returns nil for anything else.
     init?(_ text: String, for audience: AudienceName, with key: PairwiseKey) {
         guard let bytes = try? Base64URL.decode(text.utf8), bytes.count > Self.saltByteCount,
             let opened = try? AESGCM.open(

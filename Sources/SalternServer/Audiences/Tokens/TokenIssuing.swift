@@ -1,6 +1,6 @@
 internal import HTTPCore
 
-/// What signs and reads tokens; absent without an issuer.
+/// Signs and reads tokens. Absent if the server has no issuer.
 struct TokenIssuing: Sendable {
     let issuer: TokenIssuer
     let keys: SigningKeys

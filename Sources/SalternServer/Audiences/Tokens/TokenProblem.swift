@@ -1,7 +1,7 @@
 internal import HTTPCore
 internal import Postgres
 
-/// Why there is no token.
+/// The reason why a request gets no token.
 enum TokenProblem: ProblemConvertible {
     /// The server has no issuer.
     case notOffered
@@ -19,9 +19,9 @@ enum TokenProblem: ProblemConvertible {
     }
 }
 
-/// The server cannot sign or inspect tokens until its operator changes something.
+/// Reports that the server cannot sign or inspect tokens until its operator intervenes.
 enum TokensUnavailable: OperatorProblem {
-    /// No master key opens the pairwise key, or nothing could be written when the server started.
+    /// No master key opens the pairwise key, or the server could not store one when it started.
     case pairwiseKey
     case signature
 

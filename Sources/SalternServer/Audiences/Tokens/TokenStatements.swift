@@ -1,6 +1,6 @@
 internal import Postgres
 
-/// The caller's session and account, for a token.
+/// Finds the caller's session and account for a token.
 struct FindTokenSubject: AccountRead {
     let tokenHash: TokenHash
 
@@ -20,14 +20,14 @@ struct FindTokenSubject: AccountRead {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
-/// The plan of the account of a live session; no row when the session has ended or is restricted.
+/// Finds the plan of a live session's account. Returns no row if the session has ended or is restricted.
 struct FindPlanOfSession: Statement {
     typealias Row = String
 
     let accountID: AccountID
     let sessionID: SessionID
     let now: Timestamp
-    /// A session that was last used at or before it is not live.
+    /// A session without use since this time is not live.
     let idleSince: Timestamp
 
     static let isReadOnly = true

@@ -14,7 +14,8 @@ struct NewCredential: Sendable {
     /// The unlock key sealed again for passkeys.
     let passkeyBoxes: PasskeyBoxes
 
-    /// Reads `passwordKey`, `kdf`, `keyring`, `keyringRevision`, `recoveryKeyring`, `removeRecovery` and `passkeyBoxes`.
+    /// Reads `passwordKey`, `kdf`, `keyring`, `keyringRevision`, `recoveryKeyring`, `removeRecovery` and
+    /// `passkeyBoxes`.
     init(_ members: inout JSONMembers, _ kdf: KDFPolicy) throws {
         verifier = try members.required("passwordKey", PasswordKey.init(json:)).verifier
         iterations = try members.object("kdf") { try $0.required("iterations", kdf.newIterations(json:)) }

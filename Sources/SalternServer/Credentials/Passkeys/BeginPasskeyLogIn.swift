@@ -1,8 +1,8 @@
 internal import HTTPCore
 internal import Postgres
 
-/// `POST /v1/passkeys/options`: a challenge for a log-in without password. It names no passkeys, so it shows nothing of
-/// userids. Reads and stores nothing.
+/// `POST /v1/passkeys/options`: returns a challenge for a log-in without password. It names no passkeys, so it
+/// discloses nothing about userids. Reads and stores nothing.
 struct BeginPasskeyLogIn: OpenEndpoint {
     private let verifier: PasskeyVerifier
     private let clock: any WallClock

@@ -2,15 +2,15 @@ internal import Cryptography
 internal import HTTPCore
 internal import WebAuthn
 
-/// A credential as `toJSON()` of a browser writes it (WebAuthn Level 3 §5.1). Members that the server does not read are
-/// allowed, because browsers add some.
+/// Reads a credential in the form of a browser's `toJSON()` (WebAuthn Level 3 §5.1). Other members are allowed, because
+/// browsers add some.
 private struct ClientCredential {
     let id: PasskeyID
     let response: JSONObject
 
     init(_ json: JSONValue) throws {
         let object = try json.object()
-        // The output opens the keyring. It belongs to the client alone.
+        // Rejects an output, because it opens the keyring and belongs to the client alone.
         if case .object(let results)? = object["clientExtensionResults"], case .object(let prf)? = results["prf"],
             let outputs = prf["results"], outputs != .null
         {
@@ -41,7 +41,7 @@ private struct ClientCredential {
     }
 }
 
-/// The response of a registration, as it arrived.
+/// The response of a registration before its verification.
 struct RegistrationResponse: Sendable {
     let id: PasskeyID
     private let clientData: [UInt8]
@@ -65,7 +65,7 @@ struct RegistrationResponse: Sendable {
     }
 }
 
-/// The response of an assertion, as it arrived.
+/// The response of an assertion before its verification.
 struct AuthenticationResponse: Sendable {
     let id: PasskeyID
     let userHandle: [UInt8]?

@@ -2,10 +2,10 @@ internal import HTTPCore
 internal import Postgres
 internal import WebAuthn
 
-/// `POST /v1/account/passkeys/confirm`: verifies what the authenticator has made, and stores the passkey. From then on
-/// log-ins with the password key need a second factor.
+/// `POST /v1/account/passkeys/confirm`: verifies the authenticator's response, and stores the passkey. From then on
+/// log-ins with the password key require a second factor.
 struct FinishPasskey: AccountEndpoint {
-    /// The longest body, in bytes. An attestation statement that nobody asked for may have certificates.
+    /// The longest body, in bytes. Unrequested attestation statements may contain certificates.
     static let requestLimit = 65_536
 
     private let relyingParty: RelyingParty?

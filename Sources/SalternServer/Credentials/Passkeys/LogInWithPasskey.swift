@@ -4,8 +4,9 @@ internal import WebAuthn
 
 /// `POST /v1/passkeys/sessions`: opens a session by a passkey alone, which has verified its user.
 ///
-/// Unknown passkey, locked account and wrong signature read one row, verify one signature, and get the same answer at the
-/// same pace. No counter of the account moves: signatures cannot be guessed, and strangers must not delay its owner.
+/// Unknown passkey, locked account and wrong signature read one row, verify one signature, and get the same reply at
+/// the same pace. No counter of the account changes: signatures cannot be guessed, and strangers must not delay the
+/// owner.
 struct LogInWithPasskey: OpenEndpoint {
     private let database: PostgresClient
     private let sessions: SessionPolicy
@@ -82,8 +83,8 @@ struct LogInWithPasskey: OpenEndpoint {
 }
 
 extension Transaction {
-    /// Opens the session of a passkey, with the end of sessions that are too many.
-    /// - Returns: Nil when the challenge was used before, or passkey or account have changed since they were read.
+    /// Opens the session of a passkey, and ends excess sessions.
+    /// - Returns: Nil if the challenge is used, or the passkey or account has changed since it was read.
     fileprivate func open(
         _ opening: OpenSession, _ passkey: UsablePasskey, _ challenge: PasskeyChallenge,
         _ verified: Assertion.Verified, isCounted: Bool
@@ -94,7 +95,8 @@ extension Transaction {
         return account
     }
 
-    /// Uses up a challenge and notes the use of the passkey. The session is sent with what the transaction sends next.
+    /// Uses up a challenge and records the use of the passkey. The session is sent with the transaction's next
+    /// statements.
     func use(
         _ passkey: UsablePasskey, _ challenge: PasskeyChallenge, _ verified: Assertion.Verified,
         for opening: OpenSession

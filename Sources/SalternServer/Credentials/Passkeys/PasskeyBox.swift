@@ -15,14 +15,14 @@ struct PasskeyBox: Sendable {
     }
 }
 
-/// New unlock boxes, which a change of the password key carries: the unlock key sealed again, for each unlocking passkey.
+/// Replaces unlock boxes in a change of the password key: the unlock key sealed again, for each unlocking passkey.
 struct PasskeyBoxes: Sendable {
     private let boxes: [PasskeyID: PasskeyBox]
 
     /// The longest part of a request, in bytes.
     static let requestLimit = PasskeyProblem.limit * 4_096
 
-    /// Takes the optional `passkeyBoxes: [{id, box}]`.
+    /// Reads the optional `passkeyBoxes: [{id, box}]`.
     init(_ members: inout JSONMembers) throws {
         var boxes: [PasskeyID: PasskeyBox] = [:]
         try members.optional("passkeyBoxes") { json in
@@ -45,7 +45,7 @@ struct PasskeyBoxes: Sendable {
         guard Set(boxes.keys) == Set(unlocking) else { throw .boxesRequired(unlocking) }
     }
 
-    /// Stores them, for a transaction that holds the account's row.
+    /// Stores the boxes in a transaction that holds the account's row.
     func apply(_ transaction: Transaction, to accountID: AccountID) async throws(PostgresError) {
         for (id, box) in boxes {
             transaction.enqueue(ReplaceUnlockBox(accountID: accountID, id: id, box: box))

@@ -1,9 +1,10 @@
 internal import Cryptography
 internal import Postgres
 
-/// A challenge that authenticators sign. The server stores none: each has an authentication code of what it is for.
+/// Provides the bytes that authenticators sign. The server stores no challenge, because each contains an authentication
+/// code of its purpose.
 struct PasskeyChallenge: Sendable {
-    /// The ceremony that a challenge is good for.
+    /// The ceremony of a challenge.
     enum Purpose: Sendable {
         /// Registration by the session of an account.
         case registration(AccountID, TokenHash)
@@ -21,16 +22,16 @@ struct PasskeyChallenge: Sendable {
         }
     }
 
-    /// How long a challenge is accepted.
+    /// The time for which a challenge is accepted.
     static let lifetime = Duration.seconds(300)
     fileprivate static let randomCount = 32
     fileprivate static let timeCount = 8
 
-    /// Random bytes, the time in seconds, and HMAC-SHA256 of both and the purpose.
+    /// Contains random bytes, the time in seconds, and HMAC-SHA256 of both and the purpose.
     let bytes: [UInt8]
     let expiresAt: Timestamp
 
-    /// SHA-256, under which a used challenge is stored.
+    /// The stored form of a used challenge: its SHA-256.
     var hash: PasskeyChallengeHash { PasskeyChallengeHash(SHA256.hash(bytes)) }
 }
 
@@ -39,9 +40,9 @@ struct PasskeyChallengeHash: StoredDigest, PostgresArrayElement {
     let digest: SHA256Digest
 }
 
-/// Makes challenges and recognises them, on any node that has the master key.
+/// Creates and verifies challenges, on any node that has the master key.
 struct PasskeyChallenges: Sendable {
-    /// That of the active master key first.
+    /// One key for each master key, the active one first.
     private let keys: [HMACSHA256.Key]
 
     init(_ masterKey: MasterKey) {
@@ -56,7 +57,8 @@ struct PasskeyChallenges: Sendable {
             expiresAt: Timestamp(unixSeconds: now.unixSeconds) + PasskeyChallenge.lifetime)
     }
 
-    /// The challenge that these bytes are; nil when this server did not make it for this purpose, or it has expired.
+    /// Returns the challenge with these bytes. Returns nil if it has expired, or this server did not create it for this
+    /// purpose.
     func challenge(_ bytes: [UInt8], for purpose: PasskeyChallenge.Purpose, now: Timestamp) -> PasskeyChallenge? {
         let headCount = PasskeyChallenge.randomCount + PasskeyChallenge.timeCount
         guard bytes.count == headCount + SHA256Digest.byteCount, let code = SHA256Digest(bytes[headCount...]) else {
@@ -66,7 +68,7 @@ struct PasskeyChallenges: Sendable {
         guard keys.contains(where: { $0.authenticationCode(for: purpose.bytes + head) == code }) else { return nil }
         let seconds = head[PasskeyChallenge.randomCount...].reduce(0 as UInt64) { $0 << 8 | UInt64($1) }
         let madeAt = Timestamp(unixSeconds: Int64(bitPattern: seconds))
-        // Nodes go by the database's clock, and may differ a little.
+        // Nodes use the database's clock, and may differ a little.
         guard madeAt <= now + AttemptPolicy.clockSlack, now < madeAt + PasskeyChallenge.lifetime else { return nil }
         return PasskeyChallenge(bytes: bytes, expiresAt: madeAt + PasskeyChallenge.lifetime)
     }

@@ -2,7 +2,7 @@ internal import Cryptography
 internal import HTTPCore
 internal import Postgres
 
-/// The credential id of a passkey, which its authenticator has chosen. Clients write it in base64url.
+/// Identifies a passkey: the credential id, which its authenticator has chosen. Clients write it in base64url.
 struct PasskeyID: Sendable, Hashable, PathParameterConvertible, PostgresValue, PostgresArrayElement {
     let bytes: [UInt8]
 

@@ -5,7 +5,7 @@ struct PasskeyName: Sendable {
     let string: String
 
     init(json: JSONValue) throws {
-        // The rules of a device's name.
+        // A passkey's name follows the rules of a device's name.
         guard let name = DeviceName(try json.string()) else { throw PasskeyProblem.invalidName }
         string = name.string
     }

@@ -3,13 +3,13 @@ internal import HTTPCore
 internal import Postgres
 internal import WebAuthn
 
-/// The options of both ceremonies, in the JSON forms that `parseCreationOptionsFromJSON()` and
-/// `parseRequestOptionsFromJSON()` read (WebAuthn Level 3 §5.4 and §5.5).
+/// Writes the options of both ceremonies, in the JSON forms of `parseCreationOptionsFromJSON()` and
+/// `parseRequestOptionsFromJSON()` (WebAuthn Level 3 §5.4 and §5.5).
 enum PasskeyOptions {
     private static let timeout = JSONValue.integer(PasskeyChallenge.lifetime.components.seconds * 1_000)
 
     /// - Parameters:
-    ///   - logsIn: Whether the passkey shall open sessions alone: then it has to name its account and verify its user.
+    ///   - logsIn: True if the passkey opens sessions alone. It then has to name its account and verify its user.
     ///   - excluded: The passkeys of the account, which the same authenticator must not add again.
     static func creation(
         _ challenge: PasskeyChallenge, _ relyingParty: RelyingParty, service: String, accountID: AccountID,
@@ -36,7 +36,7 @@ enum PasskeyOptions {
         ]
     }
 
-    /// - Parameter allowed: The passkeys that may answer; empty for any that names its account.
+    /// - Parameter allowed: The permitted passkeys. Empty permits any that names its account.
     static func request(
         _ challenge: PasskeyChallenge, _ relyingParty: RelyingParty, allowed: [PasskeyID]
     ) -> JSONValue {

@@ -2,9 +2,9 @@ internal import HTTPCore
 internal import Postgres
 internal import WebAuthn
 
-/// Why a passkey was not added, changed or accepted.
+/// The reason why a passkey was not added, changed or accepted.
 enum PasskeyProblem: ProblemConvertible {
-    /// The operator has named no relying party.
+    /// The operator has configured no id for passkeys.
     case off
     case malformed
     case prfOutput
@@ -13,13 +13,13 @@ enum PasskeyProblem: ProblemConvertible {
     case exists
     case tooMany
     case invalidName
-    /// An unlock box for a passkey that does not log in.
+    /// The unlock box belongs to a passkey that does not log in.
     case doesNotLogIn
     case invalidBox
-    /// A change of the password key lacks the boxes of these passkeys, or has those of others.
+    /// A change of the password key lacks the boxes of these passkeys, or contains those of others.
     case boxesRequired([PasskeyID])
 
-    /// How many passkeys an account may have.
+    /// The most passkeys of an account.
     static let limit = 20
 
     var problem: Problem {
@@ -64,10 +64,10 @@ enum PasskeyProblem: ProblemConvertible {
     }
 }
 
-/// An assertion that opens nothing. The reply is the same for all reasons; the log has them.
+/// Rejects an assertion. The reply is the same for all reasons, which are logged.
 struct WrongPasskey: OperatorProblem {
     let accountID: AccountID?
-    /// Nil when challenge or passkey are unknown.
+    /// Nil if the challenge or the passkey is unknown.
     let failure: WebAuthnFailure?
 
     func write(to log: Log, requestID: RequestID) {

@@ -1,7 +1,7 @@
 internal import Postgres
 internal import WebAuthn
 
-/// A passkey as its owner sees it.
+/// Describes a passkey for its owner.
 struct StoredPasskey: Sendable {
     let id: PasskeyID
     let name: String
@@ -19,7 +19,7 @@ struct StoredPasskey: Sendable {
         """
 }
 
-/// The passkeys of an account, the oldest first.
+/// Finds the passkeys of an account, the oldest first.
 struct FindPasskeys: AccountRead {
     typealias Row = StoredPasskey
 
@@ -31,7 +31,7 @@ struct FindPasskeys: AccountRead {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(StoredPasskey.init) }
 }
 
-/// The credential ids of an account's passkeys, the oldest first.
+/// Finds the credential ids of an account's passkeys, the oldest first.
 struct FindPasskeyIDs: AccountRead {
     typealias Row = PasskeyID
 
@@ -41,7 +41,7 @@ struct FindPasskeyIDs: AccountRead {
         """
 }
 
-/// Stores a new passkey; no row when the account has it already. The account's row was locked before.
+/// Stores a new passkey. Returns no row if the account already has it. Requires a lock of the account's row.
 struct InsertPasskey: Statement {
     typealias Row = PasskeyID
 
@@ -65,7 +65,7 @@ struct InsertPasskey: Statement {
         """
 }
 
-/// Gives a passkey another name; no row when there is no such passkey.
+/// Renames a passkey. Returns no row if it is unknown.
 struct RenameStoredPasskey: AccountWrite {
     typealias Row = StoredPasskey
 
@@ -81,7 +81,7 @@ struct RenameStoredPasskey: AccountWrite {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(StoredPasskey.init) }
 }
 
-/// Removes a passkey; no row when there is no such passkey. The account's row was locked before.
+/// Removes a passkey. Returns no row if it is unknown. Requires a lock of the account's row.
 struct DeletePasskey: Statement {
     typealias Row = PasskeyID
 
@@ -94,7 +94,7 @@ struct DeletePasskey: Statement {
         """
 }
 
-/// Removes all passkeys of an account. Returns their names.
+/// Removes all passkeys of an account, and returns their names.
 struct DeletePasskeys: Statement {
     typealias Row = String
 
@@ -104,7 +104,7 @@ struct DeletePasskeys: Statement {
         "DELETE FROM saltern.passkeys k WHERE k.account_id = \(\.accountID) RETURNING k.name"
 }
 
-/// Stores the unlock box of a passkey; a row that shows whether the passkey logs in, none when there is no such passkey.
+/// Stores the unlock box of a passkey. Returns whether the passkey logs in, or no row if it is unknown.
 struct StoreUnlockBox: Statement {
     typealias Row = Bool
 

@@ -1,7 +1,7 @@
 internal import Postgres
 internal import WebAuthn
 
-/// The state of a passkey that an assertion is compared with.
+/// The stored state of a passkey, for the comparison with an assertion.
 struct UsablePasskey: Sendable, DecodableRow {
     let id: PasskeyID
     let algorithm: Int32
@@ -23,7 +23,7 @@ struct UsablePasskey: Sendable, DecodableRow {
     }
 }
 
-/// A passkey of an account whose password key was right.
+/// Finds a passkey of an account after a right password key.
 struct FindUsablePasskey: AccountRead {
     typealias Row = UsablePasskey
 
@@ -35,7 +35,7 @@ struct FindUsablePasskey: AccountRead {
         """
 }
 
-/// A passkey that logs in, of an account that is not locked.
+/// Finds a passkey that logs in, of an account that is not locked.
 struct FindPasskeyLogIn: Statement {
     let accountID: AccountID
     let id: PasskeyID
@@ -61,12 +61,12 @@ struct FindPasskeyLogIn: Statement {
     }
 }
 
-/// Notes the use of a passkey for what ``OpenSession`` opens; no row when its sign count has moved since it was read. When it
-/// has a row and ``UseChallenge`` too, the session is stored in the same transaction (``InsertSession``).
+/// Records the use of a passkey for the session of ``OpenSession``. Returns no row if the sign count has changed since
+/// it was read. If it and ``UseChallenge`` return rows, ``InsertSession`` stores the session in the same transaction.
 struct OpenSessionWithPasskey: Statement {
     let opening: OpenSession
     let id: PasskeyID
-    /// As it was read.
+    /// The sign count that was read.
     let signCount: Int64
     let verified: Assertion.Verified
 

@@ -5,10 +5,10 @@ internal import WebAuthn
 
 /// Verifies assertions for log-ins.
 struct PasskeyVerifier: Sendable {
-    /// Nil when passkeys are off.
+    /// Nil if passkeys are off.
     let relyingParty: RelyingParty?
     let challenges: PasskeyChallenges
-    /// A key whose private half nobody has: an assertion of an unknown passkey is verified with it.
+    /// Verifies assertions of unknown passkeys. The private half was discarded.
     private let decoy: CredentialKey?
 
     init(_ configuration: ServiceConfiguration) {
@@ -21,8 +21,8 @@ struct PasskeyVerifier: Sendable {
 
     /// Verifies an assertion.
     /// - Parameters:
-    ///   - passkey: The stored state; nil when there is no such passkey. Verification takes place in any case.
-    ///   - isAlone: Whether it opens a session without the password key.
+    ///   - passkey: The stored state, or nil for an unknown passkey. Verification takes place in any case.
+    ///   - isAlone: True if the passkey opens a session without the password key.
     /// - Throws: ``WrongPasskey``, or ``PasskeyProblem/off``.
     func verify(
         _ response: AuthenticationResponse, of accountID: AccountID, _ passkey: UsablePasskey?,

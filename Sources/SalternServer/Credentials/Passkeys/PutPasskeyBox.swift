@@ -1,7 +1,8 @@
 internal import HTTPCore
 internal import Postgres
 
-/// `PUT /v1/account/passkeys/{id}/box`: stores what a passkey unlocks the keyring with, after a client had its PRF output.
+/// `PUT /v1/account/passkeys/{id}/box`: stores the sealed values by which a passkey unlocks the keyring. The client
+/// needs the passkey's PRF output to seal them.
 struct PutPasskeyBox: AccountEndpoint {
     private struct Body {
         let currentKey: PasswordKey

@@ -1,6 +1,6 @@
 internal import HTTPCore
 
-/// `PATCH /v1/account/passkeys/{id}`: gives a passkey another name.
+/// `PATCH /v1/account/passkeys/{id}`: renames a passkey.
 struct RenamePasskey: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         let id: PasskeyID = try request.parameters.require("id")

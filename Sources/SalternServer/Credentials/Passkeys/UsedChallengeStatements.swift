@@ -1,6 +1,7 @@
 internal import Postgres
 
-/// Uses up a challenge; no row when it was used before. Of two nodes the later one waits for the earlier one's end.
+/// Uses up a challenge. Returns no row if it was already used. Of two nodes, the later one waits until the earlier one
+/// ends.
 struct UseChallenge: Statement {
     typealias Row = AccountID
 
@@ -15,12 +16,12 @@ struct UseChallenge: Statement {
         """
 }
 
-/// Used challenges that have expired, the oldest first.
+/// Finds expired used challenges, the oldest first.
 struct FindExpiredChallenges: Statement {
     typealias Row = DueRow<PasskeyChallengeHash>
 
     let now: Timestamp
-    /// Accounts that are left out.
+    /// Accounts to omit.
     let except: [AccountID]
     let limit: Int64
 
@@ -32,7 +33,7 @@ struct FindExpiredChallenges: Statement {
         """
 }
 
-/// Removes used challenges of an account that have expired. Returns how many there were.
+/// Removes expired used challenges of an account, and returns their number.
 struct RemoveExpiredChallenges: Statement {
     typealias Row = Int64
 
@@ -51,7 +52,7 @@ struct RemoveExpiredChallenges: Statement {
         """
 }
 
-/// When used challenges expire, by the index `used_challenges_by_expiry`.
+/// Finds the expiry times of used challenges by the index `used_challenges_by_expiry`.
 struct FindDueChallenges: OldestRows {
     static let kind = "challenges"
     static let time: SQLFragment = "c.expires_at"

@@ -8,8 +8,8 @@ struct SecondFactorCheck: Sendable {
     let passkeys: PasskeyVerifier
     let outbox: Outbox
 
-    /// Opens the session or rejects the proof, in one transaction with the count of a wrong code. Wrong assertions count
-    /// only at the address, because signatures cannot be guessed.
+    /// Opens the session or rejects the proof, in one transaction with the count of a wrong code. Wrong assertions
+    /// count only for the address, because signatures cannot be guessed.
     ///
     /// - Parameters:
     ///   - found: The account that an earlier statement found. Nil if none was sent.
@@ -62,13 +62,13 @@ struct SecondFactorCheck: Sendable {
                 if present.enrolledAt == factor?.enrolledAt {
                     return .wrong(.secondFactor, SecondFactorProblem.wrongCode)
                 }
-                // The account is locked by now: it is exchanged no more.
+                // The transaction has locked the account, so its second factor cannot change any more.
                 factor = present
             }
         }
     }
 
-    /// The problem of a log-in without a second factor, with a challenge for the account's passkeys.
+    /// Returns the problem of a log-in without a second factor, with a challenge for the account's passkeys.
     private func required(
         _ account: OpenSession.Row, _ opening: OpenSession, _ transaction: Transaction
     ) async throws -> any ProblemConvertible {
@@ -82,7 +82,7 @@ struct SecondFactorCheck: Sendable {
         return SecondFactorProblem.passkeyRequired(hasCodes: account.secondFactor != nil, options)
     }
 
-    /// Opens the session with an assertion; undecided when it is wrong.
+    /// Opens the session with an assertion. Undecided if it is wrong.
     private func use(
         _ response: AuthenticationResponse, _ opening: OpenSession, _ transaction: Transaction
     ) async throws -> CheckResult<OpenSession.Row> {

@@ -29,7 +29,7 @@ struct OpenSession: Statement {
         let secondFactor: StoredSecondFactor?
         let hasPasskeys: Bool
 
-        /// Whether the password key is not enough. Then ``StoreSession`` opens nothing.
+        /// True if the password key is not sufficient. ``StoreSession`` then opens nothing.
         var needsSecondFactor: Bool { secondFactor != nil || hasPasskeys }
     }
 
@@ -69,7 +69,7 @@ struct OpenSession: Statement {
     fileprivate static let isItsSecondFactor: SQL<Self> =
         "f.account_id = \(\.accountID) AND f.confirmed_at IS NOT NULL"
 
-    /// Whether the account has passkeys.
+    /// The condition that the account has passkeys.
     fileprivate static let hasPasskeys: SQL<Self> =
         "EXISTS (SELECT FROM saltern.passkeys k WHERE k.account_id = \(\.accountID))"
 

@@ -137,7 +137,7 @@ struct SealedPlace: Sendable {
         SealedPlace(authenticatedData: Array("saltern/one-time-passwords/".utf8) + account.uuid.bytes)
     }
 
-    /// The key of the names that audiences get.
+    /// The key of the names for audiences.
     static let pairwiseKey = SealedPlace(authenticatedData: Array("saltern/pairwise-key".utf8))
 }
 

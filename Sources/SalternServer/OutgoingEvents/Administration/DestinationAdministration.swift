@@ -1,16 +1,16 @@
 internal import Cryptography
 public import Postgres
 
-/// Commands on destinations, for an operator.
+/// Creates, lists, changes and removes destinations for an operator.
 public struct DestinationAdministration {
     private let database: PostgresClient
 
-    /// - Parameter database: Connects as the schema's owner: the server's role creates no destinations.
+    /// - Parameter database: Connects as the schema's owner, because the server role cannot create destinations.
     public init(database: PostgresClient) {
         self.database = database
     }
 
-    /// The reason why nothing was done.
+    /// The reason why a command changed nothing.
     public enum Refusal: Error, Equatable, CustomStringConvertible {
         case nameTaken
         case tooMany
@@ -27,7 +27,7 @@ public struct DestinationAdministration {
         }
     }
 
-    /// How long the previous secret signs after a rotation.
+    /// The time for which the previous secret also signs after a rotation.
     public static let rotationTime = Duration.seconds(86_400)
 
     /// The description of a new destination.
@@ -37,7 +37,7 @@ public struct DestinationAdministration {
         let url: DestinationURL?
         let kinds: [EventKind]
 
-        /// - Parameter url: Nil when a service of the audience fetches the events.
+        /// - Parameter url: Nil if a service of the audience fetches the events.
         public init(_ name: DestinationName, audience: AudienceName, url: DestinationURL?, kinds: [EventKind]) {
             self.name = name
             self.audience = audience
@@ -47,8 +47,8 @@ public struct DestinationAdministration {
     }
 
     /// Creates a destination.
-    /// - Parameter show: Takes the secret before it is committed, because it can be shown once only: an error of it leaves no
-    ///   destination. Without a URL there is none.
+    /// - Parameter show: Receives the secret before the commit, because it is shown only once. If `show` throws, the
+    ///   destination is not created. A destination without a URL has no secret.
     /// - Throws: ``Refusal``, an error of `show`, or a `PostgresError`.
     public func create(
         _ terms: Terms, sealingWith masterKey: MasterKey, by signature: AuditSignature,
@@ -77,7 +77,7 @@ public struct DestinationAdministration {
         try await database.execute(FindDestinations())
     }
 
-    /// The destination of a name.
+    /// Returns the destination with a name.
     /// - Throws: ``Refusal/noSuchDestination``, or a `PostgresError`.
     public func destination(_ name: DestinationName) async throws -> Destination {
         guard let found = try await destinations().first(where: { $0.name == name }) else {
@@ -86,8 +86,8 @@ public struct DestinationAdministration {
         return found
     }
 
-    /// Draws another secret. The previous one also signs for ``rotationTime``. Enables a disabled destination.
-    /// - Parameter show: As of ``create(_:sealingWith:by:show:)``.
+    /// Generates another secret. The previous one also signs for ``rotationTime``. Enables a disabled destination.
+    /// - Parameter show: See ``create(_:sealingWith:by:show:)``.
     public func rotate(
         _ name: DestinationName, sealingWith masterKey: MasterKey, by signature: AuditSignature,
         show: (WebhookSecret) throws -> Void = { _ in }
@@ -114,7 +114,7 @@ public struct DestinationAdministration {
             try await transaction.record(AppendAudit(signature, .destinationRemoved, detail: "destination \(name)"))
             return id
         }
-        // A transaction that has read the destination before may store further rows: the purge removes them.
+        // The purge removes rows that are stored later, by transactions that read the destination before its removal.
         while try await OrphanedEvents.removeSome(of: id, from: database) > 0 {}
     }
 }

@@ -1,6 +1,6 @@
 public import Postgres
 
-/// Commands on events that are not delivered, for an operator.
+/// Lists, retries and drops undelivered events for an operator.
 public struct EventAdministration {
     private let database: PostgresClient
 
@@ -17,7 +17,7 @@ public struct EventAdministration {
         public let kind: String
         public let occurredAt: Timestamp
         public let attempts: Int
-        /// When the next attempt of its queue is due.
+        /// The time of the next attempt of its queue.
         public let dueAt: Timestamp?
         public let parkedAt: Timestamp?
     }
@@ -36,15 +36,15 @@ public struct EventAdministration {
         }
     }
 
-    /// Events, oldest first.
+    /// Returns events, oldest first.
     public func events(_ selection: Selection, limit: Int) async throws(PostgresError) -> [Entry] {
         try await database.execute(FindUndelivered(selection: selection, limit: Int64(limit)))
     }
 
-    /// The events of a step of ``retry(_:)`` and ``drop(_:)``.
+    /// The number of events in a step of ``retry(_:now:)`` and ``drop(_:)``.
     private static let slice = 500
 
-    /// Attempts events again at once, parked ones too.
+    /// Attempts events again at once, including parked ones.
     /// - Returns: The number of events.
     public func retry(_ selection: Selection, now: Timestamp) async throws -> Int {
         try await forEach(selection) { keys in
@@ -63,7 +63,7 @@ public struct EventAdministration {
         }
     }
 
-    /// Walks over the selected events in the order of their keys.
+    /// Runs `body` for slices of the selected events, in the order of their keys.
     private func forEach(_ selection: Selection, _ body: ([EventKey]) async throws -> Void) async throws -> Int {
         var (count, last) = (0, EventKey.first)
         while true {

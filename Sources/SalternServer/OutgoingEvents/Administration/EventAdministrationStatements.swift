@@ -5,7 +5,7 @@ struct EventKey: Sendable, DecodableRow {
     let queue: EventQueueKey
     let number: Int64
 
-    /// Lower than all.
+    /// The key before all others.
     static let first = EventKey(
         queue: EventQueueKey(accountID: AccountID(.zero), destinationID: DestinationID(.zero), lane: .zero), number: 0)
 
@@ -35,7 +35,7 @@ extension EventAdministration.Selection {
     }
 }
 
-/// Events that wait or are parked, oldest first.
+/// Finds waiting and parked events, oldest first.
 struct FindUndelivered: Statement {
     typealias Row = EventAdministration.Entry
 
@@ -62,7 +62,7 @@ struct FindUndelivered: Statement {
     }
 }
 
-/// The keys of selected events behind one, in their order.
+/// Finds the keys of selected events after a given one, in their order.
 struct FindEventKeys: Statement {
     typealias Row = EventKey
 
@@ -80,7 +80,7 @@ struct FindEventKeys: Statement {
         """
 }
 
-/// Lets a parked event be attempted again, for as long as a new one. ``WakeQueue`` follows.
+/// Releases a parked event for attempts, for as long as a new one. ``WakeQueue`` follows.
 struct UnparkEvent: Statement {
     let key: EventQueueKey
     let number: Int64
@@ -92,7 +92,7 @@ struct UnparkEvent: Statement {
         """
 }
 
-/// Makes a queue due, and ends a lease of it.
+/// Makes a queue due, and ends its lease.
 struct WakeQueue: Statement {
     let key: EventQueueKey
     let now: Timestamp

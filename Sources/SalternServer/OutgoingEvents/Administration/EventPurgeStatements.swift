@@ -1,9 +1,9 @@
 internal import Postgres
 
-// The purge bounds both tables whatever receivers do: events that nobody attempts any more are parked, parked ones expire, and the
-// rows of destinations that were removed go. Deliveries lock no account, so neither do these.
+// The purge bounds both tables whatever receivers do. It parks events without further attempts, removes expired parked
+// events, and removes rows of removed destinations. Like deliveries, these statements lock no account.
 
-/// Accounts with events that have waited for too long.
+/// Finds accounts with events that have waited for too long.
 struct FindOverdueEvents: Statement {
     typealias Row = AccountID
 
@@ -17,7 +17,7 @@ struct FindOverdueEvents: Statement {
         """
 }
 
-/// Parks them.
+/// Parks these events.
 struct ParkOverdueEvents: Statement {
     let accounts: [AccountID]
     let before: Timestamp
@@ -29,7 +29,7 @@ struct ParkOverdueEvents: Statement {
         """
 }
 
-/// Accounts with events that were parked for long enough.
+/// Finds accounts with expired parked events.
 struct FindExpiredEvents: Statement {
     typealias Row = AccountID
 
@@ -43,7 +43,7 @@ struct FindExpiredEvents: Statement {
         """
 }
 
-/// Removes them.
+/// Removes these events.
 struct RemoveExpiredEvents: Statement {
     typealias Row = ChangedRows
 
@@ -56,7 +56,7 @@ struct RemoveExpiredEvents: Statement {
         """
 }
 
-/// Accounts with queues that were due for longer than any event is kept.
+/// Finds accounts with queues that were due for longer than any event is kept.
 struct FindIdleQueues: Statement {
     typealias Row = AccountID
 
@@ -70,7 +70,7 @@ struct FindIdleQueues: Statement {
         """
 }
 
-/// Ends the wait of those that have no event that waits. ``RemoveEndedQueues`` follows.
+/// Ends the wait of queues that have no waiting event. ``RemoveEndedQueues`` follows.
 struct SettleIdleQueues: Statement {
     let accounts: [AccountID]
     let before: Timestamp
@@ -84,7 +84,7 @@ struct SettleIdleQueues: Statement {
         """
 }
 
-/// Removes queues of these accounts that have nothing left, and end with that or have no destination.
+/// Removes empty queues of these accounts that have ended or have no destination.
 struct RemoveEndedQueues: Statement {
     let accounts: [AccountID]
 
@@ -96,8 +96,8 @@ struct RemoveEndedQueues: Statement {
 }
 
 extension PurgeRun {
-    /// Parks events that have waited for a day longer than they are attempted, and removes those that were parked for long
-    /// enough, and the queues of both.
+    /// Parks events that have waited for a day longer than they are attempted. Removes expired parked events and idle
+    /// queues.
     /// - Returns: The number of removed events.
     static func purgeOutgoingEvents(
         _ connection: PostgresLease, now: Timestamp, biteSize: Int64, noting: (Int) throws -> Void

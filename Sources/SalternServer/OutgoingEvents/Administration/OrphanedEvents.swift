@@ -1,8 +1,8 @@
 internal import Postgres
 
-/// The rows of a destination that was removed.
+/// Removes the rows of a removed destination.
 enum OrphanedEvents {
-    /// The accounts whose rows one step removes.
+    /// The most accounts whose rows one step removes.
     private static let slice: Int64 = 500
 
     /// Removes some of them.
@@ -17,7 +17,7 @@ enum OrphanedEvents {
     }
 }
 
-/// Some of the accounts that have rows of a destination.
+/// Finds some accounts that have rows of a destination.
 struct FindAccountsOfDestination: Statement {
     typealias Row = AccountID
 

@@ -1,16 +1,16 @@
-/// Decides whether a destination is attempted. After failures in a row one attempt at a time tests it, at growing intervals, so
-/// a dead receiver costs next to nothing and its queues keep their own delays.
+/// Limits attempts to a failing destination. After several failures in a row, it permits one test attempt at a time, at
+/// growing intervals. A receiver that is down then costs little, and its queues keep their own delays.
 ///
-/// A pure value: its user passes the time.
+/// It is a pure value: callers pass the time.
 struct CircuitBreaker: Sendable, Equatable {
-    /// So many failures in a row open it.
+    /// The failures in a row that open it.
     static let threshold = 5
     static let firstPause = Duration.seconds(10)
     static let longestPause = Duration.seconds(300)
 
     private enum State: Sendable, Equatable {
         case closed
-        /// Nothing is attempted before the moment.
+        /// No attempt begins before this time.
         case open(until: ContinuousClock.Instant)
         /// One attempt is under way.
         case testing
@@ -19,10 +19,10 @@ struct CircuitBreaker: Sendable, Equatable {
     private var state = State.closed
     private var failures = 0
 
-    /// Whether the last attempts failed.
+    /// True if the last attempts failed.
     var isOpen: Bool { state != .closed }
 
-    /// The number of attempts that may begin now, at most `limit`.
+    /// Returns the number of attempts that may begin now, at most `limit`.
     func allowance(_ now: ContinuousClock.Instant, limit: Int) -> Int {
         switch state {
         case .closed: limit
@@ -31,12 +31,12 @@ struct CircuitBreaker: Sendable, Equatable {
         }
     }
 
-    /// Notes that an attempt begins.
+    /// Records the beginning of an attempt.
     mutating func begin() {
         if case .open = state { state = .testing }
     }
 
-    /// Notes that the attempt that was allowed was not made.
+    /// Records that a permitted attempt was not made.
     mutating func abandon(_ now: ContinuousClock.Instant) {
         if case .testing = state { state = .open(until: now) }
     }
@@ -48,7 +48,7 @@ struct CircuitBreaker: Sendable, Equatable {
         guard failures >= Self.threshold else { return }
         var pause = Self.firstPause
         for _ in Self.threshold..<min(failures, Self.threshold + 8) { pause *= 2 }
-        // Attempts that began before it opened end later: they lengthen nothing.
+        // An attempt that began before the breaker opened may end later. It does not extend the interval.
         if case .open(let until) = state, until > now {
             failures -= 1
             return

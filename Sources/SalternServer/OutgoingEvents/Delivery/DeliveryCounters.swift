@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// The attempts of one node to deliver events, for metrics.
+/// Counts the delivery attempts of one node for metrics.
 public final class DeliveryCounters: Sendable {
     /// An attempt's result, by destination.
     public struct Label: Sendable, Hashable, Comparable {

@@ -1,7 +1,7 @@
 internal import Postgres
 
-/// Delivers to one destination until it is cancelled, or the destination is removed or disabled. Each destination has a runner of
-/// its own, so that one which hangs delays no other.
+/// Delivers to one destination until its task is cancelled, or the destination is removed or disabled. Each destination
+/// has its own runner, so a slow receiver does not delay the others.
 struct DestinationRunner: Sendable {
     let id: DestinationID
     let outbox: Outbox
@@ -12,17 +12,17 @@ struct DestinationRunner: Sendable {
     let pairwiseKey: PairwiseKey
     let counters: DeliveryCounters
     let log: Log
-    /// The pause between two questions to the database while nothing is due.
+    /// The pause between two reads of the database while no queue is due.
     let pollInterval: Duration
 
-    /// The queues that a runner delivers from at a time.
+    /// The most queues with a delivery at the same time.
     static let concurrency = 8
-    /// The due queues that it reads at a time.
+    /// The most due queues of one read.
     private static let readLimit = 64
 
     private enum Event: Sendable {
         case tick
-        /// Nil when the database has failed.
+        /// Nil if the database has failed.
         case ended(QueueDelivery.Outcome?)
     }
 
@@ -40,18 +40,18 @@ struct DestinationRunner: Sendable {
                     group.addTask { .ended(await deliver(queue, delivery)) }
                 }
                 due.removeFirst(min(due.count, max(allowed, 0)))
-                // By the time an open breaker closes, the rest is out of date.
+                // The other queues are out of date when an open breaker closes.
                 if breaker.isOpen { due = [] }
                 counters.note(breaker, of: delivery.destination.name)
                 if !isTicking {
                     isTicking = true
-                    // What is due is read again after each tick, also while a slow receiver is waited for.
+                    // Due queues are read again after each tick, even during a delivery to a slow receiver.
                     group.addTask {
                         try? await Task.sleep(for: pollInterval)
                         return .tick
                     }
                 }
-                // Nothing is read before the next tick when nothing was due, or the database has failed.
+                // The next read waits for a tick if no queue was due or the database has failed.
                 if due.isEmpty { isPaused = true }
                 switch await group.next() {
                 case .tick?: (isTicking, isPaused) = (false, false)
@@ -82,7 +82,7 @@ struct DestinationRunner: Sendable {
 
     private func findDue() async -> [DueQueue] {
         let find = FindDueQueues(destinationID: id, now: clock.now, limit: Int64(Self.readLimit))
-        // The database is watched elsewhere.
+        // Failures of the database are reported elsewhere.
         return (try? await database.execute(find)) ?? []
     }
 
@@ -90,7 +90,7 @@ struct DestinationRunner: Sendable {
         try? await delivery.run(queue) { counters.count($0, of: delivery.destination.name) }
     }
 
-    /// The delivery as the destination is now; nil when it gets nothing more.
+    /// Returns a delivery with the destination's current state, or nil if nothing can be delivered.
     private func delivery() -> QueueDelivery? {
         guard let destination = outbox.destinations.first(where: { $0.id == id }), !destination.isDisabled,
             let url = destination.url

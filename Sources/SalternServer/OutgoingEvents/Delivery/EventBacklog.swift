@@ -1,27 +1,27 @@
 public import Postgres
 
-/// Events that wait for their destinations, for metrics.
+/// Counts the undelivered events of each destination for metrics.
 public struct EventBacklog: Sendable {
-    /// More rows are not counted.
+    /// The most rows that are counted.
     public static let countLimit = 1_000
 
     /// The events of one destination.
     public struct Part: Sendable {
         public let destination: String
-        /// ``EventBacklog/countLimit`` when there are so many or more.
+        /// At most ``EventBacklog/countLimit``.
         public let waiting: Int
-        /// The age of the oldest one that waits.
+        /// The age of the oldest waiting event.
         public let age: Duration
-        /// ``EventBacklog/countLimit`` when there are so many or more.
+        /// At most ``EventBacklog/countLimit``.
         public let parked: Int
         public let isDisabled: Bool
     }
 
     public let parts: [Part]
 
-    /// Asks for a few rows of each destination, however many there are.
+    /// Reads a bounded number of rows for each destination.
     public static func read(_ database: PostgresClient, now: Timestamp) async throws -> EventBacklog {
-        // On a lease: it holds up no request when the database is slow.
+        // A separate connection delays no request when the database is slow.
         try await database.withConnection { connection in
             var parts: [Part] = []
             for destination in try await connection.execute(FindDestinations()) {
@@ -40,7 +40,7 @@ public struct EventBacklog: Sendable {
     }
 }
 
-/// When events of a destination began to wait, oldest first, by the index `outgoing_events_by_age`.
+/// Finds the times since which events of a destination wait, oldest first, by the index `outgoing_events_by_age`.
 struct FindWaitingEvents: Statement {
     typealias Row = Timestamp
 
@@ -54,7 +54,8 @@ struct FindWaitingEvents: Statement {
         """
 }
 
-/// When events of a destination were parked, oldest first, by the index `outgoing_events_by_parking`.
+/// Finds the times at which events of a destination were parked, oldest first, by the index
+/// `outgoing_events_by_parking`.
 struct FindParkedEvents: Statement {
     typealias Row = Timestamp
 

@@ -1,11 +1,11 @@
 public import Postgres
 
-/// Delivers outgoing events of one node: reads the destinations, runs a ``DestinationRunner`` for each, and stores the changes
-/// that requests have noted.
+/// Delivers outgoing events of one node. It reads the destinations, runs a ``DestinationRunner`` for each, and stores
+/// the changes that requests have recorded.
 public struct EventDelivery: Sendable {
-    /// How often a node reads the destinations.
+    /// The time between two reads of the destinations.
     public static let reloadInterval = Duration.seconds(5)
-    /// How often the changes of an account are reported at most.
+    /// The shortest time between two reports of an account's changes.
     public static let changeInterval = Duration.seconds(30)
 
     let outbox: Outbox
@@ -21,8 +21,8 @@ public struct EventDelivery: Sendable {
     var poll = Duration.seconds(1)
 
     /// - Parameters:
-    ///   - database: The client of the loop that ``run()`` is called on.
-    ///   - masterKey: Returns the master key as it is now: it may rotate.
+    ///   - database: The client of the loop that runs ``run()``.
+    ///   - masterKey: Returns the current master key, which may rotate.
     public init(
         _ outbox: Outbox, database: PostgresClient, installation: Installation, client: any WebhookClient,
         clock: any WallClock, masterKey: @escaping @Sendable () -> MasterKey, counters: DeliveryCounters, log: Log
@@ -37,7 +37,7 @@ public struct EventDelivery: Sendable {
         self.log = log
     }
 
-    /// Delivers until its task is cancelled. Called once, on the loop of `database`.
+    /// Delivers until its task is cancelled. Runs once, on the loop of `database`.
     public func run() async {
         await withDiscardingTaskGroup { group in
             let runners = RunningDestinations()
@@ -61,7 +61,7 @@ public struct EventDelivery: Sendable {
         }
     }
 
-    /// Reads the destinations. When the database does not answer, the earlier ones stay.
+    /// Reads the destinations. Keeps the earlier ones if the database does not answer.
     func read() async {
         if let destinations = try? await database.execute(FindDestinations()) { outbox.use(destinations) }
     }
@@ -77,7 +77,8 @@ public struct EventDelivery: Sendable {
         }
     }
 
-    /// Stores the changes of accounts, one after another: nothing waits for them. A failure loses one.
+    /// Stores the changes of accounts, one after another, because no request waits for them. A failure loses one
+    /// change.
     func store(_ changed: Set<AccountID>) async {
         let destinations = outbox.destinations.filter { $0.gets(.changes) }
         for account in changed {

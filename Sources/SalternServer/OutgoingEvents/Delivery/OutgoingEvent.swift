@@ -46,8 +46,8 @@ public struct EventID: Sendable, Hashable, CustomStringConvertible {
     public var description: String { "msg_" + Hex.encode(uuid.bytes) }
 }
 
-/// Writes events as receivers read them: kinds, times and names that their audience alone has. Times are to the second: two
-/// audiences that compare more digits could match their lists.
+/// Writes events for receivers: kinds, times and names that only their audience has. Times are in whole seconds,
+/// because audiences could match more precise ones.
 struct EventWriter: Sendable {
     let audience: AudienceName
     let key: PairwiseKey
@@ -69,7 +69,7 @@ struct EventWriter: Sendable {
         }
     }
 
-    /// The body of a webhook.
+    /// Returns the body of a webhook.
     func body(_ event: OutgoingEvent, of account: AccountID, in lane: UUID) -> [UInt8] {
         var writer = JSONWriter()
         writer.object { write(event, of: account, in: lane, to: &$0) }

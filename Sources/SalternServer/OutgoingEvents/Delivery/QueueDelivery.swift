@@ -1,8 +1,8 @@
 internal import HTTPCore
 internal import Postgres
 
-/// Delivers from one queue: leases it, posts its events one after another, and removes those that have arrived. No transaction is
-/// open during a post.
+/// Delivers from one queue. It leases the queue, posts its events one after another, and removes delivered ones. No
+/// transaction is open during a post.
 struct QueueDelivery: Sendable {
     let destination: Destination
     let url: String
@@ -14,7 +14,7 @@ struct QueueDelivery: Sendable {
 
     /// The end of a delivery.
     enum Outcome: Sendable {
-        /// Another node was first, or there was nothing to deliver.
+        /// Another node was first, or the queue was empty.
         case idle
         case delivered
         case failed(WebhookOutcome)
@@ -22,8 +22,8 @@ struct QueueDelivery: Sendable {
         case gone
     }
 
-    /// - Parameter counting: Takes the outcome of each attempt.
-    /// - Throws: A `PostgresError`. The lease ends by itself.
+    /// - Parameter counting: Receives the outcome of each attempt.
+    /// - Throws: A `PostgresError`. The lease then expires.
     func run(_ due: DueQueue, counting: (WebhookOutcome) -> Void) async throws(PostgresError) -> Outcome {
         let key = EventQueueKey(accountID: due.accountID, destinationID: destination.id, lane: due.lane)
         let lease = EventLease(key: key, id: EventLaneSeed.random())
@@ -46,7 +46,7 @@ struct QueueDelivery: Sendable {
                 let (_, held) = try await database.execute(
                     RemoveDelivered(key: key, number: event.number),
                     ExtendLease(lease: lease, until: clock.now + EventLease.duration))
-                // Another node delivers on.
+                // Another node continues the delivery.
                 if held.isEmpty { return .delivered }
                 last = event.number
             case .status(410):
@@ -62,7 +62,7 @@ struct QueueDelivery: Sendable {
                 return .failed(outcome)
             }
         }
-        // A full batch, and a turn that was too long, may have left some.
+        // The queue may have further events after a full batch, or after the time limit of a lease.
         _ = try await database.execute(
             EndLease(lease: lease, deliveredNumber: isWhole ? max(queue.lastNumber, last) : last, now: clock.now),
             RemoveEndedQueue(key: key))

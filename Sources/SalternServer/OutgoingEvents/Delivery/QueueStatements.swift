@@ -13,7 +13,7 @@ struct DueQueue: Sendable, DecodableRow {
     }
 }
 
-/// Queues of a destination that are due, the longest waiting first.
+/// Finds due queues of a destination, the longest waiting first.
 struct FindDueQueues: Statement {
     typealias Row = DueQueue
 
@@ -29,20 +29,20 @@ struct FindDueQueues: Statement {
         """
 }
 
-/// The lease of a queue: for its time no other node and no other service delivers from it.
+/// Reserves a queue. During a lease no other node or service delivers from it.
 struct EventLease: Sendable {
     let key: EventQueueKey
     let id: UUID
 
-    /// The time of a lease. An attempt takes at most ``WebhookRequest/timeLimit``, and each success extends it.
+    /// The time of a lease. An attempt takes at most ``WebhookRequest/timeLimit``, and each success extends the lease.
     static let duration = Duration.seconds(30)
-    /// The most events that one lease covers: then others have their turn.
+    /// The most events of one lease, so that other queues are delivered too.
     static let eventLimit: Int64 = 16
-    /// After this time others have their turn, too.
+    /// The time after which a lease begins no further attempt, so that other queues are delivered too.
     static let turn = Duration.seconds(15)
 }
 
-/// Leases a queue that is as it was read; no row when another node was first.
+/// Leases a queue in the state that was read. Returns no row if another node was first.
 struct LeaseQueue: Statement {
     let lease: EventLease
     let seen: Timestamp
@@ -67,7 +67,7 @@ struct LeaseQueue: Statement {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
-/// The events that a lease covers, in their order.
+/// Finds the events that a lease covers, in their order.
 struct FindLeasedEvents: Statement {
     typealias Row = OutgoingEvent
 
@@ -84,7 +84,7 @@ struct FindLeasedEvents: Statement {
         """
 }
 
-/// Removes an event that was delivered.
+/// Removes a delivered event.
 struct RemoveDelivered: Statement {
     let key: EventQueueKey
     let number: Int64
@@ -94,7 +94,7 @@ struct RemoveDelivered: Statement {
         """
 }
 
-/// Extends a lease after a success; no row when it is over.
+/// Extends a lease after a success. Returns no row if the lease has ended.
 struct ExtendLease: Statement {
     typealias Row = Int64
 
@@ -111,7 +111,7 @@ struct ExtendLease: Statement {
 /// Ends a lease. ``RemoveEndedQueue`` follows.
 struct EndLease: Statement {
     let lease: EventLease
-    /// No event waits up to this number: the queue is due again only when it has counted on since.
+    /// The last number without a waiting event. The queue is due again only if its counter is higher.
     let deliveredNumber: Int64
     let now: Timestamp
 
@@ -122,7 +122,7 @@ struct EndLease: Statement {
         """
 }
 
-/// Removes a queue that ends with its last event and has nothing left.
+/// Removes an empty queue that ends with its last event.
 struct RemoveEndedQueue: Statement {
     let key: EventQueueKey
 
@@ -143,7 +143,7 @@ struct DelayQueue: Statement {
         """
 }
 
-/// Parks an event that was attempted for long enough.
+/// Parks an event whose time for attempts is over.
 struct ParkEvent: Statement {
     let key: EventQueueKey
     let number: Int64

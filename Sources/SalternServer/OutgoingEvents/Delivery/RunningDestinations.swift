@@ -4,7 +4,7 @@ internal import Synchronization
 final class RunningDestinations: Sendable {
     private let ids = Mutex<Set<DestinationID>>([])
 
-    /// Returns whether the destination had none, and has one now.
+    /// Adds a destination. Returns false if it already has a runner.
     func begin(_ id: DestinationID) -> Bool { ids.withLock { $0.insert(id).inserted } }
 
     func end(_ id: DestinationID) { _ = ids.withLock { $0.remove(id) } }

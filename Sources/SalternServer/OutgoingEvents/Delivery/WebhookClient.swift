@@ -38,8 +38,8 @@ public enum WebhookFailure: String, Sendable, CaseIterable {
     /// The receiver's certificate is not valid for its name.
     case untrusted
     case timedOut = "timed_out"
-    /// An answer that is no HTTP, or longer than ``WebhookRequest/answerLimit``.
+    /// The answer is not HTTP, or is longer than ``WebhookRequest/answerLimit``.
     case unacceptable
-    /// This server ends, or has no memory.
+    /// This server ends, or is out of memory.
     case cancelled
 }

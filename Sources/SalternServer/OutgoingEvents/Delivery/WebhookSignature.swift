@@ -1,6 +1,6 @@
 internal import Cryptography
 
-/// A destination's secret: the key of its signatures. `whsec_` and base64 of 32 random bytes, as Standard Webhooks writes it
+/// Signs the webhooks of a destination: `whsec_` and base64 of 32 random bytes, the form of Standard Webhooks
 /// (https://github.com/standard-webhooks/standard-webhooks, "Symmetric signatures").
 public struct WebhookSecret: Sendable {
     let bytes: SecureBytes
@@ -12,20 +12,20 @@ public struct WebhookSecret: Sendable {
         self.bytes = bytes
     }
 
-    /// Draws a secret.
+    /// Generates a random secret.
     static func random() -> WebhookSecret { WebhookSecret(SecureRandom.secureBytes(byteCount)) }
 
-    /// The text that the receiver needs, shown once.
+    /// The text for the receiver, shown once.
     public var text: String { Self.prefix + Base64.encodeToString(bytes) }
 }
 
 /// The signature of one attempt: Standard Webhooks v1, HMAC-SHA256 of `id.timestamp.body`.
 enum WebhookSignature {
-    /// The fields of a request.
+    /// Returns the fields of a request.
     /// - Parameters:
     ///   - id: The same at each attempt.
     ///   - seconds: The time of the attempt, in seconds since 1970.
-    ///   - secrets: While a secret rotates, both: the receiver accepts either signature.
+    ///   - secrets: Both secrets during a rotation. The receiver accepts either signature.
     static func fields(
         id: String, at seconds: Int64, body: [UInt8], secrets: [WebhookSecret]
     ) -> [(name: String, value: String)] {

@@ -1,23 +1,23 @@
 public import HTTPCore
 public import Postgres
 
-/// A program of the operator that gets events: by HTTP at its URL, or by asking for them when it has none.
+/// Receives events as a program of the operator: by HTTP at its URL, or by fetching if it has none.
 public struct Destination: Sendable, Equatable {
     public let id: DestinationID
     public let name: DestinationName
     public let audience: AudienceName
-    /// Nil when a service of the audience fetches the events.
+    /// Nil if a service of the audience fetches the events.
     public let url: String?
     public let kinds: [EventKind]
     public let createdAt: Timestamp
-    /// Since then it gets nothing: its receiver answered 410.
+    /// The time since which it receives nothing, because its receiver answered 410.
     public internal(set) var disabledAt: Timestamp?
-    /// Until then the previous secret also signs.
+    /// The time until which the previous secret also signs.
     public let previousUntil: Timestamp?
-    /// Sealed by the master key, the present one first.
+    /// The secrets, sealed by the master key, the current one first.
     let sealedSecrets: [[UInt8]]
 
-    /// The most destinations of an installation: each costs every account event a row.
+    /// The most destinations of an installation. Each adds a row to every account event.
     public static let limit = 32
 
     var isDisabled: Bool { disabledAt != nil }
@@ -74,7 +74,7 @@ public struct DestinationURL: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension Destination {
-    /// The secrets that sign at a moment, the present one first; none that no master key opens.
+    /// Returns the secrets that sign at a time, the current one first. Omits secrets that no master key opens.
     func secrets(at now: Timestamp, _ masterKey: MasterKey) -> [WebhookSecret] {
         let isRotating = previousUntil.map { now < $0 } ?? false
         return sealedSecrets.prefix(isRotating ? 2 : 1).compactMap {

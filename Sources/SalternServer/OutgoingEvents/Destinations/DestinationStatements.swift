@@ -12,7 +12,7 @@ extension Destination: DecodableRow {
         name = try row.next()
         audience = try row.next()
         url = try row.next()
-        // A kind of a later release is not for this one.
+        // Kinds of a later release are ignored.
         kinds = try row.next([String].self).compactMap(EventKind.init(rawValue:))
         createdAt = try row.next()
         disabledAt = try row.next()
@@ -22,7 +22,7 @@ extension Destination: DecodableRow {
     }
 }
 
-/// All destinations, by name.
+/// Finds all destinations, by name.
 struct FindDestinations: Statement {
     typealias Row = Destination
 
@@ -30,7 +30,7 @@ struct FindDestinations: Statement {
     static let sql: SQL<Self> = "SELECT \(Destination.columns) FROM saltern.destinations d ORDER BY d.name"
 }
 
-/// Stores a destination; no row when there is one of its name. Needs the rights of the schema's owner.
+/// Stores a destination. Returns no row if the name is taken. Requires the rights of the schema's owner.
 struct InsertDestination: Statement {
     typealias Row = DestinationID
 
@@ -50,7 +50,7 @@ struct InsertDestination: Statement {
         """
 }
 
-/// Gives a destination another secret; the present one becomes the previous one. Also enables it.
+/// Gives a destination another secret, and enables it. The current secret becomes the previous one.
 struct RotateDestinationSecret: Statement {
     typealias Row = DestinationID
 
@@ -66,7 +66,7 @@ struct RotateDestinationSecret: Statement {
         """
 }
 
-/// Stops everything for a destination whose receiver is gone.
+/// Disables a destination whose receiver is gone.
 struct DisableDestination: Statement {
     typealias Row = DestinationID
 
@@ -80,7 +80,7 @@ struct DisableDestination: Statement {
         """
 }
 
-/// Removes a destination. Needs the rights of the schema's owner.
+/// Removes a destination. Requires the rights of the schema's owner.
 struct RemoveDestination: Statement {
     typealias Row = DestinationID
 
@@ -90,7 +90,8 @@ struct RemoveDestination: Statement {
         "DELETE FROM saltern.destinations d WHERE d.name = \(\.name) RETURNING d.destination_id"
 }
 
-/// Puts the same secrets, sealed again, in the place of those that were read; no row when others are there by now.
+/// Replaces secrets by the same ones, sealed again. Returns no row if the stored secrets have changed since they were
+/// read.
 struct ReplaceDestinationSecrets: Statement {
     typealias Row = DestinationID
 

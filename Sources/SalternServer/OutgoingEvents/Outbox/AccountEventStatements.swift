@@ -1,19 +1,19 @@
 internal import Postgres
 
-/// An event of an account, for each destination that gets its kind. ``QueueAccountEvent`` and ``StoreAccountEvent`` write it, in
-/// the transaction of what it reports, with the account's row locked against other writers. Without such a destination they
-/// write nothing.
+/// Reports an event of an account to each destination of its kind. ``QueueAccountEvent`` and ``StoreAccountEvent``
+/// write it in the transaction that it reports, with the account's row locked against other writers. They write nothing
+/// if no destination receives the kind.
 struct ReportedEvent: Sendable {
     let accountID: AccountID
     let kind: EventKind
     let now: Timestamp
-    /// The number that a statement before has noted in the account's row if there is something to report; nil when there is in
-    /// any case.
+    /// The number that an earlier statement wrote to the account's row if there is something to report. Nil if there
+    /// always is.
     var writer: Int64?
     let seed = SecurityEventID.random().uuid
 }
 
-/// First of two: takes the next number in the queue of each destination.
+/// Takes the next number in the queue of each destination. ``StoreAccountEvent`` follows.
 ///
 /// `MERGE`, because an INSERT that selects from another table is planned for every shard of a cluster.
 struct QueueAccountEvent: Statement {
@@ -35,7 +35,7 @@ struct QueueAccountEvent: Statement {
         """
 }
 
-/// Second of two: stores the event under the number that the first one has taken.
+/// Stores the event under the number that ``QueueAccountEvent`` has taken.
 struct StoreAccountEvent: Statement {
     typealias Row = ChangedRows
 
@@ -55,7 +55,7 @@ struct StoreAccountEvent: Statement {
         """
 }
 
-/// Lets the queues of an account end with their last events, and removes those that have none left: the account is deleted.
+/// Ends the queues of a deleted account with their last events. ``RemoveIdleQueues`` follows.
 struct EndQueues: Statement {
     typealias Row = ChangedRows
 
@@ -65,7 +65,7 @@ struct EndQueues: Statement {
         "UPDATE saltern.event_queues q SET ends = true WHERE q.account_id = \(\.accountID) AND NOT q.ends"
 }
 
-/// Second of two: removes those that have nothing left to deliver.
+/// Removes the queues that have no event left.
 struct RemoveIdleQueues: Statement {
     let accountID: AccountID
 
@@ -74,7 +74,7 @@ struct RemoveIdleQueues: Statement {
 }
 
 extension Transaction {
-    /// Writes an event. The account's row is locked, and exists.
+    /// Writes an event. Requires an existing account whose row is locked.
     func write(_ event: ReportedEvent) async throws(PostgresError) {
         _ = try await execute(QueueAccountEvent(event: event), StoreAccountEvent(event: event))
     }

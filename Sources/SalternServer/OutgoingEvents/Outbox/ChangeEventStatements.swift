@@ -17,7 +17,7 @@ struct QueueChange: Statement {
         """
 }
 
-/// Stores it, in the place of one that waits: at most one waits for each account and destination.
+/// Stores the change in place of a waiting one, so each account and destination has at most one.
 struct StoreChange: Statement {
     typealias Row = ChangedRows
 

@@ -1,4 +1,4 @@
-/// The kinds of events that services of the operator can get. The raw value is their public name.
+/// The kinds of events for services of the operator. The raw value is their public name.
 public enum EventKind: String, Sendable, CaseIterable {
     case accountCreated = "account.created"
     case accountDeleted = "account.deleted"
@@ -8,13 +8,13 @@ public enum EventKind: String, Sendable, CaseIterable {
     case receiptStored = "receipt.stored"
     case sessionOpened = "session.opened"
     case sessionEnded = "session.ended"
-    /// The account's items have changed. May be lost.
+    /// The account's items have changed. Such events may be lost.
     case changes
 
-    /// The kinds that a destination gets unless it asks for others.
+    /// The kinds of a destination that names none.
     public static var standard: [EventKind] { allCases.filter(\.isOrdered) }
 
-    /// Whether the events of an account arrive in their order.
+    /// True if the events of an account arrive in their order.
     public var isOrdered: Bool {
         switch self {
         case .accountCreated, .accountDeleted, .accountLocked, .accountUnlocked, .planChanged, .receiptStored: true

@@ -1,20 +1,20 @@
 internal import Postgres
 
-/// A lane of an account's events for one destination: the events in it are delivered one after another.
+/// Separates an account's events for one destination. Events of one lane are delivered one after another.
 enum EventLane {
     /// The lane of ordered events.
     static let ordered = UUID.zero
-    /// The lane of the latest change of the account's items, which replaces an earlier one.
+    /// The lane of the latest change of the account's items. It replaces an earlier one.
     static let changes = UUID(high: 0, low: 1)
 
     static let orderedSQL: SQLFragment = "'00000000-0000-0000-0000-000000000000'::uuid"
     static let changesSQL: SQLFragment = "'00000000-0000-0000-0000-000000000001'::uuid"
 
-    /// An identifier that differs for each destination, so that two of them cannot compare theirs. It depends on a random seed,
-    /// because a cluster evaluates random functions once for all rows of a statement.
+    /// Returns an identifier that differs for each destination, so that destinations cannot compare identifiers. It
+    /// depends on a random seed, because a cluster evaluates random functions once for all rows of a statement.
     /// - Parameters:
     ///   - seed: 16 random bytes as a UUID.
-    ///   - parts: Further UUIDs that tell rows apart.
+    ///   - parts: Further UUIDs that distinguish rows.
     static func identifier<Root, Context>(
         _ seed: SQLTemplate<Root, Context>, _ parts: SQLFragment
     ) -> SQLTemplate<Root, Context> {
@@ -28,7 +28,7 @@ struct EventQueueKey: Sendable, Hashable {
     let destinationID: DestinationID
     let lane: UUID
 
-    /// The condition that a row `alias` is in the queue.
+    /// Returns the condition that a row `alias` is in the queue.
     static func holds<Root>(
         _ alias: SQLFragment, _ path: any KeyPath<Root, EventQueueKey> & Sendable
     ) -> SQL<Root> {

@@ -1,13 +1,13 @@
 internal import Postgres
 internal import Synchronization
 
-/// The outgoing events of one node, as its requests meet them: which kinds any destination gets, and the accounts whose items
-/// have changed. Shared by all loops.
+/// Holds the event kinds that any destination receives, and the accounts whose items have changed. All loops of a node
+/// share it.
 ///
-/// Events of accounts need neither: their statements read the destinations in the transaction. A node meets new destinations
-/// within ``EventDelivery/reloadInterval``.
+/// Events of accounts need neither, because their statements read the destinations in the transaction. A node reads new
+/// destinations within ``EventDelivery/reloadInterval``.
 public final class Outbox: Sendable {
-    /// The most accounts whose changes wait; further ones are dropped.
+    /// The most accounts with waiting changes. Further ones are dropped.
     static let changeLimit = 10_000
 
     private struct State {
@@ -16,7 +16,7 @@ public final class Outbox: Sendable {
     }
 
     private let state = Mutex(State())
-    /// A bit for each kind that any destination gets.
+    /// One bit for each kind that any destination receives.
     private let kinds = Atomic<UInt>(0)
     private let dropped = Atomic<Int>(0)
     /// Requests that wait for events.
@@ -24,13 +24,13 @@ public final class Outbox: Sendable {
 
     public init() {}
 
-    /// Returns whether any destination gets events of the kind, as far as this node has met it.
+    /// Returns whether any destination of the last read receives events of the kind.
     func gets(_ kind: EventKind) -> Bool { kinds.load(ordering: .relaxed) & Self.bit(kind) != 0 }
 
-    /// The destinations as they were read last.
+    /// The destinations of the last read.
     var destinations: [Destination] { state.withLock { $0.destinations } }
 
-    /// The changes that were dropped since the start, because too many accounts changed.
+    /// The number of changes dropped since the start, because too many accounts changed.
     public var droppedChanges: Int { dropped.load(ordering: .relaxed) }
 
     func use(_ destinations: [Destination]) {
@@ -44,12 +44,12 @@ public final class Outbox: Sendable {
         kinds.store(bits, ordering: .relaxed)
     }
 
-    /// Stops a destination before it is read again.
+    /// Disables a destination before the next read.
     func disable(_ id: DestinationID, now: Timestamp) {
         use(destinations.map { $0.id == id ? $0.disabled(at: now) : $0 })
     }
 
-    /// Notes that items of an account have changed, after the commit.
+    /// Records a committed change of an account's items.
     func noteChange(of account: AccountID) {
         guard gets(.changes) else { return }
         let isNoted = state.withLock { state in
@@ -60,7 +60,7 @@ public final class Outbox: Sendable {
         if !isNoted { dropped.add(1, ordering: .relaxed) }
     }
 
-    /// Takes the accounts whose items have changed since the last time.
+    /// Returns the accounts whose items have changed since the last call.
     func takeChanges() -> Set<AccountID> {
         state.withLock { state in
             let changed = state.changed

@@ -1,11 +1,12 @@
 internal import Postgres
 
-// Events of sessions have no order, so each is a lane of its own: log-ins of one account wait for no common row. They are sent
-// only while a node has met a destination that gets them (``Outbox/gets(_:)``): no log-in pays for them otherwise.
+// Events of sessions have no order, so each is its own lane: log-ins of one account wait for no common row. A node
+// sends these statements only if a destination receives the events (``Outbox/gets(_:)``). Otherwise they add no cost to
+// a log-in.
 
 /// The SQL of events of sessions.
 enum SessionEvents {
-    /// The sessions `s` and the destinations `d` that are told, each with the event's identifier `lane`.
+    /// Selects the sessions `s` and the receiving destinations `d`, each with the event's identifier `lane`.
     private static func rows<Root, Context>(
         _ kind: EventKind, _ condition: SQLTemplate<Root, Context>, of account: SQLTemplate<Root, Context>,
         seed: SQLTemplate<Root, Context>, now: SQLTemplate<Root, Context>
@@ -19,7 +20,7 @@ enum SessionEvents {
         """
     }
 
-    /// The statement that queues them.
+    /// Returns the statement that queues the events.
     static func queueing<Root, Context>(
         _ kind: EventKind, _ condition: SQLTemplate<Root, Context>, of account: SQLTemplate<Root, Context>,
         seed: SQLTemplate<Root, Context>, now: SQLTemplate<Root, Context>
@@ -33,7 +34,7 @@ enum SessionEvents {
         """
     }
 
-    /// The statement that stores them.
+    /// Returns the statement that stores the events.
     static func storing<Root, Context>(
         _ kind: EventKind, _ condition: SQLTemplate<Root, Context>, of account: SQLTemplate<Root, Context>,
         seed: SQLTemplate<Root, Context>, now: SQLTemplate<Root, Context>
@@ -49,7 +50,7 @@ enum SessionEvents {
     }
 }
 
-/// Queues the event of a session that was opened in the same transaction. ``StoreOpenedSession`` follows.
+/// Queues the event of a session opened in the same transaction. ``StoreOpenedSession`` follows.
 struct QueueOpenedSession: Statement {
     typealias Row = ChangedRows
 
@@ -63,7 +64,7 @@ struct QueueOpenedSession: Statement {
     fileprivate static let isMeant: SQL<Self> = "s.session_id = \(\.sessionID)"
 }
 
-/// Stores it.
+/// Stores this event.
 struct StoreOpenedSession: Statement {
     typealias Row = ChangedRows
 
@@ -74,7 +75,7 @@ struct StoreOpenedSession: Statement {
         .sessionOpened, QueueOpenedSession.isMeant, of: "\(\.accountID)", seed: "\(\.seed)", now: "\(\.now)")
 }
 
-/// Queues the events of the sessions that `removal` ends, before it does. ``StoreEnds`` follows.
+/// Queues the events of the sessions that `removal` ends, before it runs. ``StoreEnds`` follows.
 struct QueueEnds: Statement {
     typealias Row = ChangedRows
 
@@ -86,7 +87,7 @@ struct QueueEnds: Statement {
         now: "\(\.removal.now)")
 }
 
-/// Stores them.
+/// Stores these events.
 struct StoreEnds: Statement {
     typealias Row = ChangedRows
 
@@ -98,7 +99,7 @@ struct StoreEnds: Statement {
         now: "\(\.removal.now)")
 }
 
-/// The same for ends that the owner of the account asks for.
+/// Queues the events of sessions that the account's owner ends. ``StoreCallersEnds`` follows.
 struct QueueCallersEnds<Removal: CallersSessionRemoval>: AccountWrite {
     typealias Row = ChangedRows
 
@@ -111,7 +112,7 @@ struct QueueCallersEnds<Removal: CallersSessionRemoval>: AccountWrite {
     }
 }
 
-/// Stores them.
+/// Stores these events.
 struct StoreCallersEnds<Removal: CallersSessionRemoval>: AccountWrite {
     typealias Row = ChangedRows
 

@@ -1,8 +1,8 @@
 internal import HTTPCore
 internal import Postgres
 
-/// `POST /v1/service-events/ack`: removes events that a service has processed. Unknown identifiers are those of events that were
-/// confirmed before.
+/// `POST /v1/service-events/ack`: removes events that a service has processed. Unknown identifiers count as confirmed
+/// earlier.
 struct ConfirmEvents: OpenEndpoint {
     private let database: PostgresClient
     private let clock: any WallClock

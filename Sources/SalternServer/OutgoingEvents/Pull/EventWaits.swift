@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// The requests of a node that wait for events. Each asks the database once a second, so their number is limited.
+/// Limits the requests of a node that wait for events, because each reads the database once a second.
 final class EventWaits: Sendable {
     /// The most waits of one destination on one node.
     static let limit = 8
@@ -20,7 +20,7 @@ final class EventWaits: Sendable {
         deinit { waits.end(id) }
     }
 
-    /// Begins a wait; nil when the destination has ``limit``.
+    /// Begins a wait. Returns nil if the destination has ``limit`` waits.
     func begin(_ id: DestinationID) -> Wait? {
         let isAllowed = counts.withLock { counts in
             guard counts[id, default: 0] < Self.limit else { return false }

@@ -1,8 +1,8 @@
 internal import HTTPCore
 internal import Postgres
 
-/// `POST /v1/service-events/lease`: lends events to a service whose destination has no URL. For 30 seconds no other request gets
-/// them; then those that were not confirmed are lent again.
+/// `POST /v1/service-events/lease`: leases events to a service whose destination has no URL. No other request receives
+/// them for 30 seconds. Unconfirmed events can be leased again after that time.
 struct LeaseEvents: OpenEndpoint {
     private let database: PostgresClient
     private let clock: any WallClock
@@ -14,7 +14,7 @@ struct LeaseEvents: OpenEndpoint {
     /// The longest wait for the first event, in seconds.
     static let waitLimit = 25
     static let deadline = Duration.seconds(60)
-    /// The pause between two questions to the database.
+    /// The pause between two reads of the database.
     private static let pollInterval = Duration.seconds(1)
 
     init(_ parts: Dependencies) {
@@ -66,7 +66,7 @@ struct LeaseEvents: OpenEndpoint {
         let event: OutgoingEvent
     }
 
-    /// Leases what is due, and waits for the first event when nothing is.
+    /// Leases due events, or waits for the first one.
     private func events(of destination: Destination, _ body: Body) async throws -> [Leased] {
         let end = ContinuousClock.now + .seconds(body.wait)
         let events = try await lease(from: destination, limit: body.limit)
@@ -104,8 +104,8 @@ struct LeaseEvents: OpenEndpoint {
 }
 
 extension PostgresClient {
-    /// The destination of this name that the service may fetch from.
-    /// - Throws: ``Problem/notFound`` when its audience has none without a URL.
+    /// Returns the destination with a name that the service may fetch from.
+    /// - Throws: ``Problem/notFound`` if its audience has no such destination without a URL.
     func pulledDestination(_ name: String, of service: Service) async throws -> Destination {
         let found = try await execute(FindDestinations()).first {
             $0.name.description == name && $0.audience == service.audience && $0.url == nil && !$0.isDisabled
@@ -115,7 +115,7 @@ extension PostgresClient {
     }
 }
 
-/// The reason why events are not lent.
+/// The reason why no events are leased.
 enum EventProblem: ProblemConvertible {
     case tooManyWaits
     /// No key of the master key file opens the pairwise key.

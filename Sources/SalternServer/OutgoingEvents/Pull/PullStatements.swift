@@ -1,6 +1,6 @@
 internal import Postgres
 
-/// The places of events of a destination, by their public identifiers.
+/// Finds events of a destination by their public identifiers.
 struct FindEventsByID: Statement {
     let destinationID: DestinationID
     let ids: [UUID]
@@ -20,7 +20,7 @@ struct FindEventsByID: Statement {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
-/// Removes events of a queue that a service has confirmed. ``SettleConfirmed`` follows.
+/// Removes confirmed events of a queue. ``SettleConfirmed`` follows.
 struct RemoveConfirmed: Statement {
     let key: EventQueueKey
     let numbers: [Int64]
@@ -31,8 +31,8 @@ struct RemoveConfirmed: Statement {
         """
 }
 
-/// Ends the lease of a queue when all events that it covers are confirmed: the queue is due at once when it has further ones, and
-/// not at all when it has none. ``RemoveEndedQueue`` follows.
+/// Ends the lease of a queue when all its leased events are confirmed. The queue is due at once if it has further
+/// events, and otherwise not due. ``RemoveEndedQueue`` follows.
 struct SettleConfirmed: Statement {
     let key: EventQueueKey
     let highest: Int64

@@ -1,7 +1,7 @@
 internal import HTTPCore
 
-/// `GET /.well-known/apple-app-site-association`: lists the apps of Apple's platforms that open links to shares, and that
-/// may use passkeys if the server accepts them. 404 without apps.
+/// `GET /.well-known/apple-app-site-association`: lists the apps of Apple's platforms that open links to shares. They
+/// may also use passkeys if the server accepts them. Returns 404 without apps.
 ///
 /// `*` in a component matches any characters including slashes, so it covers the legacy form of links.
 struct ShowAppleAppSiteAssociation: OpenEndpoint {
