@@ -20,8 +20,8 @@ RUN swift build --configuration release -Xswiftc -cross-module-optimization --pr
 
 FROM debian:bookworm-slim
 RUN apt-get update \
-    && apt-get install --yes --no-install-recommends libevent-core-2.1-7 libpq5 libssl3 libfido2-1 libcbor0.8 libstdc++6 \
-        ca-certificates postgresql-client \
+    && apt-get install --yes --no-install-recommends libevent-core-2.1-7 libpq5 libssl3 libcurl4 libfido2-1 libcbor0.8 \
+        libstdc++6 ca-certificates postgresql-client \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --system --uid 10001 --home-dir /var/lib/saltern --shell /usr/sbin/nologin saltern \
     # A new volume takes over its folder's owner.

@@ -49,14 +49,16 @@ final class WebhookTransfer: @unchecked Sendable {
         guard set(CURLOPT_URL, request.url), set(CURLOPT_PROTOCOLS_STR, "https"), set(CURLOPT_NOSIGNAL, 1),
             set(CURLOPT_PROXY, ""), set(CURLOPT_NOPROXY, "*"), set(CURLOPT_FOLLOWLOCATION, 0),
             set(CURLOPT_SSL_VERIFYPEER, 1), set(CURLOPT_SSL_VERIFYHOST, 2),
-            set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2)), set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1)),
+            set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2)),
+            set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1)),
             set(CURLOPT_TIMEOUT_MS, milliseconds), set(CURLOPT_CONNECTTIMEOUT_MS, milliseconds / 2),
             set(CURLOPT_POST, 1), set(CURLOPT_POSTFIELDSIZE, request.body.count),
             saltern_curl_set_pointer(handle, CURLOPT_POSTFIELDS, body.baseAddress.map { UnsafeMutableRawPointer($0) })
                 == CURLE_OK
         else { return false }
         if let authorities {
-            guard authorities.withUnsafeBytes({ saltern_curl_set_anchor(handle, $0.baseAddress, $0.count) }) == CURLE_OK,
+            guard
+                authorities.withUnsafeBytes({ saltern_curl_set_anchor(handle, $0.baseAddress, $0.count) }) == CURLE_OK,
                 set(CURLOPT_CAPATH, "")
             else { return false }
         }

@@ -20,6 +20,7 @@ class Receiver(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     record: Path
     secrets: Path
+    port: int
 
     def verify(self, name: str, body: bytes) -> bool:
         """Whether one of the secrets that the receiver has signs the body."""
@@ -44,8 +45,8 @@ class Receiver(BaseHTTPRequestHandler):
             "time": time.time(),
             **event,
         }
-        # What is behind the address may have other names: a file of the name of the receiver says how it behaves.
-        behaviour = (self.secrets / f"{name}.behaviour")
+        # A file beside the secrets says how the receiver behaves.
+        behaviour = self.secrets / f"{name}.behaviour"
         answer = behaviour.read_text(encoding="ascii").strip() if behaviour.exists() else "ok"
         with LOCK, self.record.open("a", encoding="ascii") as record:
             record.write(json.dumps({**line, "answer": answer}) + "\n")
@@ -63,7 +64,7 @@ class Receiver(BaseHTTPRequestHandler):
             case "error":
                 self.reply(500)
             case "redirect":
-                self.reply(307, location=f"https://localhost:{self.server.server_address[1]}/elsewhere")
+                self.reply(307, location=f"https://localhost:{self.port}/elsewhere")
             case "close":
                 self.close_connection = True
             case "hang":
@@ -117,6 +118,7 @@ def main() -> None:
     parser.add_argument("--record", type=Path, required=True)
     parser.add_argument("--secrets", type=Path, required=True)
     options = parser.parse_args()
+    Receiver.port = options.port
     Receiver.record = options.record
     Receiver.secrets = options.secrets
     server = Server(("127.0.0.1", options.port), Receiver)

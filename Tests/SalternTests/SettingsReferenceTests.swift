@@ -127,6 +127,8 @@ import TransportSecurity
             ("MAX_CONCURRENT_REQUESTS", "0", ["1 to 100000"]), ("DRAIN_TIMEOUT", "61m", ["0s", "1h"]),
             ("KEEP_ALIVE", "0s", ["1s", "1h"]), ("STRICT_TRANSPORT_SECURITY", "on", ["off", "1s", "3650d"]),
             ("HANDOVER_SOCKET", "/" + String(repeating: "x", count: 99), ["off", "1 to 99 bytes"]),
+            ("TOKEN_ISSUER", "x", ["none", "https://"]), ("TOKEN_AUDIENCES", "X", ["none", "separated by commas"]),
+            ("TOKEN_LIFETIME", "61m", ["1m", "1h"]), ("ALLOWED_ORIGINS", "x", ["none", "separated by commas"]),
             ("METRICS_LISTEN", "x", ["off", "HOST:PORT"]), ("LOG_LEVEL", "x", ["debug", "info", "warning", "error"]),
         ]
         + ["SHOW_VERSION", "OPAQUE_FORMAT", "ANONYMOUS_SHARES", "ALLOW_UNSAFE_DATABASE", "CORE_DUMPS"].map {
@@ -135,6 +137,7 @@ import TransportSecurity
     /// Their values are secrets, or name files whose trouble is told instead.
     private static let others = [
         "DATABASE_URL", "OWNER_DATABASE_URL", "SUPERUSER_DATABASE_URL", "MASTER_KEY_FILE", "TLS_DIRECTORY",
+        "SIGNING_KEY_FILE",
     ]
 
     @Test func `a refusal names the variable, what it must be and what it was, as the handbook does`() throws {

@@ -24,7 +24,7 @@ from database import Database
 from statements import ENDPOINTS, Statements
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-ROWS = ["login", "read", "write", "share", "health", "handshake", "memory", "stream", "sync", "client", "limit"]
+ROWS = ["login", "read", "write", "share", "token", "health", "handshake", "memory", "stream", "sync", "client", "limit"]
 ACCOUNTS = 1000
 IDLE_CONNECTIONS = 2000
 # Rows that are measured at a tenth of their rate too, and with one connection at a time.
@@ -288,7 +288,7 @@ def print_alone(alone):
 
 
 def print_table(results):
-    comparators = {"login": "pgbench", "read": "pgbench", "write": "pgbench", "share": "pgbench"}
+    comparators = {"login": "pgbench", "read": "pgbench", "write": "pgbench", "share": "pgbench", "token": "pgbench"}
     print(
         f"{'':20}{'requests/s':>11}{'p50 ms':>9}{'p99 ms':>9}{'CPU s/1000':>12}{'PostgreSQL':>12}   "
         f"{'compared with':24}{'ratio':>6}"

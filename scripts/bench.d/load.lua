@@ -1,5 +1,5 @@
 -- wrk's side of a row. After the URL: -- KIND ACCOUNTS RUN [DELAY]
---   KIND      health, login, read, write, share, batch (of a hundred items) or get
+--   KIND      health, login, read, write, share, token, batch (of a hundred items) or get
 --   ACCOUNTS  a file with a line for each account: userid, password key, token, item, body, share, with tabs between;
 --             for get, what stands as the item is the path to get
 --   RUN       a digit that is another one in each run, so that no write repeats what an earlier run left
@@ -26,6 +26,7 @@ local make = {
     end,
     read = function(a) return wrk.format("GET", "/v1/items/" .. a.item, json(a.token)) end,
     share = function(a) return wrk.format("GET", "/v1/shares/" .. a.share) end,
+    token = function(a) return wrk.format("POST", "/v1/tokens", json(a.token), '{"audience":"bench"}') end,
     get = function(a) return wrk.format("GET", a.item, json(a.token)) end,
     -- A hundred items, the same ones each time, with a stamp in each that request() replaces.
     batch = function(a)

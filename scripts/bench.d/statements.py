@@ -42,6 +42,7 @@ PARAMETERS = {
     "Authenticate": [TOUCH_DUE, *CALLER],
     "FindItem": [ACCOUNT, ITEM],
     "TakeView": [NOW, ":share_id::bytea"],
+    "FindTokenSubject": [ACCOUNT, TOKEN_HASH],
     "ReplaceItem": [
         "1024::bigint",
         TOUCH_DUE,
@@ -80,10 +81,11 @@ ENDPOINTS = {
     "read": ["Authenticate", "FindItem"],
     "write": ["ReplaceItem"],
     "share": ["TakeView"],
+    "token": ["Authenticate", "FindTokenSubject"],
 }
 
 # The server sends these rows' statements in one round trip and one transaction; pgbench may do one at a time.
-ONE_ROUND_TRIP = {"read"}
+ONE_ROUND_TRIP = {"read", "token"}
 
 # pgbench has numbers only, so a client looks up an account's identifiers now and then and keeps them. No two of its sixteen
 # clients have the same account: a write that waits for another of its account does nothing, and is asked in full then.
@@ -134,6 +136,6 @@ class Statements:
 
     def proof(self, row):
         """A script that fails when one of a row's reading statements finds nothing."""
-        reads = [name for name in ENDPOINTS[row] if name in ("FindLogin", "Authenticate", "FindItem")]
+        reads = [name for name in ENDPOINTS[row] if name in ("FindLogin", "Authenticate", "FindItem", "FindTokenSubject")]
         checks = "".join(f"SELECT 1 / count(*) FROM ({self.bound(name)}) AS found;\n" for name in reads)
         return REFRESH + checks

@@ -9,8 +9,8 @@ extension Vault {
     /// Returns a token that proves the account to a service of the operator.
     ///
     /// ```swift
-    /// var request = URLRequest(url: invoices)
-    /// request.setValue("Bearer \(try await vault.token(for: "billing").token)", forHTTPHeaderField: "Authorization")
+    /// let token = try await vault.token(for: "billing")
+    /// print("valid until", token.expiresAt)
     /// ```
     /// Tokens stay in memory until a minute before their expiry, so request one before each use.
     /// - Parameter audience: One of the server's audiences.

@@ -6,7 +6,8 @@
 /// 2. Rows within an account (``isWithinAccount``) are written with the account's row locked, and need no order among
 ///    themselves. Four writes do without that lock, and none of them waits. A new session and a new event are rows that
 ///    no other transaction can refer to, and take `FOR KEY SHARE` of the account's row. The removal of surplus events,
-///    and the last use of sessions, skip locked rows.
+///    and the last use of sessions, skip locked rows. Deliveries of outgoing events also do without it: each locks the
+///    row of one queue first, and waits for nothing else.
 /// 3. Of several accounts, all rows are locked first, in the order of their ids.
 /// 4. A new row with a random key waits for no other. Only a userid and the subject of attempts are keys that others
 ///    may write at the same moment.
@@ -40,9 +41,6 @@ enum LockOrder: Int, CaseIterable {
     case shares
     /// The list of an account's shares. It belongs to the account, except for shares without one.
     case accountShares
-    /// Events to be delivered. Their writers hold the account's row. Deliveries do not, and lock rows of one queue at a
-    /// time.
-    case outgoingEvents
     /// The end of the audit log.
     case auditHead
 
@@ -59,13 +57,12 @@ enum LockOrder: Int, CaseIterable {
             [
                 "items", "deleted_contents", "replaced_contents", "sessions", "recoveries", "kept_keyrings",
                 "second_factors", "second_factor_codes", "passkeys", "used_challenges", "rotations", "rotation_items",
-                "receipts", "security_events",
+                "receipts", "security_events", "event_queues", "outgoing_events",
             ]
         case .failedAttempts: ["failed_attempts"]
         case .logins: ["logins"]
         case .shares: ["shares"]
         case .accountShares: ["account_shares"]
-        case .outgoingEvents: ["event_queues", "outgoing_events"]
         case .auditHead: ["audit_head", "audit_log"]
         }
     }

@@ -39,19 +39,19 @@ struct CreateDestination: Command {
         let isPulled = arguments.flag("--pull")
         actor = try AdminActor(&arguments)
         key = try MasterKeyFileOption(&arguments)
-        guard let audience = try arguments.option("--audience").map({ AudienceName($0) }) else {
-            throw UsageError(message: "--audience is missing")
-        }
-        guard let audience else {
+        let (name, text, list) = (
+            try arguments.option("--audience"), try arguments.option("--url"), try arguments.option("--events")
+        )
+        guard let name else { throw UsageError(message: "--audience is missing") }
+        guard let audience = AudienceName(name) else {
             throw UsageError(message: "--audience must have 1 to 64 of a-z, 0-9, \".\", \"_\" and \"-\"")
         }
-        let text = try arguments.option("--url")
         guard isPulled == (text == nil) else { throw UsageError(message: "exactly one of --url and --pull is needed") }
         let url = text.flatMap { DestinationURL($0) }
         if text != nil, url == nil {
             throw UsageError(message: "--url must be an https URL of at most 2048 ASCII characters without a user")
         }
-        let kinds = try Self.kinds(try arguments.option("--events"))
+        let kinds = try Self.kinds(list)
         terms = DestinationAdministration.Terms(
             try arguments.destinationName(), audience: audience, url: url, kinds: kinds)
     }

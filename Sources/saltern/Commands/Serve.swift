@@ -68,7 +68,7 @@ struct Serve: Command {
                                                saltern signing-key create
           SALTERN_TOKEN_AUDIENCES              none, or audiences of tokens, such as
                                                billing,push=account,crm=account+userid
-          SALTERN_TOKEN_LIFETIME               5m, from 1m to 60m
+          SALTERN_TOKEN_LIFETIME               5m, from 1m to 1h
           SALTERN_ALLOWED_ORIGINS              none, or origins of web pages that may
                                                use the API: https://app.example.com,…
           SALTERN_DESTINATION_CA               none, or certificates in PEM that take the

@@ -152,8 +152,8 @@ struct ServeConfiguration {
         service.rateLimits = settings.rateLimits()
         service.trustedProxies = proxies
         service.appLinks = settings.appLinks()
-        let signingKeyFile = settings.signingKeyFile()
-        service.tokens = settings.tokens(signingKeyFile)
+        let (tokens, signingKeyFile) = settings.tokens()
+        service.tokens = tokens
         service.origins = settings.allowedOrigins()
         service.passkeys = settings.passkeys()
         try settings.finish()

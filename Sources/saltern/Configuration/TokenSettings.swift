@@ -1,3 +1,4 @@
+import CommandLineKit
 import SalternServer
 
 /// Reads the settings of identity tokens: issuer, audiences and lifetime.
@@ -14,41 +15,32 @@ extension Settings {
         return audiences
     }
 
-    /// Reads the policy for tokens. Without an issuer the server signs none.
-    /// - Parameter file: The file of the signing keys.
-    mutating func tokens(_ file: SigningKeyFile?) -> TokenPolicy {
-        let audiences = audiences()
-        let lifetime = duration(
-            "SALTERN_TOKEN_LIFETIME", in: TokenPolicy.lifetimes, default: TokenPolicy.defaultLifetime)
+    /// Reads the policy for tokens and the file of the signing keys. Without an issuer the server signs none.
+    mutating func tokens() -> (policy: TokenPolicy, file: SigningKeyFile?) {
+        let before = problems.count
         let issuer = tokenIssuer()
-        if issuer != nil, audiences.isEmpty {
-            note("SALTERN_TOKEN_ISSUER needs SALTERN_TOKEN_AUDIENCES, such as billing")
+        let isRefused = problems.count > before
+        var policy = TokenPolicy(
+            issuer: issuer, audiences: audiences(),
+            lifetime: duration(
+                "SALTERN_TOKEN_LIFETIME", in: TokenPolicy.lifetimes, default: TokenPolicy.defaultLifetime))
+        let path = text("SALTERN_SIGNING_KEY_FILE", orNothing: "none")
+        guard issuer != nil else {
+            if path != nil, !isRefused { note("SALTERN_SIGNING_KEY_FILE needs SALTERN_TOKEN_ISSUER") }
+            return (policy, nil)
         }
-        return TokenPolicy(
-            issuer: issuer, keys: file.flatMap { signingKeys($0) }, audiences: audiences, lifetime: lifetime)
-    }
-
-    /// Reads the file of the signing keys, `SALTERN_SIGNING_KEY_FILE`. Nil if the server signs no tokens.
-    mutating func signingKeyFile() -> SigningKeyFile? {
-        let hasIssuer = text("SALTERN_TOKEN_ISSUER", orNothing: "none") != nil
-        let path = text("SALTERN_SIGNING_KEY_FILE")
-        switch (hasIssuer, path) {
-        case (true, let path?): return SigningKeyFile(path: path)
-        case (true, nil):
+        if policy.audiences.isEmpty { note("SALTERN_TOKEN_ISSUER needs SALTERN_TOKEN_AUDIENCES, such as billing") }
+        guard let path else {
             note("SALTERN_TOKEN_ISSUER needs SALTERN_SIGNING_KEY_FILE; saltern signing-key create makes one")
-        case (false, .some): note("SALTERN_SIGNING_KEY_FILE needs SALTERN_TOKEN_ISSUER")
-        case (false, nil): break
+            return (policy, nil)
         }
-        return nil
-    }
-
-    private mutating func signingKeys(_ file: SigningKeyFile) -> SigningKeys? {
+        let file = SigningKeyFile(path: path)
         do throws(CommandFailure) {
-            return try file.read()
+            policy.keys = try file.read()
         } catch {
             for message in error.messages { note("SALTERN_SIGNING_KEY_FILE: \(message)") }
-            return nil
         }
+        return (policy, file)
     }
 
     private mutating func tokenIssuer() -> TokenIssuer? {

@@ -11,7 +11,7 @@ extension PrometheusText {
         single(
             "saltern_event_changes_dropped_total", .counter, "Changes of items that were not reported to destinations.",
             outbox.droppedChanges)
-        guard let parts = backlog?.parts, !parts.isEmpty else { return }
+        guard let parts = backlog?.parts else { return }
         func write(_ name: String, _ help: String, _ value: (EventBacklog.Part) -> Double) {
             metric(name, .gauge, help)
             for part in parts { sample(name, labels: ["destination": part.destination], value(part)) }

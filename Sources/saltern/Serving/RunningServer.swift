@@ -193,7 +193,10 @@ final class RunningServer: Sendable {
             group.addTask { await self.watchDatabase() }
             group.addTask { await self.purgeRegularly(service) }
             group.addTask { await self.deliverEvents(authorities: authorities) }
-            if isMeasured { group.addTask { await self.watchBacklog(service.purge) } }
+            if isMeasured {
+                group.addTask { await self.watchBacklog(service.purge) }
+                group.addTask { await self.watchEvents() }
+            }
             group.addTask { await refusals.run() }
             group.addTask { await ResidentMemory.keepLow() }
         }
@@ -274,14 +277,19 @@ final class RunningServer: Sendable {
             let backlog = await share.loop.run { [clock = runtime.clock] in
                 try? await PurgeBacklog.read(share.database, policy: policy, now: clock.now)
             }
+            if !Task.isCancelled { facts.use(backlog) }
+        } while (try? await Task.sleep(for: Self.backlogInterval)) != nil
+    }
+
+    /// Reads now and every half minute how many outgoing events wait, for metrics, until it is cancelled.
+    private func watchEvents() async {
+        let share = runtime.shares[0]
+        repeat {
             let events = await share.loop.run { [clock = runtime.clock] in
                 try? await EventBacklog.read(share.database, now: clock.now)
             }
-            if !Task.isCancelled {
-                facts.use(backlog)
-                facts.use(events)
-            }
-        } while (try? await Task.sleep(for: Self.backlogInterval)) != nil
+            if !Task.isCancelled { facts.use(events) }
+        } while (try? await Task.sleep(for: .seconds(30))) != nil
     }
 
     /// Lets requests finish within `timeout`, waits for the cancelled `work`, and closes everything.

@@ -18,6 +18,10 @@ saltern purge --json
 saltern plan list --json
 saltern plan set pro --items 200000 --item-bytes 1048576 --bytes 268435456 --sessions 100 --shares 50 --deleted-days 30 --yes
 saltern master-key list
+saltern signing-key create --help
+saltern service create billing-1 --audience billing
+saltern service list
+saltern service remove billing-1
 openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out backup-key.pem
 saltern certificate export --der
 saltern certificate renew

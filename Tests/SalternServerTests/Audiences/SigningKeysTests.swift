@@ -14,7 +14,7 @@ import Testing
         let point = key.stored.publicKey.bytes
         let (x, y) = (Base64URL.encodeToString(Array(point[1..<33])), Base64URL.encodeToString(Array(point[33...])))
         let text = "{\"crv\":\"P-256\",\"kty\":\"EC\",\"x\":\"\(x)\",\"y\":\"\(y)\"}"
-        #expect(key.id == Base64URL.encodeToString(Array(SHA256.hash(text.utf8))))
+        #expect(key.id == Base64URL.encodeToString(SHA256.hash(text.utf8).bytes))
         let header = try JSONParser().parse(Base64URL.decode(key.header.utf8))
         #expect(header == ["alg": "ES256", "typ": "at+jwt", "kid": .string(key.id)])
     }

@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct RetryScheduleTests {
     @Test func `delays grow threefold from ten seconds to six hours`() {
-        let delays = (1...9).map { RetrySchedule.delay(after: $0, jitter: 0) / .seconds(1) }
+        let delays = (1...9).map { Int((RetrySchedule.delay(after: $0, jitter: 0) / .seconds(1)).rounded()) }
         #expect(delays == [10, 30, 90, 270, 810, 2_430, 7_290, 21_600, 21_600])
         #expect(RetrySchedule.delay(after: .max, jitter: 0) == .seconds(21_600))
         #expect(RetrySchedule.delay(after: 1, jitter: 1) == .seconds(9))
@@ -49,9 +49,9 @@ import Testing
         var breaker = CircuitBreaker()
         for _ in 1...100 {
             for _ in 1...4 { breaker.fail(start) }
+            #expect(!breaker.isOpen)
             breaker.succeed()
         }
-        #expect(!breaker.isOpen)
     }
 
     @Test func `attempts that began before it opened lengthen nothing`() {

@@ -3,6 +3,7 @@ import HTTPCore
 import Postgres
 import SalternTesting
 import Synchronization
+import Testing
 
 @testable import SalternServer
 
@@ -126,12 +127,12 @@ extension TestApplication {
         return result
     }
 
-    /// Waits until a condition is true, for at most a minute.
-    func wait(_ condition: () async throws -> Bool) async throws -> Bool {
+    /// Waits until a condition is true.
+    func wait(_ condition: () async throws -> Bool) async throws {
         for _ in 0..<3_000 {
-            if try await condition() { return true }
+            if try await condition() { return }
             try await Task.sleep(for: .milliseconds(20))
         }
-        return false
+        Issue.record("the condition is not true within a minute")
     }
 }

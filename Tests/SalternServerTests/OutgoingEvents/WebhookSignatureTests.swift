@@ -9,7 +9,8 @@ import Testing
     @Test func `an attempt has the fields of Standard Webhooks`() {
         // The code was computed with Python's hmac module.
         let fields = WebhookSignature.fields(
-            id: "msg_000102030405060708090a0b0c0d0e0f", at: 1_767_225_600, body: Array(#"{"type":"account.created"}"#.utf8),
+            id: "msg_000102030405060708090a0b0c0d0e0f", at: 1_767_225_600,
+            body: Array(#"{"type":"account.created"}"#.utf8),
             secrets: [Self.secret])
         #expect(fields.map(\.name) == ["webhook-id", "webhook-timestamp", "webhook-signature"])
         #expect(
@@ -39,8 +40,10 @@ import Testing
     func `an https URL is accepted`(_ text: String) { #expect(DestinationURL(text)?.description == text) }
 
     @Test(arguments: [
-        "http://example.com/", "https://", "https://ada@example.com/", "https://example.com/#part", "https://example.com:0/",
-        "https://example.com:70000/", "https://example.com/a b", "https://example.com\\@evil.example/", "HTTPS://example.com/",
+        "http://example.com/", "https://", "https://ada@example.com/", "https://example.com/#part",
+        "https://example.com:0/",
+        "https://example.com:70000/", "https://example.com/a b", "https://example.com\\@evil.example/",
+        "HTTPS://example.com/",
         "file:///etc/passwd", "https://exämple.com/", "https://example.com/\r\nX: y",
     ])
     func `anything else is rejected`(_ text: String) { #expect(DestinationURL(text) == nil) }

@@ -97,7 +97,8 @@ public struct DestinationAdministration {
             let secret = WebhookSecret.random()
             let rotated = try await transaction.execute(
                 RotateDestinationSecret(
-                    id: destination.id, sealedSecret: try masterKey.seal(secret.bytes, for: .destination(destination.id)),
+                    id: destination.id,
+                    sealedSecret: try masterKey.seal(secret.bytes, for: .destination(destination.id)),
                     previousUntil: signature.now + Self.rotationTime))
             guard !rotated.isEmpty else { throw Refusal.hasNoSecret }
             try show(secret)

@@ -50,7 +50,7 @@ public struct EventAdministration {
         try await forEach(selection) { keys in
             for key in keys {
                 _ = try await database.execute(
-                    UnparkEvent(key: key.queue, number: key.number, now: now), WakeQueue(key: key.queue, now: now))
+                    WakeQueue(key: key.queue, now: now), UnparkEvent(key: key.queue, number: key.number, now: now))
             }
         }
     }

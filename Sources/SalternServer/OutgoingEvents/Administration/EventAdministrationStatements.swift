@@ -80,7 +80,7 @@ struct FindEventKeys: Statement {
         """
 }
 
-/// Releases a parked event for attempts, for as long as a new one. ``WakeQueue`` follows.
+/// Releases a parked event for attempts, for as long as a new one. Follows ``WakeQueue``.
 struct UnparkEvent: Statement {
     let key: EventQueueKey
     let number: Int64

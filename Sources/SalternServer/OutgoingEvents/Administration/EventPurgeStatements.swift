@@ -114,7 +114,8 @@ extension PurgeRun {
         while case let accounts = try await connection.execute(FindExpiredEvents(before: expired, limit: biteSize)),
             !accounts.isEmpty
         {
-            let count = try await connection.execute(RemoveExpiredEvents(accounts: accounts, before: expired)).first?.count
+            let count = try await connection.execute(RemoveExpiredEvents(accounts: accounts, before: expired)).first?
+                .count
             removed += count ?? 0
             try noting(count ?? 0)
         }

@@ -7,7 +7,9 @@ enum OrphanedEvents {
 
     /// Removes some of them.
     /// - Returns: Whether there were any: 0 for none.
-    static func removeSome(of destination: DestinationID, from database: PostgresClient) async throws(PostgresError) -> Int {
+    static func removeSome(of destination: DestinationID, from database: PostgresClient) async throws(PostgresError)
+        -> Int
+    {
         let accounts = try await database.execute(FindAccountsOfDestination(id: destination, limit: slice))
         if accounts.isEmpty { return 0 }
         _ = try await database.execute(

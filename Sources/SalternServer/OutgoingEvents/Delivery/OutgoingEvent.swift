@@ -15,7 +15,8 @@ struct OutgoingEvent: Sendable {
 
 extension OutgoingEvent: DecodableRow {
     /// The columns that ``init(row:)`` reads, of the table `outgoing_events` as `e`.
-    static let columns: SQLFragment = "e.number, e.event_id, e.kind, e.session_id, e.revision, e.occurred_at, e.waiting_since"
+    static let columns: SQLFragment =
+        "e.number, e.event_id, e.kind, e.session_id, e.revision, e.occurred_at, e.waiting_since"
 
     init(row: inout RowReader) throws(PostgresError) {
         number = try row.next()
@@ -37,7 +38,8 @@ public struct EventID: Sendable, Hashable, CustomStringConvertible {
     }
 
     public init?(_ text: some StringProtocol) {
-        guard text.hasPrefix("msg_"), let bytes = Hex.decode(text.dropFirst(4)), let uuid = UUID(bytes: Array(bytes)) else {
+        guard text.hasPrefix("msg_"), let bytes = Hex.decode(text.dropFirst(4)), let uuid = UUID(bytes: Array(bytes))
+        else {
             return nil
         }
         self.uuid = uuid
@@ -57,7 +59,8 @@ struct EventWriter: Sendable {
         writer.member("type", event.kind)
         writer.name("timestamp")
         var time: [UInt8] = []
-        UTCTimestamp(microsecondsSinceEpoch: event.occurredAt.unixSeconds * 1_000_000).append(to: &time, fractionDigits: 0)
+        UTCTimestamp(microsecondsSinceEpoch: event.occurredAt.unixSeconds * 1_000_000).append(
+            to: &time, fractionDigits: 0)
         writer.string(plain: time)
         writer.object("data") { writer in
             writer.member("sub", PairwiseSubject(of: account, for: audience, key: key).text)

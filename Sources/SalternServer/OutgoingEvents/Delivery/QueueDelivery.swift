@@ -28,7 +28,8 @@ struct QueueDelivery: Sendable {
         let key = EventQueueKey(accountID: due.accountID, destinationID: destination.id, lane: due.lane)
         let lease = EventLease(key: key, id: EventLaneSeed.random())
         let (leased, events) = try await database.execute(
-            LeaseQueue(lease: lease, seen: due.dueAt, until: clock.now + EventLease.duration, limit: EventLease.eventLimit),
+            LeaseQueue(
+                lease: lease, seen: due.dueAt, until: clock.now + EventLease.duration, limit: EventLease.eventLimit),
             FindLeasedEvents(lease: lease, limit: EventLease.eventLimit))
         guard let queue = leased.first else { return .idle }
         let begun = ContinuousClock.now
@@ -43,9 +44,10 @@ struct QueueDelivery: Sendable {
             counting(outcome)
             switch outcome {
             case .status(200...299):
-                let (_, held) = try await database.execute(
-                    RemoveDelivered(key: key, number: event.number),
-                    ExtendLease(lease: lease, until: clock.now + EventLease.duration))
+                // Locks the queue's row first, like its writers.
+                let (held, _) = try await database.execute(
+                    ExtendLease(lease: lease, until: clock.now + EventLease.duration),
+                    RemoveDelivered(key: key, number: event.number))
                 // Another node continues the delivery.
                 if held.isEmpty { return .delivered }
                 last = event.number

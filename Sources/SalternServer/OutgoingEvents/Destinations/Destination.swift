@@ -66,7 +66,8 @@ public struct DestinationURL: Sendable, Hashable, CustomStringConvertible {
 
     public init?(_ text: String) {
         guard text.utf8.count <= Self.byteLimit, text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }),
-            let match = text.wholeMatch(of: #/https:\/\/([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?([\/?][^#\\]*)?/#),
+            let match = text.wholeMatch(
+                of: #/https:\/\/([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?([\/?][^#\\]*)?/#),
             match.2.map({ (1...65_535).contains(Int($0.dropFirst()) ?? 0) }) ?? true
         else { return nil }
         description = text

@@ -26,7 +26,8 @@ struct ConfirmEvents: OpenEndpoint {
                 guard let id = EventID(try json.text().string) else {
                     throw Problem(
                         .unprocessableContent, "invalid_event_id",
-                        detail: "`ids` must have identifiers of events: `msg_` and 32 hexadecimal digits.", field: "ids")
+                        detail: "`ids` must have identifiers of events: `msg_` and 32 hexadecimal digits.", field: "ids"
+                    )
                 }
                 return id
             }
@@ -45,7 +46,7 @@ struct ConfirmEvents: OpenEndpoint {
         for (key, rows) in queues {
             let numbers = rows.map(\.number)
             _ = try await database.execute(
-                RemoveConfirmed(key: key, numbers: numbers),
+                LockQueue(key: key), RemoveConfirmed(key: key, numbers: numbers),
                 SettleConfirmed(key: key, highest: numbers.max() ?? 0, now: clock.now), RemoveEndedQueue(key: key))
         }
         return .json { writer in

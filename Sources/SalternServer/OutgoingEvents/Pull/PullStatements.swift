@@ -20,6 +20,16 @@ struct FindEventsByID: Statement {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
+/// Locks a queue's row like its writers, before its events are removed.
+struct LockQueue: Statement {
+    typealias Row = UUID
+
+    let key: EventQueueKey
+
+    static let sql: SQL<Self> =
+        "SELECT q.lane FROM saltern.event_queues q WHERE \(EventQueueKey.holds("q", \.key)) FOR UPDATE"
+}
+
 /// Removes confirmed events of a queue. ``SettleConfirmed`` follows.
 struct RemoveConfirmed: Statement {
     let key: EventQueueKey

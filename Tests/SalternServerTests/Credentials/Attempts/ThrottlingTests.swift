@@ -22,7 +22,8 @@ import Testing
                 let isFree = Self.free.contains { path.hasPrefix($0) }
                 #expect((route.metadata.rateClass == nil) == isFree, "\(route.metadata.name)")
                 if route.metadata.needsSession {
-                    #expect([.account, .registration].contains(route.metadata.rateClass), "\(route.metadata.name)")
+                    #expect(
+                        [.account, .registration, .token].contains(route.metadata.rateClass), "\(route.metadata.name)")
                 }
             }
         }

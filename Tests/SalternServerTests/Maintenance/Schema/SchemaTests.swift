@@ -75,6 +75,7 @@ import Testing
                 "DELETE FROM saltern.installation", "DELETE FROM saltern.schema_migrations",
                 "DELETE FROM saltern.audit_log", "UPDATE saltern.audit_log SET actor = 'x'",
                 "DELETE FROM saltern.audit_head", "UPDATE saltern.invites SET expires_at = 'infinity'",
+                "DELETE FROM saltern.services", "UPDATE saltern.services SET audience = 'x'",
                 "DELETE FROM saltern.invites", "INSERT INTO saltern.invites SELECT * FROM saltern.invites",
                 "INSERT INTO saltern.schema_migrations VALUES (9, 'x', sha256('x'), now())", "CREATE SCHEMA mine",
             ] {
