@@ -117,6 +117,9 @@ struct StorageBound {
         case "kept_keyrings": amount(5, each: 2 * 65_536 + 16)
         case "second_factors": StoredAmount(rows: 1, bytes: 255)
         case "second_factor_codes": amount(10, each: 32)
+        case "passkeys": amount(20, each: 3_600)
+        // One for each log-in by passkey, until the next purge.
+        case "used_challenges": amount(1_000, each: 32)
         default: nil
         }
     }

@@ -91,7 +91,6 @@ extension Transaction {
     ) async throws -> OpenSession.Row? {
         guard let account = try await use(passkey, challenge, verified, for: opening) else { return nil }
         if isCounted { try await trim(opening) }
-        try await executeWaiting()
         return account
     }
 

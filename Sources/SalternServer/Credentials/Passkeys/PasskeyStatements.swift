@@ -114,8 +114,8 @@ struct StoreUnlockBox: Statement {
     let box: PasskeyBox
 
     static let sql: SQL<Self> = """
-        UPDATE saltern.passkeys k SET unlock_key = CASE WHEN k.logs_in THEN \(\.key.bytes) END,
-            unlock_box = CASE WHEN k.logs_in THEN \(\.box.bytes) END
+        UPDATE saltern.passkeys k SET unlock_key = CASE WHEN k.logs_in THEN \(\.key.bytes)::bytea END,
+            unlock_box = CASE WHEN k.logs_in THEN \(\.box.bytes)::bytea END
         WHERE k.account_id = \(\.accountID) AND k.credential_id = \(\.id)
         RETURNING k.logs_in
         """

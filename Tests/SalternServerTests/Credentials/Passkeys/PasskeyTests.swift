@@ -146,10 +146,12 @@ import Testing
     @Test func `used challenges are purged when they have expired`() async throws {
         try await TestApplication.with(TestApplication.withPasskeys) { app in
             try await app.addPasskey(app.register())
-            func purge() async throws -> Int {
-                try await Purge(
-                    database: app.postgres, sessions: SessionPolicy(), policy: PurgePolicy(), now: app.clock.now
-                ).run()?.challenges ?? -1
+            func purge() async throws -> Int? {
+                try await app.run { [postgres = app.postgres, now = app.clock.now] in
+                    try await Purge(
+                        database: postgres, sessions: SessionPolicy(), policy: PurgePolicy(), now: now
+                    ).run()?.challenges
+                }
             }
             #expect(try await purge() == 0)
             app.clock.advance(by: .seconds(301))

@@ -47,7 +47,8 @@ import Testing
     private static let acrossAccounts: Set<String> = [
         // What is due for purging is looked for everywhere.
         "FindEndedSessions", "FindExpiredContents", "FindExpiredVersions", "FindDueVersions", "FindOldTombstones",
-        "FindExpiredKeyrings", "FindDueKeyrings", "FindEndedShares", "FindOldEvents", "FindOldAttempts",
+        "FindExpiredKeyrings", "FindExpiredChallenges", "FindDueKeyrings", "FindDueChallenges", "FindEndedShares",
+        "FindOldEvents", "FindOldAttempts",
         "FindExpiredRotations", "FindDueTombstones", "FindDueContents", "FindDueRotations",
         "FindDueEvents", "FindDueAttempts", "FindDueShares",
         // A destination's events are everywhere.
