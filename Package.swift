@@ -87,8 +87,8 @@ let package = Package(
         .executableTarget(
             name: "saltern",
             dependencies: [
-                "SalternServer", "WebhookDelivery", "HTTPServer", "TransportSecurity", "EventLoop", "Postgres", "Cryptography",
-                "CommandLineKit", "CPlatform", "CUnixSocket", "WebAuthn",
+                "SalternServer", "WebhookDelivery", "HTTPServer", "TransportSecurity", "EventLoop", "Postgres",
+                "Cryptography", "CommandLineKit", "CPlatform", "CUnixSocket", "WebAuthn",
             ],
             resources: [.embedInCode("VERSION")],
             swiftSettings: settings + optimisation),

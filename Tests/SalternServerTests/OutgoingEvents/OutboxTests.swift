@@ -108,6 +108,33 @@ import Testing
         }
     }
 
+    @Test func `events are written in the order of locks, under the lock of their account`() async throws {
+        try await TestApplication.with { app in
+            for sql in LockOrderGuard.script { try await app.administer(sql) }
+            try await app.createDestination("billing", url: nil)
+            try await app.readDestinations()
+            let ada = try await app.register()
+            let (second, third) = (try await app.logIn(ada), try await app.logIn(ada))
+            #expect(try await third.delete("/v1/sessions/current").status == 204)
+            #expect(try await second.delete("/v1/sessions/\(ada.sessionID)").status == 204)
+            #expect(try await second.delete("/v1/sessions").status == 200)
+            #expect(try await second.put("/v1/account/receipt", ["receipt": "x"]).status == 200)
+            let (reference, signature) = (AccountReference.userid(ada.userid), InviteTests.signature(app))
+            _ = try await AccountAdministrationTests.administer(app) { try await $0.lock(reference, by: signature) }
+            _ = try await AccountAdministrationTests.administer(app) { try await $0.unlock(reference, by: signature) }
+            _ = try await app.logIn(ada)
+            _ = try await AccountAdministrationTests.administer(app) {
+                try await $0.assign("pro", to: reference, by: signature)
+            }
+            _ = try await AccountAdministrationTests.administer(app) {
+                try await $0.endSessions(reference, by: signature)
+            }
+            _ = try await AccountAdministrationTests.administer(app) { try await $0.delete(reference, by: signature) }
+            #expect(try await app.undelivered().count == 14)
+            #expect(try await app.execute(FindLockOrderFindings()) == [])
+        }
+    }
+
     @Test func `the outbox is what has happened`() async throws {
         try await TestApplication.with(connections: 2) { app in
             for seed in PropertyTests.slow {
