@@ -14,7 +14,7 @@ struct FindTokenSubject: AccountRead {
     static let sql: AccountSQL<Self> = """
         SELECT s.session_id, s.expires_at, a.plan, a.userid
         FROM saltern.sessions s JOIN saltern.accounts a ON a.account_id = s.account_id
-        WHERE s.account_id = \(.account) AND s.token_hash = \(\.tokenHash)
+        WHERE s.account_id = \(.account) AND s.token_hash = \(\.tokenHash) AND a.account_id = \(.account)
         """
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
@@ -33,7 +33,7 @@ struct FindPlanOfSession: Statement {
     static let isReadOnly = true
     static let sql: SQL<Self> = """
         SELECT a.plan FROM saltern.sessions s JOIN saltern.accounts a ON a.account_id = s.account_id
-        WHERE s.account_id = \(\.accountID) AND s.session_id = \(\.sessionID)
+        WHERE s.account_id = \(\.accountID) AND s.session_id = \(\.sessionID) AND a.account_id = \(\.accountID)
             AND \(SessionLiveness.isLive("s", at: "\(\.now)", idleSince: "\(\.idleSince)"))
         """
 }
