@@ -12,6 +12,7 @@ struct LogInWithPasskey: OpenEndpoint {
     private let sessions: SessionPolicy
     private let tally: SessionTally
     private let verifier: PasskeyVerifier
+    private let outbox: Outbox
     private let clock: any WallClock
 
     init(_ parts: Dependencies) {
@@ -19,6 +20,7 @@ struct LogInWithPasskey: OpenEndpoint {
         sessions = parts.configuration.sessions
         tally = parts.nodeState.sessions
         verifier = PasskeyVerifier(parts.configuration)
+        outbox = parts.outbox
         clock = parts.clock
     }
 
@@ -70,7 +72,8 @@ struct LogInWithPasskey: OpenEndpoint {
         do {
             let account = try await database.withTransaction(key: .account(accountID)) { transaction in
                 try await transaction.open(
-                    opening, found.passkey, challenge, verified, isCounted: isCounted)
+                    opening, found.passkey, challenge, verified, isCounted: isCounted,
+                    isReported: outbox.gets(.sessionOpened))
             }
             guard let account else { throw WrongPasskey(accountID: accountID, failure: .wrongChallenge) }
             if isCounted { tally.counted(accountID, before: true) }
@@ -83,13 +86,18 @@ struct LogInWithPasskey: OpenEndpoint {
 }
 
 extension Transaction {
-    /// Opens the session of a passkey, and ends excess sessions.
+    /// Opens the session of a passkey, ends excess sessions, and queues an outgoing event if it is to be reported.
     /// - Returns: Nil if the challenge is used, or the passkey or account has changed since it was read.
     fileprivate func open(
         _ opening: OpenSession, _ passkey: UsablePasskey, _ challenge: PasskeyChallenge,
-        _ verified: Assertion.Verified, isCounted: Bool
+        _ verified: Assertion.Verified, isCounted: Bool, isReported: Bool
     ) async throws -> OpenSession.Row? {
         guard let account = try await use(passkey, challenge, verified, for: opening) else { return nil }
+        if isReported {
+            let event = QueueOpenedSession(opening)
+            enqueue(event)
+            enqueue(StoreOpenedSession(queue: event))
+        }
         if isCounted { try await trim(opening) }
         return account
     }

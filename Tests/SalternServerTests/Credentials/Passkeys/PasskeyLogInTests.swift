@@ -139,6 +139,23 @@ import Testing
         }
     }
 
+    @Test func `sessions of passkeys are outgoing events where a destination requests them`() async throws {
+        try await TestApplication.with(TestApplication.withPasskeys) { app in
+            let ada = try await app.register()
+            let key = try await app.addPasskey(ada, logsIn: true)
+            try await app.createDestination("billing", [.sessionOpened])
+            try await app.readDestinations()
+            let alone = try key.get(try await app.passkeyLogInOptions())
+            #expect(try await app.client.post("/v1/passkeys/sessions", ["credential": alone]).status == 201)
+            #expect(try await app.undelivered().map(\.kind) == ["session.opened"])
+            let options = try #require(try await app.tryLogIn(ada)["publicKey"])
+            #expect(try await app.tryLogIn(ada, passkey: try key.get(options)).status == 201)
+            #expect(try await app.undelivered().map(\.kind) == ["session.opened", "session.opened"])
+            #expect(try await app.client.post("/v1/passkeys/sessions", ["credential": alone]).status == 401)
+            #expect(try await app.undelivered().count == 2)
+        }
+    }
+
     @Test func `unknown passkeys, locked accounts and wrong signatures look alike`() async throws {
         try await TestApplication.with(TestApplication.withPasskeys) { app in
             let ada = try await app.register()
