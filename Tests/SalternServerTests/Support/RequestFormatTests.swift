@@ -127,12 +127,3 @@ import Testing
         }
     }
 }
-
-extension JSONValue {
-    /// The object with another value of a member.
-    fileprivate func with(_ name: String, _ value: JSONValue) -> JSONValue {
-        guard case .object(let object) = self else { return self }
-        let others = object.members.map { (name: $0.name.string, value: $0.value) }.filter { $0.name != name }
-        return .object(JSONObject(others + [(name: name, value: value)]))
-    }
-}

@@ -68,7 +68,8 @@ import Testing
     {
         let id = try #require(AccountID(pathParameter: account.id))
         let code = try SecondFactorCode(json: .string(JSONString(code)))
-        let check = SecondFactorCheck(masterKey: app.configuration.masterKey, outbox: app.outbox)
+        let check = SecondFactorCheck(
+            masterKey: app.configuration.masterKey, passkeys: PasskeyVerifier(app.configuration), outbox: app.outbox)
         let attempts = app.guarding
         return try await withThrowingTaskGroup(of: String.self) { group in
             for _ in 0..<50 {
