@@ -1,5 +1,3 @@
-internal import Synchronization
-
 /// A lock that a task holds across suspension points. Waiting tasks get it in the order in which they came.
 ///
 /// A cancelled task keeps its place in the queue and has to unlock like any other.
@@ -9,7 +7,7 @@ final class AsyncMutex: Sendable {
         var waiters: [CheckedContinuation<Void, Never>] = []
     }
 
-    private let state = Mutex(State())
+    private let state = Locked(State())
 
     /// True from the first ``lock()`` until the last waiting task has called ``unlock()``.
     var isLocked: Bool { state.withLock { $0.isLocked } }

@@ -76,13 +76,13 @@ import Testing
                 let opening = Self.opening(of: id, app)
                 group.addTask {
                     try await app.run {
-                        let factor = try await app.postgres.execute(opening).first?.secondFactor
+                        let account = try await app.postgres.execute(opening).first
                         let counter = AttemptCounter(
                             subject: attempts.subjects.userid(try Userid("ada")), place: .stranger)
                         let look = SecretCheck(
                             attempts: attempts, counter: counter, login: nil, device: nil, release: nil,
                             now: app.clock.now)
-                        switch try await check.open(opening, factor, code, look) {
+                        switch try await check.open(opening, account, .code(code), look) {
                         case .right: return "opened"
                         case .wrong(_, let error), .undecided(let error):
                             return try #require(error as? SecondFactorProblem).problem.code
