@@ -36,7 +36,7 @@ import Testing
             #expect("\(first)" == "IdentityToken(redacted)")
             try await vault.logInAgain(password: password)
             #expect(try await vault.token(for: "billing").token != first.token)
-            await vault.lock()
+            try await vault.lock()
             await #expect { try await vault.token(for: "billing") } throws: {
                 if case VaultError.locked = $0 { true } else { false }
             }
