@@ -116,6 +116,10 @@ def with_authlib() -> Verify:
     return verify
 
 
+def new_verifiers() -> dict[str, Verify]:
+    return {"PyJWT": with_pyjwt(), "joserfc": with_joserfc(), "authlib": with_authlib()}
+
+
 def expect_refused(name: str, verify: Verify, what: str, token: str) -> None:
     try:
         verify(token)
@@ -208,7 +212,7 @@ def reload_server(server: int, is_done: Callable[[], bool], what: str) -> None:
 
 
 def verify(file: Path, server: int) -> None:
-    verifiers = {"PyJWT": with_pyjwt(), "joserfc": with_joserfc(), "authlib": with_authlib()}
+    verifiers = new_verifiers()
     first = new_token()
     names = {tuple(check(first)[name] for name in ("sub", "sid", "jti")) for check in verifiers.values()}
     expect(len(names) == 1, "the same claims from all libraries")
@@ -240,7 +244,8 @@ def verify(file: Path, server: int) -> None:
     let_a_day_pass(file)
     subprocess.run([EXECUTABLE, "signing-key", "prune", "--file", str(file)], check=True, stdout=subprocess.DEVNULL)
     reload_server(server, lambda: len(published()["keys"]) == 1, "the replaced key to be removed")
-    for name, check in verifiers.items():
+    # Without the keys that the earlier verifiers have cached.
+    for name, check in new_verifiers().items():
         check(third)
         expect_refused(name, check, "a key that was removed", first)
     expect(is_active(third) and not is_active(first), "the inspection to have the present key only")

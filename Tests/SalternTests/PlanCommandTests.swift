@@ -41,8 +41,9 @@ extension CommandLineTests {
             #expect(try await run("plan", "set", "free", "--items", "10", "--yes", environment: owner).status == 0)
             #expect(try await run("plan", "set", "pro", "--items", "0", environment: owner).status == 0)
 
-            for (name, reason) in [("free", "accounts have this plan"), ("default", "stays"), ("prro", "no such plan")]
-            {
+            for (name, reason) in [
+                ("free", "accounts have this plan"), ("default", "cannot be removed"), ("prro", "no such plan"),
+            ] {
                 let kept = try await run("plan", "remove", name, environment: owner)
                 #expect(kept.status == 1)
                 #expect(kept.error.contains(reason), "\(kept)")

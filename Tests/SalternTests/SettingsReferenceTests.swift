@@ -116,6 +116,7 @@ import TransportSecurity
             ("KDF_DEFAULT_ITERATIONS", "599999", ["to 10000000"]), ("SESSION_IDLE_TIMEOUT", "60s", ["61s", "3650d"]),
             ("SESSION_LIFETIME", "29d", ["to", "3650d"]), ("TOMBSTONE_RETENTION", "23h", ["1d", "3650d"]),
             ("EVENT_RETENTION", "3651d", ["1d", "3650d"]), ("ANONYMOUS_SHARES_LIMIT", "100001", ["0 to 100000"]),
+            ("PASSKEYS_RP_ID", "Example.org", ["off", "a domain name in lower case"]),
             ("APPLE_APP_IDS", "x", ["none", "separated by commas"]),
             ("ANDROID_APPS", "x", ["none", "separated by commas"]),
             ("APP_STORE_ID", "x", ["none", "number"]), ("RATE_LIMITS", "x", ["on", "off", "figures"]),
@@ -137,7 +138,7 @@ import TransportSecurity
     /// Their values are secrets, or name files whose trouble is told instead.
     private static let others = [
         "DATABASE_URL", "OWNER_DATABASE_URL", "SUPERUSER_DATABASE_URL", "MASTER_KEY_FILE", "TLS_DIRECTORY",
-        "SIGNING_KEY_FILE",
+        "SIGNING_KEY_FILE", "PASSKEYS_ORIGINS", "DESTINATION_CA",
     ]
 
     @Test func `a refusal names the variable, what it must be and what it was, as the handbook does`() throws {

@@ -9,6 +9,7 @@ public enum ES256 {
 
     /// A key that signs any number of messages, from any thread.
     public struct SigningKey: Sendable {
+        /// The key that verifies its signatures.
         public let publicKey: P256.PublicKey
         private let owner: Owner
 

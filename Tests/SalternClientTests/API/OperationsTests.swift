@@ -32,7 +32,7 @@ struct OperationsTests {
     /// Pages and files for browsers and platforms, and routes of services: no client calls them.
     private static let notForClients: Set<String> = [
         "showSharePage", "showSharePageOfLegacyLink", "showSharePageAsset", "showAppleAppSiteAssociation",
-        "showAssetLinks", "showKeySet", "showIssuer", "inspectToken",
+        "showAssetLinks", "showKeySet", "showIssuer", "inspectToken", "leaseServiceEvents", "confirmServiceEvents",
     ]
 
     private func described() throws -> Set<Operation> {
