@@ -26,8 +26,8 @@ import Testing
             try await app.administer(
                 """
                 INSERT INTO saltern.plans (plan, max_items, max_item_bytes, max_bytes, max_sessions, max_shares)
-                    VALUES ('pro', 1, 1, 1, 1, 1);
-                UPDATE saltern.accounts SET plan = 'pro'
+                    VALUES ('business', 1, 1, 1, 1, 1);
+                UPDATE saltern.accounts SET plan = 'business'
                 """)
             let reply = try await service.post("/v1/tokens/inspect", ["token": .string(token)])
             let opened = try OpenedToken(token)
@@ -35,7 +35,7 @@ import Testing
             for name in ["iss", "sub", "aud", "client_id", "iat", "nbf", "exp", "jti", "sid"] {
                 #expect(reply[name] != nil && reply[name] == opened[name], "\(name)")
             }
-            #expect(reply.string("plan") == "pro")
+            #expect(reply.string("plan") == "business")
             #expect(opened.string("plan") == "default")
             #expect(reply["account_id"] == nil)
         }

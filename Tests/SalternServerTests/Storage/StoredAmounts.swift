@@ -120,6 +120,8 @@ struct StorageBound {
         case "passkeys": amount(20, each: 3_600)
         // One for each log-in by passkey, until the next purge.
         case "used_challenges": amount(1_000, each: 32)
+        // Rows only where the operator has destinations.
+        case "event_queues", "outgoing_events": StoredAmount(rows: 0, bytes: 0)
         default: nil
         }
     }

@@ -19,7 +19,7 @@ import Testing
         try await TestApplication.with { app in
             for route in app.routes {
                 let path = route.template.description
-                let isFree = Self.free.contains { path.hasPrefix($0) }
+                let isFree = Self.free.contains { $0.hasSuffix("/") ? path.hasPrefix($0) : path == $0 }
                 #expect((route.metadata.rateClass == nil) == isFree, "\(route.metadata.name)")
                 if route.metadata.needsSession {
                     #expect(
