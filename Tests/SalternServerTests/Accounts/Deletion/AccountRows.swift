@@ -88,6 +88,13 @@ extension TestApplication {
             INSERT INTO saltern.invites (code_hash, invite_id, created_at, expires_at, used_at)
             VALUES (sha256('\(account.id) invite'), \(id), now(), now(), now())
             """,
+            """
+            INSERT INTO saltern.passkeys
+                (account_id, credential_id, name, public_key, algorithm, sign_count, backup_eligible, backed_up, logs_in,
+                created_at)
+            VALUES (\(id), sha256('credential'), 'Key', sha256('public'), -7, 0, false, false, false, now())
+            """,
+            "INSERT INTO saltern.used_challenges VALUES (\(id), sha256('challenge'), now() + interval '5 minutes')",
             "UPDATE saltern.accounts SET invite_id = \(id) WHERE account_id = \(id)",
         ] {
             try await administer(sql)

@@ -17,6 +17,9 @@ import Testing
     /// What may name an account that is gone.
     private static let kept: Set<String> = ["audit_log.target_account"]
 
+    /// Filled only where the operator has destinations. The last event of an account is its deletion: OutboxTests.
+    private static let reported: Set<String> = ["event_queues.account_id", "outgoing_events.account_id"]
+
     @Test func `nothing of an account is left in any table but the audit stub, and others keep everything`()
         async throws
     {
@@ -26,7 +29,7 @@ import Testing
             let bob = try await app.register()
             for account in [ada, bob] { try await app.fillEveryTable(account) }
             let before = try await app.accountRows(ada)
-            for (name, rows) in before where !Self.kept.contains(name) {
+            for (name, rows) in before where !Self.kept.union(Self.reported).contains(name) {
                 #expect(rows > 0, "\(name) is a place that this test does not fill")
             }
             let bobs = try await app.accountRows(bob)
