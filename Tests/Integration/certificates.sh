@@ -50,8 +50,9 @@ is_served() { [[ $(served) == "$(openssl x509 -in "$1" -outform DER | sha256sum)
 
 # reload_metric FILE VALUE
 reload_metric() {
-    curl --silent --noproxy '*' "http://$metrics/metrics" |
-        grep --quiet --line-regexp --fixed-strings "saltern_reload_failed{file=\"$1\"} $2"
+    # Not by a pipe, which curl would report as broken when grep ends first.
+    grep --quiet --line-regexp --fixed-strings "saltern_reload_failed{file=\"$1\"} $2" \
+        <<<"$(curl --silent --noproxy '*' "http://$metrics/metrics")"
 }
 
 scenario "a pair that the server would not serve is not installed, and nothing changes"
