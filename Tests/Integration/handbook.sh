@@ -175,6 +175,7 @@ declare -A spoken=(
     ['apt-get install postgresql-17 postgresql-client-17']='' [postgresql-client-17]=''
     ['systemctl is-failed saltern-backup']='' [OnFailure]='' ['journalctl -u saltern -n 20']=''
     ['postgresql://saltern_app:…@db1,db2/saltern?target_session_attrs']=''
+    ['docker-compose restart server']='scripts/compose.d/life.sh docker-compose restart server'
     ['docker-compose run --rm --entrypoint ls admin backups']='scripts/compose.d/life.sh --entrypoint ls'
     ['systemctl edit saltern-backup']='' [PrivateUsers]='' [saltern@]=''
     [/var/backups/saltern/saltern-TIME.backup]='' [saltern-TIME.tar]=''

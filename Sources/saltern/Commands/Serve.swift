@@ -58,8 +58,8 @@ struct Serve: Command {
                                                certificate,…
           SALTERN_PASSKEYS_RP_ID               off, or the domain name that passkeys
                                                belong to, such as example.org
-          SALTERN_PASSKEYS_ORIGINS             https://RP_ID, or https origins and
-                                               android:apk-key-hash:… of your apps
+          SALTERN_PASSKEYS_ORIGINS             none, which is https:// and that name, or
+                                               https origins, android:apk-key-hash:…
           SALTERN_APP_STORE_ID                 none, or the app that Safari offers on
                                                the page of a share
           SALTERN_TOKEN_ISSUER                 none, or the server's origin in identity
