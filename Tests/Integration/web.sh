@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # The JavaScript module for web pages, clients/web/saltern.js: in Deno against a server and beside the kit, and its example
 # page in Chromium, which another origin serves.
+# Deno needs all permissions for files below /dev, where the tests may have their temporary folder.
+if [[ ${TMPDIR:-} == /dev/* ]]; then export TMPDIR=/tmp; fi
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=scripts/lib/packages.sh

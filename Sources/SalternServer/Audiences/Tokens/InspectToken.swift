@@ -21,8 +21,8 @@ struct InspectToken: OpenEndpoint {
     }
 
     func respond(to request: Request) async throws -> Response {
-        guard let issuing else { throw TokenProblem.notOffered }
         let service = try await services.service(of: request)
+        guard let issuing else { throw TokenProblem.notOffered }
         let text = try JSONBody.read(request) { try $0.string("token") }
         guard let token = try await activeToken(text, service, issuing) else {
             return .json { writer in writer.object { $0.member("active", false) } }

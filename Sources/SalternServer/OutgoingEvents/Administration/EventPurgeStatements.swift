@@ -56,7 +56,7 @@ struct RemoveExpiredEvents: Statement {
         """
 }
 
-/// Finds accounts with queues that were due for longer than any event is kept.
+/// Finds accounts with queues without a waiting event that were due for longer than any event is kept.
 struct FindIdleQueues: Statement {
     typealias Row = AccountID
 
@@ -66,7 +66,11 @@ struct FindIdleQueues: Statement {
     static let isReadOnly = true
     static let sql: SQL<Self> = """
         SELECT q.account_id FROM saltern.event_queues q
-        WHERE q.due_at IS NOT NULL AND q.due_at <= \(\.before) LIMIT \(\.limit)
+        WHERE q.due_at IS NOT NULL AND q.due_at <= \(\.before) AND NOT EXISTS (
+            SELECT FROM saltern.outgoing_events e
+            WHERE e.account_id = q.account_id AND e.destination_id = q.destination_id AND e.lane = q.lane
+                AND e.parked_at IS NULL)
+        LIMIT \(\.limit)
         """
 }
 
@@ -120,10 +124,12 @@ extension PurgeRun {
             try noting(count ?? 0)
         }
         let idle = overdue - RetrySchedule.parkedRetention
-        let accounts = try await connection.execute(FindIdleQueues(before: idle, limit: biteSize))
-        if !accounts.isEmpty {
+        while case let accounts = try await connection.execute(FindIdleQueues(before: idle, limit: biteSize)),
+            !accounts.isEmpty
+        {
             _ = try await connection.execute(
                 SettleIdleQueues(accounts: accounts, before: idle), RemoveEndedQueues(accounts: accounts))
+            try noting(0)
         }
         return removed
     }
