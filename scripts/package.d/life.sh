@@ -198,7 +198,7 @@ dpkg --purge saltern </dev/null >/tmp/dpkg.log 2>&1
 [[ ! -e /etc/saltern/saltern.conf && -e /var/lib/saltern/master.key ]] || fail "the settings to be gone, and the keys not"
 for name in database-url owner-database-url; do
     [[ -e /etc/saltern/$name ]] || fail "$name to stay"
-    grep --quiet "/etc/saltern/$name,.* is left" /tmp/dpkg.log || fail "to be told what has a password in it: $(</tmp/dpkg.log)"
+    grep --quiet "/etc/saltern/$name,.* is kept" /tmp/dpkg.log || fail "to be told what has a password in it: $(</tmp/dpkg.log)"
 done
 pg_ctlcluster 15 main stop
 say "the package has lived"

@@ -22,6 +22,9 @@ saltern signing-key create --help
 saltern service create billing-1 --audience billing
 saltern service list
 saltern service remove billing-1
+saltern event list
+saltern event list --parked
+saltern destination rotate --help
 openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out backup-key.pem
 saltern certificate export --der
 saltern certificate renew
