@@ -95,7 +95,7 @@ type_in <"$repository/Tests/Integration/handbook/text.sh"
 
 scenario "every command of the text was typed"
 # What stands for something else, beside words with dots.
-placeholders=(COMMAND USERID PLAN NAME N ID ACCOUNT FILE 'FILE|DIR' SEQUENCE:HASH)
+placeholders=(COMMAND USERID PLAN NAME N ID ACCOUNT AUDIENCE FILE 'FILE|DIR' SEQUENCE:HASH)
 
 # is_placeholder WORD: of a command.
 is_placeholder() {

@@ -71,9 +71,9 @@ struct Serve: Command {
           SALTERN_TOKEN_LIFETIME               5m, from 1m to 1h
           SALTERN_ALLOWED_ORIGINS              none, or origins of web pages that may
                                                use the API: https://app.example.com,…
-          SALTERN_DESTINATION_CA               none, or certificates in PEM of authorities
-                                               for receivers of events, instead of the
-                                               system's; use SALTERN_DESTINATION_CA_FILE
+          SALTERN_DESTINATION_CA               none, or authorities in PEM for receivers
+                                               of events instead of the system's; use
+                                               SALTERN_DESTINATION_CA_FILE
           SALTERN_LOOPS                        the number of cores
           SALTERN_READ_CONNECTIONS             4, for each loop
           SALTERN_COMMIT_CONNECTIONS           2, for each loop: concurrent writes
