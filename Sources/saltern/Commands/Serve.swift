@@ -72,8 +72,8 @@ struct Serve: Command {
           SALTERN_ALLOWED_ORIGINS              none, or origins of web pages that may
                                                use the API: https://app.example.com,…
           SALTERN_DESTINATION_CA               none, or authorities in PEM for receivers
-                                               of events instead of the system's; use
-                                               SALTERN_DESTINATION_CA_FILE
+                                               of events instead of the system's; use a
+                                               file (SALTERN_DESTINATION_CA_FILE)
           SALTERN_LOOPS                        the number of cores
           SALTERN_READ_CONNECTIONS             4, for each loop
           SALTERN_COMMIT_CONNECTIONS           2, for each loop: concurrent writes

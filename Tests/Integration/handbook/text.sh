@@ -24,7 +24,15 @@ saltern service list
 saltern service remove billing-1
 saltern event list
 saltern event list --parked
-saltern destination rotate --help
+saltern event retry --help
+saltern event drop --help
+saltern destination create billing --audience billing --help
+saltern destination list
+saltern destination rotate billing --help
+saltern destination remove billing --help
+saltern signing-key list --help
+saltern signing-key rotate --help
+saltern signing-key prune --help
 openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out backup-key.pem
 saltern certificate export --der
 saltern certificate renew
