@@ -100,7 +100,7 @@ all_documented() {
 
 scenario "every option is documented"
 mapfile -t pages < <(handbook_page)
-all_documented saltern "${pages[@]}"
+all_documented saltern "${pages[@]}" docs/services.md docs/events.md
 all_documented saltern-client docs/command.md docs/tutorials/command-line.md
 
 # command_lines FILE…: what is typed in blocks, and spans: a command each, without its remark.
