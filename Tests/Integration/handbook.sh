@@ -170,6 +170,7 @@ declare -A spoken=(
     [citus.enable_local_execution]='scripts/citus know_settings' [citus.node_conninfo]='scripts/citus know_settings'
     [citus.recover_2pc_interval]='scripts/citus know_settings'
     # Options of others, files, addresses, and a name for something.
+    [https://HOST:PORT]=''
     [https://localhost:9464/metrics]='scripts/compose.d/life.sh watch_it'
     ['saltern-admin setup --pg-service NAME']='scripts/package.d/life.sh setup --only-database --pg-service maker'
     ['apt-get install postgresql-17 postgresql-client-17']='' [postgresql-client-17]=''
