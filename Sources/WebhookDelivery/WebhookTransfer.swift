@@ -47,8 +47,8 @@ final class WebhookTransfer: @unchecked Sendable {
     private func configure(_ request: WebhookRequest, _ authorities: [UInt8]?) -> Bool {
         let milliseconds = Int(WebhookRequest.timeLimit / .milliseconds(1))
         guard set(CURLOPT_URL, request.url), set(CURLOPT_PROTOCOLS_STR, "https"), set(CURLOPT_NOSIGNAL, 1),
-            // A name that does not resolve in time must not hold up the thread of all transfers: libcurl then detaches the
-            // resolver's thread instead of joining it.
+            // A name that does not resolve in time must not hold up the thread of all transfers: libcurl then detaches
+            // the resolver's thread instead of joining it.
             set(CURLOPT_QUICK_EXIT, 1),
             set(CURLOPT_PROXY, ""), set(CURLOPT_NOPROXY, "*"), set(CURLOPT_FOLLOWLOCATION, 0),
             set(CURLOPT_SSL_VERIFYPEER, 1), set(CURLOPT_SSL_VERIFYHOST, 2),
