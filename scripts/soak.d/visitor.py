@@ -65,6 +65,7 @@ class Visitor:
             (0.5, self.listen),
             (1, self.sessions),
             (0.5, self.look_around),
+            (0.5, self.use_services_and_passkeys),
         ]
 
     def ask(
@@ -284,6 +285,26 @@ class Visitor:
         self.ask("GET", "/assets/{name}", path="/assets/nothing.js", token=None, expect=(200, 404))
         for name in ["apple-app-site-association", "assetlinks.json"]:
             self.ask("GET", f"/.well-known/{name}", token=None, expect=(200, 404))
+
+    def use_services_and_passkeys(self) -> None:
+        """The server of a soak offers neither: each request is refused."""
+        for name in ["jwks.json", "oauth-authorization-server"]:
+            self.ask("GET", f"/.well-known/{name}", token=None, expect=(404,))
+        self.ask("POST", "/v1/tokens", {"audience": "billing"}, expect=(404,))
+        self.ask("POST", "/v1/tokens/inspect", {"token": "x"}, token=None, expect=(401,))
+        self.ask("POST", "/v1/service-events/lease", {"destination": "jobs"}, token=None, expect=(401,))
+        self.ask("POST", "/v1/service-events/ack", {"destination": "jobs", "ids": []}, token=None, expect=(401, 422))
+        self.ask("POST", "/v1/passkeys/options", token=None, expect=(404,))
+        self.ask("POST", "/v1/passkeys/sessions", {"credential": {}}, token=None, expect=(404, 422))
+        self.ask("GET", "/v1/account/passkeys", expect=(200, 404))
+        self.ask("POST", "/v1/account/passkeys", {"currentPasswordKey": self.key}, expect=(404, 422))
+        self.ask("POST", "/v1/account/passkeys/confirm", {"currentPasswordKey": self.key}, expect=(404, 422))
+        for method, path, body in [
+            ("PUT", "/v1/account/passkeys/{id}/box", {"currentPasswordKey": self.key}),
+            ("PATCH", "/v1/account/passkeys/{id}", {"name": "Key"}),
+            ("DELETE", "/v1/account/passkeys/{id}", {"currentPasswordKey": self.key}),
+        ]:
+            self.ask(method, path, body, path=path.replace("{id}", "AQ"), expect=(204, 403, 404, 422))
 
     def ask_for_parameters(self) -> None:
         self.ask("POST", "/v1/kdf", {"userid": self.userid}, token=None)
