@@ -10,18 +10,8 @@ public struct Identifier<Entity>: Hashable, Sendable {
         self.uuid = uuid
     }
 
-    /// Draws a random identifier (RFC 9562, version 4).
-    static func random() -> Identifier {
-        withUnsafeTemporaryAllocation(byteCount: 16, alignment: 8) { buffer in
-            SecureRandom.fill(buffer)
-            let high = buffer.loadUnaligned(as: UInt64.self)
-            let low = buffer.loadUnaligned(fromByteOffset: 8, as: UInt64.self)
-            return Identifier(
-                UUID(
-                    high: high & 0xFFFF_FFFF_FFFF_0FFF | 0x0000_0000_0000_4000,
-                    low: low & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000))
-        }
-    }
+    /// Draws a random identifier.
+    static func random() -> Identifier { Identifier(.random()) }
 
     /// Reads 36 characters, hexadecimal in either case: Apple's `UUID.uuidString` is in upper case.
     init?(text: UnsafeBufferPointer<UInt8>) {
@@ -35,6 +25,20 @@ public struct Identifier<Entity>: Hashable, Sendable {
         }
         guard let uuid else { return nil }
         self.uuid = uuid
+    }
+}
+
+extension UUID {
+    /// Draws a random UUID (RFC 9562, version 4).
+    static func random() -> UUID {
+        withUnsafeTemporaryAllocation(byteCount: 16, alignment: 8) { buffer in
+            SecureRandom.fill(buffer)
+            let high = buffer.loadUnaligned(as: UInt64.self)
+            let low = buffer.loadUnaligned(fromByteOffset: 8, as: UInt64.self)
+            return UUID(
+                high: high & 0xFFFF_FFFF_FFFF_0FFF | 0x0000_0000_0000_4000,
+                low: low & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000)
+        }
     }
 }
 

@@ -39,13 +39,8 @@ struct CreateDestination: Command {
         let isPulled = arguments.flag("--pull")
         actor = try AdminActor(&arguments)
         key = try MasterKeyFileOption(&arguments)
-        let (name, text, list) = (
-            try arguments.option("--audience"), try arguments.option("--url"), try arguments.option("--events")
-        )
-        guard let name else { throw UsageError(message: "--audience is missing") }
-        guard let audience = AudienceName(name) else {
-            throw UsageError(message: "--audience must have 1 to 64 of a-z, 0-9, \".\", \"_\" and \"-\"")
-        }
+        let (text, list) = (try arguments.option("--url"), try arguments.option("--events"))
+        let audience = try arguments.audience()
         guard isPulled == (text == nil) else { throw UsageError(message: "exactly one of --url and --pull is needed") }
         let url = text.flatMap { DestinationURL($0) }
         if text != nil, url == nil {
@@ -53,7 +48,7 @@ struct CreateDestination: Command {
         }
         let kinds = try Self.kinds(list)
         terms = DestinationAdministration.Terms(
-            try arguments.destinationName(), audience: audience, url: url, kinds: kinds)
+            try arguments.operatorName("destination"), audience: audience, url: url, kinds: kinds)
     }
 
     private static func kinds(_ list: String?) throws(UsageError) -> [EventKind] {
@@ -166,7 +161,7 @@ struct RotateDestination: Command {
     init(_ arguments: inout Arguments) throws(UsageError) {
         actor = try AdminActor(&arguments)
         key = try MasterKeyFileOption(&arguments)
-        name = try arguments.destinationName()
+        name = try arguments.operatorName("destination")
     }
 
     func run(_ console: Console) async throws {
@@ -199,7 +194,7 @@ struct RemoveDestinationCommand: Command {
 
     init(_ arguments: inout Arguments) throws(UsageError) {
         actor = try AdminActor(&arguments)
-        name = try arguments.destinationName()
+        name = try arguments.operatorName("destination")
     }
 
     func run(_ console: Console) async throws {
@@ -208,26 +203,5 @@ struct RemoveDestinationCommand: Command {
             try await DestinationAdministration(database: $0).remove(name, by: signature)
         }
         console.print("destination \(name) is removed")
-    }
-}
-
-extension Arguments {
-    mutating func destinationName() throws(UsageError) -> DestinationName {
-        guard let name = DestinationName(try word("the destination's name")) else {
-            throw UsageError(message: "a destination's name has 1 to 64 of a-z, 0-9, \".\", \"_\" and \"-\"")
-        }
-        return name
-    }
-}
-
-extension Console {
-    /// Rejects an audience that is not in `SALTERN_TOKEN_AUDIENCES`. Accepts any if this command's environment sets
-    /// none.
-    func requireKnown(_ audience: AudienceName) throws(CommandFailure) {
-        var settings = Settings(environment)
-        let audiences = settings.audiences()
-        try settings.finish()
-        guard !audiences.isEmpty, !audiences.contains(where: { $0.name == audience }) else { return }
-        throw CommandFailure("SALTERN_TOKEN_AUDIENCES has no audience \(audience)")
     }
 }

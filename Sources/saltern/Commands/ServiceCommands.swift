@@ -28,18 +28,12 @@ struct CreateService: Command {
     init(_ arguments: inout Arguments) throws(UsageError) {
         asJSON = arguments.flag("--json")
         actor = try AdminActor(&arguments)
-        guard let text = try arguments.option("--audience") else {
-            throw UsageError(message: "--audience is missing")
-        }
-        guard let audience = AudienceName(text) else {
-            throw UsageError(message: "--audience must have 1 to 64 of a-z, 0-9, \".\", \"_\" and \"-\"")
-        }
-        self.audience = audience
-        name = try arguments.serviceName()
+        audience = try arguments.audience()
+        name = try arguments.operatorName("service")
     }
 
     func run(_ console: Console) async throws {
-        try requireKnown(audience, console)
+        try console.requireKnown(audience)
         let signature = try await actor.signature(console)
         _ = try await DatabaseCommand.asOwner(console) { [name, audience] in
             try await ServiceAdministration(database: $0).create(name, for: audience, by: signature) { credential in
@@ -47,16 +41,6 @@ struct CreateService: Command {
                 if console.hasLostOutput { throw CommandFailure.lostOutput }
             }
         }
-    }
-
-    /// Rejects an audience that is not in `SALTERN_TOKEN_AUDIENCES`. Accepts any if this command's environment sets
-    /// none.
-    private func requireKnown(_ audience: AudienceName, _ console: Console) throws(CommandFailure) {
-        var settings = Settings(console.environment)
-        let audiences = settings.audiences()
-        try settings.finish()
-        guard !audiences.isEmpty, !audiences.contains(where: { $0.name == audience }) else { return }
-        throw CommandFailure("SALTERN_TOKEN_AUDIENCES has no audience \(audience)")
     }
 
     private func print(_ credential: ServiceCredential, _ console: Console) {
@@ -125,7 +109,7 @@ struct RemoveServiceCommand: Command {
 
     init(_ arguments: inout Arguments) throws(UsageError) {
         actor = try AdminActor(&arguments)
-        name = try arguments.serviceName()
+        name = try arguments.operatorName("service")
     }
 
     func run(_ console: Console) async throws {
@@ -134,14 +118,5 @@ struct RemoveServiceCommand: Command {
             try await ServiceAdministration(database: $0).remove(name, by: signature)
         }
         console.print("service \(name) is removed")
-    }
-}
-
-extension Arguments {
-    fileprivate mutating func serviceName() throws(UsageError) -> ServiceName {
-        guard let name = ServiceName(try word("the service's name")) else {
-            throw UsageError(message: "a service's name has 1 to 64 of a-z, 0-9, \".\", \"_\" and \"-\"")
-        }
-        return name
     }
 }

@@ -20,6 +20,13 @@ extension Settings {
         return nil
     }
 
+    /// Returns the texts between commas, without the white space around them.
+    static func elements(of text: String) -> [String] {
+        text.split(separator: ",", omittingEmptySubsequences: false).map { word in
+            String(word.trimmingPrefix(while: \.isWhitespace).reversed().drop(while: \.isWhitespace).reversed())
+        }
+    }
+
     /// Reads elements between commas, without the white space around them. Rejects empty, repeated and unreadable
     /// elements.
     /// - Parameter element: The description of an element, with its article.
@@ -27,10 +34,7 @@ extension Settings {
         _ name: String, _ meaning: String, _ element: String, _ read: (String) -> Value?
     ) -> [Value] {
         guard let text = text(name, orNothing: "none") else { return [] }
-        let values = text.split(separator: ",", omittingEmptySubsequences: false).map { word in
-            read(
-                String(word.trimmingPrefix(while: \.isWhitespace).reversed().drop(while: \.isWhitespace).reversed()))
-        }
+        let values = Self.elements(of: text).map(read)
         let known = values.compactMap(\.self)
         if known.count < values.count { refuse(name, text, mustBe: "none, or \(meaning), separated by commas") }
         if Set(known).count < known.count { note("\(name) has \(element) twice") }

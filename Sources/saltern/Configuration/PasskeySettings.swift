@@ -11,10 +11,7 @@ extension Settings {
             if origins != nil { note("\(originsName) needs \(idName)") }
             return nil
         }
-        let listed = (origins ?? "https://\(id)").split(separator: ",", omittingEmptySubsequences: false).map {
-            element in
-            String(element.trimmingPrefix(while: \.isWhitespace).reversed().drop(while: \.isWhitespace).reversed())
-        }
+        let listed = Self.elements(of: origins ?? "https://\(id)")
         do throws(RelyingParty.Failure) {
             return try RelyingParty(id: id, origins: Set(listed))
         } catch {

@@ -25,10 +25,20 @@ struct KeyFile: Sendable {
         }
     }
 
+    /// Runs `body`, and names the file in its error.
+    func naming<Result, Failure: Error>(
+        _ body: () throws(Failure) -> Result
+    ) throws(CommandFailure) -> Result {
+        do throws(Failure) { return try body() } catch { throw CommandFailure("\(path): \(error)") }
+    }
+
     /// Replaces the text by the result of `change`, under a lock against other changes.
     ///
     /// Without the lock, two changes at once would each replace the other's keys. A lost key opens nothing ever again.
-    func change(_ change: (SecureBytes) throws(CommandFailure) -> SecureBytes) throws(CommandFailure) {
+    /// - Parameter change: Returns the new text, and the value to return.
+    func change<Value>(
+        _ change: (SecureBytes) throws(CommandFailure) -> (text: SecureBytes, value: Value)
+    ) throws(CommandFailure) -> Value {
         let folder: ProtectedFolder
         let name: String
         let read: SecureBytes
@@ -40,11 +50,12 @@ struct KeyFile: Sendable {
         } catch {
             throw CommandFailure("\(error)")
         }
-        let text = try change(read)
+        let (text, value) = try change(read)
         do throws(CertificateError) {
             try folder.write(text, to: name, access: .owner, existing: .replace)
         } catch {
             throw CommandFailure("\(error)")
         }
+        return value
     }
 }

@@ -9,7 +9,10 @@ struct MasterKeyFile: Sendable {
     private var file: KeyFile { KeyFile(path: path) }
 
     /// The keys in the file.
-    func read() throws(CommandFailure) -> MasterKey { try keys(in: file.read()) }
+    func read() throws(CommandFailure) -> MasterKey {
+        let text = try file.read()
+        return try file.naming { () throws(MasterKeyError) in try MasterKey(text: text) }
+    }
 
     /// Creates the file with a new key. Rejects an existing file.
     func create() throws(CommandFailure) -> MasterKey {
@@ -24,22 +27,9 @@ struct MasterKeyFile: Sendable {
     func change(
         _ change: (MasterKey) throws(MasterKeyError) -> MasterKey
     ) throws(CommandFailure) -> MasterKey {
-        var changed: MasterKey?
         try file.change { text throws(CommandFailure) in
-            let key: MasterKey
-            do throws(MasterKeyError) { key = try change(MasterKey(text: text)) } catch {
-                throw CommandFailure("\(path): \(error)")
-            }
-            changed = key
-            return key.text
-        }
-        guard let changed else { throw CommandFailure("\(path) was not changed") }
-        return changed
-    }
-
-    private func keys(in text: SecureBytes) throws(CommandFailure) -> MasterKey {
-        do throws(MasterKeyError) { return try MasterKey(text: text) } catch {
-            throw CommandFailure("\(path): \(error)")
+            let key = try file.naming { () throws(MasterKeyError) in try change(MasterKey(text: text)) }
+            return (key.text, key)
         }
     }
 }

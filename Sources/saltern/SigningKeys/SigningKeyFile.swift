@@ -12,12 +12,12 @@ struct SigningKeyFile: Sendable {
     /// The keys in the file.
     func read() throws(CommandFailure) -> SigningKeys {
         let text = try file.read()
-        return try failing { () throws(SigningKeyError) in try SigningKeys(text: text) }
+        return try file.naming { () throws(SigningKeyError) in try SigningKeys(text: text) }
     }
 
     /// Creates the file with a first key. Overwrites nothing.
     func create(at now: Timestamp) throws(CommandFailure) -> SigningKeys {
-        let keys = try failing { () throws(SigningKeyError) in try SigningKeys.first(at: now) }
+        let keys = try file.naming { () throws(SigningKeyError) in try SigningKeys.first(at: now) }
         try file.create(keys.text)
         return keys
     }
@@ -26,19 +26,9 @@ struct SigningKeyFile: Sendable {
     func change(
         _ change: (SigningKeys) throws(SigningKeyError) -> SigningKeys
     ) throws(CommandFailure) -> SigningKeys {
-        var changed: SigningKeys?
         try file.change { text throws(CommandFailure) in
-            let keys = try failing { () throws(SigningKeyError) in try change(SigningKeys(text: text)) }
-            changed = keys
-            return keys.text
+            let keys = try file.naming { () throws(SigningKeyError) in try change(SigningKeys(text: text)) }
+            return (keys.text, keys)
         }
-        guard let changed else { throw CommandFailure("\(path) was not changed") }
-        return changed
-    }
-
-    private func failing<Result>(
-        _ body: () throws(SigningKeyError) -> Result
-    ) throws(CommandFailure) -> Result {
-        do throws(SigningKeyError) { return try body() } catch { throw CommandFailure("\(path): \(error)") }
     }
 }

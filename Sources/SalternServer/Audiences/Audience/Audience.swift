@@ -24,20 +24,5 @@ public struct Audience: Sendable, Hashable {
     }
 }
 
-/// The name of an audience: 1 to 64 of `a-z`, `0-9`, `.`, `_` and `-`, the first a letter or a digit.
-public struct AudienceName: Sendable, Hashable, CustomStringConvertible {
-    public let description: String
-
-    /// The most bytes of a name.
-    public static let byteLimit = 64
-
-    public init?(_ text: String) {
-        guard Self.isName(text) else { return nil }
-        description = text
-    }
-
-    /// Returns whether a text has the form of such a name. Services have names of the same form.
-    static func isName(_ text: String) -> Bool {
-        text.utf8.count <= byteLimit && text.wholeMatch(of: /[a-z0-9][a-z0-9._-]*/) != nil
-    }
-}
+/// The name of an audience.
+public typealias AudienceName = OperatorName<Audience>

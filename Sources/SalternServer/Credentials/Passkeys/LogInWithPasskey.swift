@@ -72,8 +72,7 @@ struct LogInWithPasskey: OpenEndpoint {
         do {
             let account = try await database.withTransaction(key: .account(accountID)) { transaction in
                 try await transaction.open(
-                    opening, found.passkey, challenge, verified, isCounted: isCounted,
-                    isReported: outbox.gets(.sessionOpened))
+                    opening, found.passkey, challenge, verified, isCounted: isCounted, reportingTo: outbox)
             }
             guard let account else { throw WrongPasskey(accountID: accountID, failure: .wrongChallenge) }
             if isCounted { tally.counted(accountID, before: true) }
@@ -86,18 +85,14 @@ struct LogInWithPasskey: OpenEndpoint {
 }
 
 extension Transaction {
-    /// Opens the session of a passkey, ends excess sessions, and queues an outgoing event if it is to be reported.
+    /// Opens the session of a passkey, ends excess sessions, and reports the session.
     /// - Returns: Nil if the challenge is used, or the passkey or account has changed since it was read.
     fileprivate func open(
         _ opening: OpenSession, _ passkey: UsablePasskey, _ challenge: PasskeyChallenge,
-        _ verified: Assertion.Verified, isCounted: Bool, isReported: Bool
+        _ verified: Assertion.Verified, isCounted: Bool, reportingTo outbox: Outbox
     ) async throws -> OpenSession.Row? {
         guard let account = try await use(passkey, challenge, verified, for: opening) else { return nil }
-        if isReported {
-            let event = QueueOpenedSession(opening)
-            enqueue(event)
-            enqueue(StoreOpenedSession(queue: event))
-        }
+        report(opening, to: outbox)
         if isCounted { try await trim(opening) }
         return account
     }

@@ -8,15 +8,14 @@ struct PasskeyVerifier: Sendable {
     /// Nil if passkeys are off.
     let relyingParty: RelyingParty?
     let challenges: PasskeyChallenges
-    /// Verifies assertions of unknown passkeys. The private half was discarded.
-    private let decoy: CredentialKey?
+    /// Verifies assertions of unknown passkeys. Made at the first use; the private half is discarded.
+    private static let decoy = (try? P256.PrivateKey.generate()).flatMap { key in
+        try? CredentialKey(algorithm: .es256, bytes: [UInt8](key.publicKey.bytes.dropFirst()))
+    }
 
     init(_ configuration: ServiceConfiguration) {
         relyingParty = configuration.passkeys
         challenges = PasskeyChallenges(configuration.masterKey)
-        decoy = (try? P256.PrivateKey.generate()).flatMap { key in
-            try? CredentialKey(algorithm: .es256, bytes: [UInt8](key.publicKey.bytes.dropFirst()))
-        }
     }
 
     /// Verifies an assertion.
@@ -38,7 +37,7 @@ struct PasskeyVerifier: Sendable {
                     try? CredentialKey(algorithm: $0, bytes: passkey.publicKey)
                 }
             }
-            guard let used = key ?? decoy else { throw .wrongSignature }
+            guard let used = key ?? Self.decoy else { throw .wrongSignature }
             let verified = try assertion.verify(
                 for: relyingParty, challenge: bytes, requiresUserVerification: isAlone,
                 Assertion.Expectation(

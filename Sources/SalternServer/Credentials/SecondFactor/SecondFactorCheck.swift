@@ -24,11 +24,7 @@ struct SecondFactorCheck: Sendable {
         return try await check.transaction(of: opening.accountID) { transaction in
             let result = try await open(opening, found?.secondFactor, proof, transaction)
             if case .right = result {
-                if outbox.gets(.sessionOpened) {
-                    let event = QueueOpenedSession(opening)
-                    transaction.enqueue(event)
-                    transaction.enqueue(StoreOpenedSession(queue: event))
-                }
+                transaction.report(opening, to: outbox)
                 try await completion(transaction)
             }
             return result
@@ -127,6 +123,16 @@ struct SecondFactorCheck: Sendable {
         }
         if opened != nil { transaction.enqueue(InsertSession(opening)) }
         return opened
+    }
+}
+
+extension Transaction {
+    /// Sends the outgoing event of a session that this transaction opens, if a destination receives the kind.
+    func report(_ opening: OpenSession, to outbox: Outbox) {
+        guard outbox.gets(.sessionOpened) else { return }
+        let event = QueueOpenedSession(opening)
+        enqueue(event)
+        enqueue(StoreOpenedSession(queue: event))
     }
 }
 

@@ -116,6 +116,6 @@ public struct DestinationAdministration {
             return id
         }
         // The purge removes rows that are stored later, by transactions that read the destination before its removal.
-        while try await OrphanedEvents.removeSome(of: id, from: database) > 0 {}
+        while try await OrphanedEvents.removeSome(of: id, from: database) {}
     }
 }

@@ -6,16 +6,16 @@ enum OrphanedEvents {
     private static let slice: Int64 = 500
 
     /// Removes some of them.
-    /// - Returns: Whether there were any: 0 for none.
-    static func removeSome(of destination: DestinationID, from database: PostgresClient) async throws(PostgresError)
-        -> Int
-    {
+    /// - Returns: False if there were none.
+    static func removeSome(
+        of destination: DestinationID, from database: PostgresClient
+    ) async throws(PostgresError) -> Bool {
         let accounts = try await database.execute(FindAccountsOfDestination(id: destination, limit: slice))
-        if accounts.isEmpty { return 0 }
+        if accounts.isEmpty { return false }
         _ = try await database.execute(
             RemoveEventsOfDestination(id: destination, accounts: accounts),
             RemoveQueuesOfDestination(id: destination, accounts: accounts))
-        return accounts.count
+        return true
     }
 }
 

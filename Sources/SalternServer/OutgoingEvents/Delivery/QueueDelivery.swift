@@ -26,7 +26,7 @@ struct QueueDelivery: Sendable {
     /// - Throws: A `PostgresError`. The lease then expires.
     func run(_ due: DueQueue, counting: (WebhookOutcome) -> Void) async throws(PostgresError) -> Outcome {
         let key = EventQueueKey(accountID: due.accountID, destinationID: destination.id, lane: due.lane)
-        let lease = EventLease(key: key, id: EventLaneSeed.random())
+        let lease = EventLease(key: key, id: .random())
         let (leased, events) = try await database.execute(
             LeaseQueue(
                 lease: lease, seen: due.dueAt, until: clock.now + EventLease.duration, limit: EventLease.eventLimit),
@@ -90,9 +90,4 @@ struct QueueDelivery: Sendable {
         return WebhookRequest(
             url: url, fields: [("Content-Type", "application/json"), ("User-Agent", "saltern")] + fields, body: body)
     }
-}
-
-/// Random UUIDs that name leases.
-enum EventLaneSeed {
-    static func random() -> UUID { SecurityEventID.random().uuid }
 }

@@ -1,4 +1,3 @@
-public import HTTPCore
 public import Postgres
 
 /// Receives events as a program of the operator: by HTTP at its URL, or by fetching if it has none.
@@ -34,29 +33,8 @@ public struct Destination: Sendable, Equatable {
 /// Names a destination in the database.
 public typealias DestinationID = Identifier<Destination>
 
-/// The name of a destination, of the same form as that of an audience.
-public struct DestinationName: Sendable, Hashable, CustomStringConvertible {
-    public let description: String
-
-    public init?(_ text: String) {
-        guard AudienceName.isName(text) else { return nil }
-        description = text
-    }
-}
-
-extension DestinationName: PostgresValue {
-    public static var postgresType: PostgresType { .text }
-
-    public func encode(to writer: inout ByteWriter) { description.encode(to: &writer) }
-
-    public static func decode(_ bytes: UnsafeRawBufferPointer?) -> DestinationName? {
-        String.decode(bytes).flatMap { DestinationName($0) }
-    }
-}
-
-extension DestinationName: LogValue {
-    public func writeLogValue(to writer: inout JSONWriter) { writer.string(description) }
-}
+/// The name of a destination.
+public typealias DestinationName = OperatorName<Destination>
 
 /// The address of a receiver: an https URL without user, fragment or control characters.
 public struct DestinationURL: Sendable, Hashable, CustomStringConvertible {

@@ -10,7 +10,7 @@ struct ReportedEvent: Sendable {
     /// The number that an earlier statement wrote to the account's row if there is something to report. Nil if there
     /// always is.
     var writer: Int64?
-    let seed = SecurityEventID.random().uuid
+    let seed = UUID.random()
 }
 
 /// Takes the next number in the queue of each destination. ``StoreAccountEvent`` follows.

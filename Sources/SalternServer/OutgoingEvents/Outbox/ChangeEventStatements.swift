@@ -7,7 +7,7 @@ struct QueueChange: Statement {
     let accountID: AccountID
     let destinationID: DestinationID
     let now: Timestamp
-    let seed = SecurityEventID.random().uuid
+    let seed = UUID.random()
 
     static let sql: SQL<Self> = """
         INSERT INTO saltern.event_queues AS q (account_id, destination_id, lane, last_number, latest, due_at, ends)

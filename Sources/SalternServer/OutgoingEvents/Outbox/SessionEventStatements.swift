@@ -57,7 +57,7 @@ struct QueueOpenedSession: Statement {
     let accountID: AccountID
     let sessionID: SessionID
     let now: Timestamp
-    let seed = SecurityEventID.random().uuid
+    let seed = UUID.random()
 
     static let sql: SQL<Self> = SessionEvents.queueing(
         .sessionOpened, isMeant, of: "\(\.accountID)", seed: "\(\.seed)", now: "\(\.now)")
@@ -80,7 +80,7 @@ struct QueueEnds: Statement {
     typealias Row = ChangedRows
 
     let removal: RemoveAllSessions
-    let seed = SecurityEventID.random().uuid
+    let seed = UUID.random()
 
     static let sql: SQL<Self> = SessionEvents.queueing(
         .sessionEnded, "\(RemoveAllSessions.isMeant, of: \.removal)", of: "\(\.removal.accountID)", seed: "\(\.seed)",
@@ -104,7 +104,7 @@ struct QueueCallersEnds<Removal: CallersSessionRemoval>: AccountWrite {
     typealias Row = ChangedRows
 
     let removal: Removal
-    let seed = SecurityEventID.random().uuid
+    let seed = UUID.random()
 
     static var sql: CallerSQL<Self> {
         SessionEvents.queueing(

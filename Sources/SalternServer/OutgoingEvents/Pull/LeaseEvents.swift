@@ -88,7 +88,7 @@ struct LeaseEvents: OpenEndpoint {
             let left = min(limit - Int64(events.count), EventLease.eventLimit)
             if left <= 0 { break }
             let key = EventQueueKey(accountID: due.accountID, destinationID: destination.id, lane: due.lane)
-            let lease = EventLease(key: key, id: EventLaneSeed.random())
+            let lease = EventLease(key: key, id: .random())
             let (leased, found) = try await database.execute(
                 LeaseQueue(lease: lease, seen: due.dueAt, until: now + EventLease.duration, limit: left),
                 FindLeasedEvents(lease: lease, limit: left))
