@@ -74,7 +74,6 @@ struct DestinationRunner: Sendable {
         case .failed: breaker.fail(.now)
         case .idle, nil: breaker.abandon(.now)
         case .gone:
-            _ = try? await database.execute(DisableDestination(id: id, now: clock.now))
             outbox.disable(id, now: clock.now)
             log.write(.warning, "destination_disabled", ["destination": destination.name])
         }

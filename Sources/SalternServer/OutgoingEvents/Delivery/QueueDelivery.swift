@@ -18,7 +18,7 @@ struct QueueDelivery: Sendable {
         case idle
         case delivered
         case failed(WebhookOutcome)
-        /// The receiver answered 410.
+        /// The receiver answered 410. The destination is disabled in the database.
         case gone
     }
 
@@ -52,10 +52,13 @@ struct QueueDelivery: Sendable {
                 if held.isEmpty { return .delivered }
                 last = event.number
             case .status(410):
+                // In one transaction: the queue is due again, but queues of a disabled destination are not read.
                 _ = try await database.execute(
-                    DelayQueue(lease: lease, attempts: queue.attempts, dueAt: clock.now + RetrySchedule.longest))
+                    DisableDestination(id: destination.id, now: clock.now),
+                    DelayQueue(lease: lease, attempts: queue.attempts, dueAt: clock.now))
                 return .gone
             case .failed(.cancelled):
+                // Not a failure of the event.
                 _ = try await database.execute(DelayQueue(lease: lease, attempts: queue.attempts, dueAt: clock.now))
                 return .idle
             case .status, .failed:

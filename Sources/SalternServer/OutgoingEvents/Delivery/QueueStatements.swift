@@ -25,6 +25,8 @@ struct FindDueQueues: Statement {
     static let sql: SQL<Self> = """
         SELECT q.account_id, q.lane, q.due_at FROM saltern.event_queues q
         WHERE q.destination_id = \(\.destinationID) AND q.due_at IS NOT NULL AND q.due_at <= \(\.now)
+            AND EXISTS (SELECT FROM saltern.destinations d
+                WHERE d.destination_id = \(\.destinationID) AND d.disabled_at IS NULL)
         ORDER BY q.due_at LIMIT \(\.limit)
         """
 }
