@@ -37,6 +37,20 @@ public enum APIError: Error, Sendable {
         }
     }
 
+    /// True when a reply may have been too long for the connection.
+    var isOfSlowLine: Bool {
+        switch self {
+        case .transport(.timedOut), .transport(.connectionLost): true
+        case .problem(let problem): [408, 504].contains(problem.status)
+        case .transport, .unexpectedReply: false
+        }
+    }
+
+    /// True when this device has cancelled the call.
+    var isCancelled: Bool {
+        if case .transport(.cancelled) = self { true } else { false }
+    }
+
     /// True when a request may have been too long for the connection or for the server's time limit.
     var isAboutPace: Bool {
         switch self {

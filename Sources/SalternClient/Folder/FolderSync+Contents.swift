@@ -104,8 +104,13 @@ extension FolderSync {
     /// Returns for an error of one file, so that others continue. Throws every other error.
     func tolerate(_ error: VaultError) throws {
         if error.isCancellation { throw FolderError.cancelled }
-        // Without a connection all files fail.
-        if case .unavailable(.transport(.unreachable)) = error { isCutOff = true }
+        // Without a connection, or on a line that carries no chunk, all long files fail.
+        switch error {
+        case .unavailable(.transport(.unreachable)), .unavailable(.transport(.timedOut)),
+            .unavailable(.transport(.connectionLost)):
+            isCutOff = true
+        default: break
+        }
         switch error {
         case .unavailable, .refused, .sourceFailed, .noRoom, .missingChunk, .damagedChunk: return
         default: throw error

@@ -10,10 +10,12 @@ extension FolderSync {
         // The store would be sent, and replaced by that of another device.
         if FolderPlace.overlap(root, vault.settings.folder.path) { throw FolderError.holdsStore }
         if let outer = FolderPlace.outer(of: root, system) { throw FolderError.nested(in: outer) }
-        let known = system.openRoot(root).flatMap { FolderTree.marker(in: $0, system) }
+        let folder = system.openRoot(root)
+        let known = folder.flatMap { FolderTree.marker(in: $0, system) }
         // Before other comparisons of the marker, because another account has no data of the folder.
         if let other = known?.account, try await other != vault.folderAccount() { throw FolderError.otherAccount }
-        if !settings.allowsSecondFolder,
+        // A path without a folder is mistyped rather than a second one.
+        if !settings.allowsSecondFolder, folder != nil,
             let other = try await vault.otherFolder(than: known?.id, at: root, settings.collection, system)
         {
             throw FolderError.secondFolder(beside: other)

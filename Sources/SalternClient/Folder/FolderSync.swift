@@ -15,7 +15,7 @@ public actor FolderSync {
     var allowsDeletions: Bool { allowed == Set(DeletionDirection.allCases) }
     /// Files for which the plan had no room at the last attempt.
     var unfitting: [FolderPath: UnfittingFile] = [:]
-    /// True after the server was unreachable for a file. The rest of the round skips other long files.
+    /// True after the line carried nothing of a file. The rest of the round skips other long files.
     var isCutOff = false
     /// True while this folder uses a store that it shares with other processes.
     var hasStore = false

@@ -378,6 +378,8 @@ enum StoreFact: String {
     case sweptAt
     /// The largest size of a batch, in bytes, while the connection is slow.
     case batchBytes
+    /// The largest number of changes in a page, while the connection is slow.
+    case pageChanges
     /// Set when the server had every named chunk, until a missing one is noticed.
     case chunksWhole
     /// Set when the server has lost chunks, until copies of them wait to be sent.

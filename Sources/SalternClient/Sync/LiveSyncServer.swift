@@ -11,10 +11,11 @@ struct LiveSyncServer: SyncServer {
     func changes(
         since cursor: String?, limit: Int, isMetaOnly: Bool, reportsDeletions: Bool
     ) async throws(APIError) -> ChangePage {
-        let page = try await retries({ () throws(APIError) in
+        // A page that did not arrive is not requested unchanged: the engine requests a shorter one.
+        let page = try await retries(unless: { limit > 1 && $0.isOfSlowLine }) { () throws(APIError) in
             try await api.listChanges(
                 since: cursor, isMetaOnly: isMetaOnly, limit: limit, reportsDeletions: reportsDeletions, token)
-        })
+        }
         guard page.changes.count <= limit, page.cursor.utf8.count <= Self.cursorByteLimit else {
             throw .unexpectedReply
         }

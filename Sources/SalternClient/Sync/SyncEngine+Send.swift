@@ -191,9 +191,7 @@ extension SyncEngine {
 
 extension APIError {
     /// True when the batch failed for a reason other than its length.
-    fileprivate var hasOtherReason: Bool {
-        if case .transport(.cancelled) = self { false } else { !isAboutPace }
-    }
+    fileprivate var hasOtherReason: Bool { !isCancelled && !isAboutPace }
 }
 
 extension Problem {

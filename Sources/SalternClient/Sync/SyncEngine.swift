@@ -64,6 +64,7 @@ final class SyncEngine {
         into report: inout SyncReport
     ) async throws {
         var hasAsked = false
+        var hasMore = false
         var beginnings = 0
         report.isHeld = false
         progress.begin()
@@ -73,16 +74,18 @@ final class SyncEngine {
             // A device that lists everything again already stores items, and needs the tombstones.
             let reportsDeletions = try store.number(.listing) ?? 0 > 0
             let page: ChangePage
-            switch await self.page(since: cursor, reportsDeletions: reportsDeletions) {
-            case .success(let fetched): page = fetched
-            case .failure(.problem(let problem))
-            where problem.isAboutCursor && cursor != nil && beginnings < limits.beginnings:
+            do {
+                page = try await self.page(
+                    since: cursor, reportsDeletions: reportsDeletions, isLong: cursor == nil || hasMore)
+            } catch APIError.problem(let problem)
+                where problem.isAboutCursor && cursor != nil && beginnings < limits.beginnings
+            {
                 beginnings += 1
                 try beginListing(base: nil)
                 progress.begin()
                 continue
-            case .failure(let error): throw error
             }
+            hasMore = page.more
             if try hasNewBase(page) {
                 // A server whose revision base changes with every reply is not usable.
                 guard beginnings < limits.beginnings else { throw APIError.unexpectedReply }

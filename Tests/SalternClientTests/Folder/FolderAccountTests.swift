@@ -106,6 +106,10 @@ import Testing
             try #require(Glibc.rename(phone.folder.path + "-", phone.folder.path) == 0)
             #expect(try FileManager.default.contentsOfDirectory(atPath: other.path) == ["b"])
             #expect(try await phone.vault.ids("files").count == 1)
+            // A path without a folder is mistyped.
+            await #expect {
+                try await FolderSync(vault: phone.vault, root: URL(filePath: other.path + "/none")).run()
+            } throws: { if case FolderError.unusable = $0 { true } else { false } }
             // With another collection it has nothing to do with the first one.
             let third = try TemporaryDirectory(.memory)
             let sync = FolderSync(

@@ -33,7 +33,8 @@ import Testing
         case nothing, cutWithinChunk, changedByte, longer, otherVersion, removed
     }
 
-    @Test func `of many files one is tried when the server cannot be reached any more`() async throws {
+    @Test(arguments: [TransportError.unreachable, .timedOut, .connectionLost])
+    func `of many files one is tried when the line carries nothing any more`(_ error: TransportError) async throws {
         try await LiveServer.with { server in
             let phone = try await FolderDevice("phone", server, isFirst: true)
             let laptop = try await FolderDevice("laptop", server, isFirst: false)
@@ -41,7 +42,7 @@ import Testing
                 let passed = Mutex(0)
                 let refused = Mutex(0)
                 let link = device.device.link
-                link.setUnreachable { request in
+                link.setUnreachable(as: error) { request in
                     guard request.isAboutChunk else { return passed.withLock { $0 } > chunks }
                     let isCut = passed.withLock { passed in
                         passed += 1

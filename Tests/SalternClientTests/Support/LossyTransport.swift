@@ -38,7 +38,7 @@ final class LossyTransport: HTTPTransport {
     private let fate = Mutex<@Sendable () -> Fate>({ .passes })
     private let rewrite = Mutex<@Sendable (HTTPRequest, HTTPReply) -> HTTPReply>({ $1 })
     private let answer = Mutex<@Sendable (HTTPRequest) -> HTTPReply?>({ _ in nil })
-    private let absence = Mutex<@Sendable (HTTPRequest) -> Bool>({ _ in false })
+    private let absence = Mutex<@Sendable (HTTPRequest) -> TransportError?>({ _ in nil })
     private let state: Mutex<State>
 
     init(_ inner: any HTTPTransport) { state = Mutex(State(inner: inner)) }
@@ -58,9 +58,11 @@ final class LossyTransport: HTTPTransport {
     /// Sets whether there is no connection, so that nothing is sent.
     func setUnreachable(_ isUnreachable: Bool) { setUnreachable { _ in isUnreachable } }
 
-    /// Sets for which requests there is no connection.
-    func setUnreachable(_ isUnreachable: @escaping @Sendable (HTTPRequest) -> Bool) {
-        absence.withLock { $0 = isUnreachable }
+    /// Sets which requests fail before they are sent.
+    func setUnreachable(
+        as error: TransportError = .unreachable, _ isUnreachable: @escaping @Sendable (HTTPRequest) -> Bool
+    ) {
+        absence.withLock { $0 = { isUnreachable($0) ? error : nil } }
     }
 
     func setFate(_ next: @escaping @Sendable () -> Fate) { fate.withLock { $0 = next } }
@@ -146,7 +148,7 @@ final class LossyTransport: HTTPTransport {
 
     func send(_ request: HTTPRequest) async throws(TransportError) -> HTTPReply {
         try checkLife()
-        if absence.withLock({ $0 })(request) { throw .unreachable }
+        if let error = absence.withLock({ $0 })(request) { throw error }
         let exchange = state.withLock { state in
             state.exchanges += 1
             return state.exchanges - 1

@@ -12,6 +12,9 @@ import Testing
             var limit = Int.max
             var sizes: [Int] = []
             var error = TransportError.timedOut
+            /// The limit of pages, and the number of their changes; nil for a page that did not arrive.
+            var pageLimit = Int.max
+            var pages: [Int?] = []
         }
 
         private let inner: any HTTPTransport
@@ -23,7 +26,12 @@ import Testing
             state.withLock { $0 = State(limit: limit, error: error) }
         }
 
+        func refusePages(above limit: Int, _ error: TransportError) {
+            state.withLock { $0 = State(error: error, pageLimit: limit) }
+        }
+
         var sizes: [Int] { state.withLock { $0.sizes } }
+        var pages: [Int?] { state.withLock { $0.pages } }
 
         func send(_ request: HTTPRequest) async throws(TransportError) -> HTTPReply {
             if request.target == "/v1/items/batch" {
@@ -34,7 +42,16 @@ import Testing
                 }
                 if let error { throw error }
             }
-            return try await inner.send(request)
+            let reply = try await inner.send(request)
+            guard request.target.hasPrefix("/v1/changes") else { return reply }
+            let error = state.withLock { state in
+                let isCut = reply.body.count > state.pageLimit
+                let count = String(decoding: reply.body, as: UTF8.self).matches(of: /"id":/).count
+                state.pages.append(isCut ? nil : count)
+                return isCut ? state.error : nil
+            }
+            if let error { throw error }
+            return reply
         }
 
         func stream(_ request: HTTPRequest) async throws(TransportError) -> HTTPReplyStream {
@@ -103,6 +120,42 @@ import Testing
             line.refuse(above: .max, .unreachable)
             try await vault.sync()
             #expect(line.sizes.contains(refused))
+        }
+    }
+
+    @Test(arguments: [TransportError.timedOut, .connectionLost, .cancelled])
+    func `a page that does not arrive is fetched in shorter ones`(_ error: TransportError) async throws {
+        try await LiveServer.with { server in
+            let phone = try Device("phone", server)
+            let vault = try await Vault.signUp(phone.settings, userid: "ada", password: Password("correct horse"))
+            try await put(30, of: 50_000, vault)
+            try await vault.sync()
+            var laptop = try Device("laptop", server)
+            let line = Line(laptop.settings.transport)
+            laptop.settings.transport = line
+            let other = try await Vault.logIn(laptop.settings, userid: "ada", password: Password("correct horse"))
+            // Four items arrive at once.
+            line.refusePages(above: 300_000, error)
+            var ends = 0
+            while true {
+                do {
+                    _ = try await other.sync()
+                    break
+                } catch {
+                    // Only the end of the process, which a cancelled exchange stands for, interrupts it.
+                    try #require(error == .cancelled && ends < 12)
+                    ends += 1
+                }
+            }
+            #expect(try await other.ids("notes").count == 30)
+            #expect(line.pages.count { $0 == nil } < 20)
+            // On a quick line pages grow again.
+            line.refusePages(above: .max, error)
+            for _ in 0..<8 { try await other.sync() }
+            try await put(30, of: 100, vault)
+            try await vault.sync()
+            try await other.sync()
+            #expect(line.pages.contains(30))
         }
     }
 
