@@ -77,10 +77,9 @@ extension FolderTree {
         }
         _ = system.sync(folder)
         let displaced = content(swap, in: parts)?.digest
-        if displaced == new.digest {
-            system.removeFile(swap, in: parts)
-        } else if displaced == over.digest {
-            moveToTrash(swap, as: trashed, over)
+        if displaced == over.digest || displaced == new.digest {
+            // Also with the new content: a program that has it open may continue to write to it.
+            moveToTrash(swap, as: trashed, displaced == over.digest ? over : new)
         } else {
             keep(swap, aside)
         }
@@ -104,6 +103,13 @@ extension FolderTree {
             _ = system.set(file, modified: nil, mode: Self.mode(status.st_mode, isExecutable: isExecutable))
         }
         return true
+    }
+
+    /// Gives a file the executable bit, or removes it, without another change.
+    /// - Returns: False when there is no such file, or when the bit cannot be changed, as that of another user's file.
+    func changeExecutable(_ path: FolderPath, _ isExecutable: Bool) -> Bool {
+        guard setExecutable(path, isExecutable), let (folder, name) = place(path) else { return false }
+        return !keepsExecutableBit || system.status(name, in: folder)?.isExecutable == isExecutable
     }
 
     func content(_ name: String, in folder: Descriptor) -> FileContent? {
