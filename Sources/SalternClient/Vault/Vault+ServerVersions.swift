@@ -99,8 +99,10 @@ extension Vault {
         var later = UInt64.max
         var found: [(header: VersionHeader, version: ServerVersion)] = []
         for header in listed.prefix(Store.versionLimit) where !known.contains(header.revision.number) {
-            bytes += max(header.bytes, 0)
-            if bytes > Store.versionByteLimit { break }
+            // The server may return any number.
+            let (sum, isTooMany) = bytes.addingReportingOverflow(max(header.bytes, 0))
+            if isTooMany || sum > Store.versionByteLimit { break }
+            bytes = sum
             let version: ServerVersion
             do throws(VaultError) {
                 version = try await serverVersion(id, header.revision)
