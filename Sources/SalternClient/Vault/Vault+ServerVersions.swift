@@ -84,7 +84,8 @@ extension Vault {
     }
 
     /// Fetches the versions of an item that this device does not have. They are stored with the versions that were
-    /// replaced on this device, within the same limits, and listed by ``replacedVersions(of:)``.
+    /// replaced on this device, as far as the same limits leave room for them, and listed by ``replacedVersions(of:)``.
+    /// They remove no other version: the server may never have had it.
     ///
     /// ```swift
     /// try await vault.fetchVersions(of: id)
@@ -93,7 +94,7 @@ extension Vault {
     @discardableResult
     public func fetchVersions(of id: ItemID) async throws(VaultError) -> VersionReport {
         let listed = try await serverVersions(of: id)
-        let known = try stored { try store.replacedRevisions(of: id) }
+        let (known, room) = try stored { (try store.replacedRevisions(of: id), try store.versionRoom(of: id)) }
         var report = VersionReport()
         var bytes: Int64 = 0
         var later = UInt64.max
@@ -101,8 +102,7 @@ extension Vault {
         for header in listed.prefix(Store.versionLimit) where !known.contains(header.revision.number) {
             // The server may return any number.
             let (sum, isTooMany) = bytes.addingReportingOverflow(max(header.bytes, 0))
-            if isTooMany || sum > Store.versionByteLimit { break }
-            bytes = sum
+            if found.count >= room.count || isTooMany || sum > room.bytes { break }
             let version: ServerVersion
             do throws(VaultError) {
                 version = try await serverVersion(id, header.revision)
@@ -119,6 +119,8 @@ extension Vault {
                 report.refused += 1
                 continue
             }
+            bytes = max(sum, bytes + Int64(version.content.body.bytes.count))
+            if bytes > room.bytes { break }
             later = version.edit
             found.append((header, version))
         }

@@ -237,6 +237,20 @@ import Testing
         }
     }
 
+    @Test func `fetched versions remove none that only the device has`() async throws {
+        let id = ItemID.random()
+        try await Self.withNewLaptop(["first", "second", "third"], of: id) { _, _, _, vault in
+            for number in 0..<Store.versionLimit {
+                try await vault.put(Self.item("local \(number)"), id, in: "notes")
+            }
+            // The last one is the present one, and the server's is the first that was replaced.
+            let kept = try await Self.texts(of: id, in: vault)
+            #expect(kept.count == Store.versionLimit && kept.last == "third")
+            #expect(try await vault.fetchVersions(of: id) == VersionReport())
+            #expect(try await Self.texts(of: id, in: vault) == kept)
+        }
+    }
+
     @Test func `lengths whose sum no number holds end the list`() async throws {
         let id = ItemID.random()
         try await Self.withNewLaptop(["first", "second", "third"], of: id) { _, _, laptop, vault in
