@@ -147,7 +147,12 @@ extension FolderTree {
     /// Moves a file to the path of one of its folders, below its own name, or to another spelling of its name.
     private func moveThroughParts(_ from: FolderPath, _ to: FolderPath) -> Bool {
         let id = ItemID.random().description
-        defer { system.removeFile(Self.placesPrefix + id, in: parts) }
+        defer {
+            // Without a place the file waits for the next clean-up.
+            if system.status(Self.movePrefix + id, in: parts) == nil {
+                system.removeFile(Self.placesPrefix + id, in: parts)
+            }
+        }
         guard notePlaces([to, from], id), let (old, name) = place(from),
             system.rename(name, in: old, to: Self.movePrefix + id, in: parts)
         else { return false }
@@ -156,7 +161,7 @@ extension FolderTree {
     }
 
     static let movePrefix = "move-"
-    private static let placesPrefix = "places-"
+    static let placesPrefix = "places-"
 
     /// Records the destinations of a file that temporarily has no path, for the next process.
     private func notePlaces(_ places: [FolderPath], _ id: String) -> Bool {
