@@ -1,3 +1,4 @@
+import CPlatform
 import Cryptography
 import Foundation
 import SalternTesting
@@ -223,6 +224,26 @@ import Testing
         let trash = folder.path + "/.saltern/trash/"
         let name = try #require(try FileManager.default.contentsOfDirectory(atPath: trash).first)
         #expect(try String(contentsOf: URL(filePath: trash + name), encoding: .utf8) == "new and more")
+    }
+
+    @Test func `a file in the trash that cannot be read is not removed`() throws {
+        let folder = try TemporaryDirectory()
+        let tree = try FolderTree(folder.path)
+        let name = FolderTree.trashName(try FolderPath("a"))
+        let path = folder.path + "/.saltern/trash/" + name
+        try Data("one".utf8).write(to: URL(filePath: path))
+        let digest = SHA256.hash(Array("one".utf8)).bytes
+        #expect(tree.isRemovable(name, digest) && !tree.isRemovable(name, SHA256.hash(Array("two".utf8)).bytes))
+        chmod(folder.path + "/.saltern/trash", 0o711)
+        chmod(path, 0)
+        // Root may read everything; this thread is another user for a moment.
+        _ = setfsuid(65_534)
+        let isRemovable = tree.isRemovable(name, digest)
+        _ = setfsuid(geteuid())
+        #expect(!isRemovable)
+        chmod(path, 0o600)
+        try Data().write(to: URL(filePath: path))
+        #expect(tree.isRemovable(name, digest))
     }
 
     @Test func `a displaced file is not compared by its times alone when it is removed`() async throws {
