@@ -31,7 +31,8 @@ extension FolderTree {
         }
         let names = partNames()
         let waiting = names.filter { $0.hasPrefix(Self.movePrefix) }
-        let kept = Set(waiting + waiting.map { Self.placesPrefix + $0.dropFirst(Self.movePrefix.count) })
+        var kept = Set(waiting)
+        for name in waiting { kept.insert(Self.placesPrefix + name.dropFirst(Self.movePrefix.count)) }
         for name in names where !kept.contains(name) {
             if name.hasPrefix(Self.swapPrefix), let path = try? FolderPath(name) {
                 let trashed = String(name.dropFirst(Self.swapPrefix.count))
