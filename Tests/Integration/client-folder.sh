@@ -50,6 +50,14 @@ expect_status 0
 jq --raw-output 'select(.title == "photo.bin") | .data' "$work/items.ndjson" | base64 --decode |
     cmp - "$work/phone/files/photo.bin"
 
+scenario "a file that put replaces stays executable"
+printf '#!/bin/sh\nexit 0\n' >"$work/text"
+device laptop put --item run "$work/text"
+expect_status 0
+wait_until 180 in_sync || fail "both folders to be the same: $(<"$work/difference")"
+cmp "$work/text" "$work/phone/files/run"
+[[ -x $work/phone/files/run && -x $work/laptop/files/run ]] || fail "the executable bit to be kept"
+
 scenario "neither names nor contents are in the stores in the clear, as far as they left the folder"
 [[ -d $work/laptop/.local/share && -d $work/phone/.local/share ]] || fail "the stores to be where they are looked for"
 ! grep --recursive --quiet 'Dear Grace' "$work/laptop/.local" "$work/phone/.local" || fail "no content in the stores"
@@ -131,6 +139,18 @@ echo 'second' >&"$log"
 device laptop sync "$work/laptop/files" --json
 grep --quiet 'second' "$work/laptop/files/log (conflict"* || fail "the second line to be in the folder: $body"
 exec {log}>&-
+
+scenario "a program writes on to a file that becomes executable on another device"
+printf 'first\n' >"$work/phone/files/script"
+wait_until 180 in_sync || fail "both folders to be the same: $(<"$work/difference")"
+exec {log}>>"$work/laptop/files/script"
+chmod u+x "$work/phone/files/script"
+executable_there() { in_sync && [[ -x $work/laptop/files/script ]]; }
+wait_until 180 executable_there || fail "the executable bit to arrive"
+echo 'second' >&"$log"
+exec {log}>&-
+wait_until 180 in_sync || fail "both folders to be the same: $(<"$work/difference")"
+[[ $(<"$work/phone/files/script") == $'first\nsecond' ]] || fail "the second line to arrive"
 
 scenario "a clock that leaps empties no trash"
 before=$(find "$work/laptop/files/.saltern/trash" -type f | wc --lines)

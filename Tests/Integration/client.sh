@@ -229,6 +229,14 @@ expect_output 'From the editor.'
 phone status --json
 expect_status 2
 expect_json '.notices[0].kind' conflict
+# What could not be written was not seen.
+status=0
+env --ignore-environment HOME="$work/phone" PATH="$PATH" "$client" status --seen >/dev/full 2>"$work/errors" </dev/null ||
+    status=$?
+headers=$(<"$work/errors")
+expect_status 74
+phone status
+expect_status 2
 phone status --seen
 expect_status 0
 phone status

@@ -47,6 +47,17 @@ import Testing
         #expect(profiles.names().count == names.count - 1)
     }
 
+    @Test func `a profile that cannot be read is an error, and not an account that is new`() throws {
+        let directory = try TemporaryDirectory()
+        let profiles = try ProfileStore(["HOME": directory.path])
+        let ada = try AccountName("ada")
+        #expect(try profiles.profile(ada) == nil)
+        // A folder in its place cannot be read, not even by root.
+        try FileManager.default.createDirectory(
+            atPath: directory.path + "/.config/saltern-client/accounts/ada.json", withIntermediateDirectories: true)
+        #expect(throws: CommandFailure.self) { try profiles.profile(ada) }
+    }
+
     @Test(arguments: ["", String(repeating: "界", count: 27), String(repeating: "a", count: 241)])
     func `what no file can be called is no account's name`(_ name: String) {
         // Of an empty one the folder would be the one that holds all accounts.

@@ -88,4 +88,17 @@ extension Vault {
             throw error.ofContent
         }
     }
+
+    /// Returns a body with the content of a source. A manifest is replaced by a manifest with the same properties, such
+    /// as those of a folder's file.
+    package func body(
+        holding source: AttachmentSource, insteadOf body: SecureBytes
+    ) async throws(VaultError) -> SecureBytes {
+        guard let before = Attachment(body) else { return try await self.body(holding: source) }
+        do throws(VaultError) {
+            return try await attach(source, id: before.id, properties: before.properties).body()
+        } catch {
+            throw error.ofContent
+        }
+    }
 }

@@ -65,7 +65,7 @@ extension Vault {
                 progress(AttachmentProgress(byteCount: count, total: attachment.byteCount))
             }
             try new.finish()
-            guard rename(part.path, file.path) == 0 else { throw .store(.unusable) }
+            guard rename(part.path, file.path) == 0, FileFolder.sync(of: file.path) else { throw .store(.unusable) }
         } catch {
             new.remove()
             throw error

@@ -6,17 +6,24 @@ public struct DocumentExport: Hashable, Sendable {
     public var documents: Int
     /// The items that cannot be opened. The file does not contain them.
     public var unreadable: [ItemID]
+    /// The items whose values contain attachments with content outside of the item. The file has the values without
+    /// that content, so another account cannot read the attachments.
+    public var incomplete: [ItemID]
 
     /// Creates the result of an export.
-    public init(documents: Int, unreadable: [ItemID] = []) {
+    public init(documents: Int, unreadable: [ItemID] = [], incomplete: [ItemID] = []) {
         self.documents = documents
         self.unreadable = unreadable
+        self.incomplete = incomplete
     }
 }
 
 extension Vault {
     /// Writes every item that can be opened to a new file, as plain text. Each line is a JSON object. The last line has
-    /// the number of documents, and the number of omitted items. Long content is written piece by piece.
+    /// the number of documents, and the numbers of omitted and incomplete items. Long content is written piece by piece.
+    ///
+    /// An item whose body is a manifest is written with its whole content. Of attachments within an app's value, only
+    /// the value is written: save their content, too (``save(_:to:progress:)``).
     ///
     /// ```swift
     /// let export = try await vault.exportDocuments(to: file)
@@ -49,9 +56,12 @@ extension Vault {
             }
             let start = try file.byteCount()
             do throws(VaultError) {
-                if try await write(summary, to: file) { done.documents += 1 }
+                guard let item = try item(summary.id) else { continue }
+                try await write(item, summary, to: file)
+                done.documents += 1
+                if Self.hasContentOutside(item) { done.incomplete.append(summary.id) }
             } catch {
-                // An item that cannot be opened, or is incomplete, does not prevent the export of others.
+                // An item that cannot be opened, or lacks a part of its content, does not prevent the export of others.
                 guard case .unreadable = error else { throw error }
                 try file.truncate(to: start)
                 done.unreadable.append(summary.id)
@@ -61,20 +71,24 @@ extension Vault {
         }
         var end = DocumentLine(type: "end", documents: done.documents)
         if !done.unreadable.isEmpty { end.unreadable = done.unreadable.count }
+        if !done.incomplete.isEmpty { end.incomplete = done.incomplete.count }
         try file.append(end.encoded())
         return done
     }
 
+    /// Returns true for a value with an attachment whose content is not in the value itself.
+    private static func hasContentOutside(_ item: PlainItem) -> Bool {
+        Attachment(item.body) == nil && Attachment.all(in: item.body).found.contains { !$0.chunks.isEmpty }
+    }
+
     /// Writes one item.
-    /// - Returns: False when there is no such item.
-    private func write(_ summary: ItemSummary, to file: NewFile) async throws(VaultError) -> Bool {
-        guard let item = try item(summary.id) else { return false }
+    private func write(_ item: PlainItem, _ summary: ItemSummary, to file: NewFile) async throws(VaultError) {
         let pieces = ContentPieces(of: item.body, in: self, keepsCopies: false)
         let properties = pieces.attachment?.properties ?? [:]
         if pieces.count == 1 {
             let whole = PlainItem(title: item.title, body: try await pieces.piece(0))
             try file.append(DocumentLine(summary.id, summary.collection, whole, properties).encoded())
-            return true
+            return
         }
         let start = try file.byteCount()
         // Content is written as text up to the first byte that is not UTF-8, and then again as base64.
@@ -87,7 +101,6 @@ extension Vault {
             }
             try file.truncate(to: start)
         }
-        return true
     }
 
     /// Writes content in a form.

@@ -38,6 +38,11 @@ extension FolderSync {
         guard let remote = view.remote[id], let content = view.fetched(id, over: over),
             let file = try await vault.file(id, remote.stamp)
         else { return false }
+        // Only the executable bit differs. A program that has the file open continues to write to it.
+        if over?.digest == remote.content.digest, round.tree.changeExecutable(path, content.isExecutable) {
+            try await vault.setKnownFile(id, Self.known(path, remote), in: round.folder)
+            return true
+        }
         guard let part = try round.tree.fetchPart(id) else { return false }
         guard try await fetch(file.attachment, to: part, round) else { return false }
         let aside = path.conflicting("\(view.device), \(view.date), \(ItemID.random().description.prefix(8))")
@@ -58,10 +63,13 @@ extension FolderSync {
             round.tree.removePart(part.name)
             return false
         }
-        let stamp = remote.path == path ? remote.stamp : nil
-        try await vault.setKnownFile(
-            id, KnownFile(path: path, content: remote.content, stamp: stamp), in: round.folder)
+        try await vault.setKnownFile(id, Self.known(path, remote), in: round.folder)
         return true
+    }
+
+    /// Returns the state of a file that has an item's content.
+    private static func known(_ path: FolderPath, _ remote: RemoteFile) -> KnownFile {
+        KnownFile(path: path, content: remote.content, stamp: remote.path == path ? remote.stamp : nil)
     }
 
     /// Fetches content to a file that may already contain its beginning.

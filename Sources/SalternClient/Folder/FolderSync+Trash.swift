@@ -33,7 +33,10 @@ extension FolderSync {
             files[name]?.signature = nil
             if try review(name, &files, round, &report) { continue }
             guard files[name]?.digest == file.digest else { continue }
-            round.tree.removeFromTrash(name)
+            if round.tree.trashSignature(name) != nil {
+                guard round.tree.isRemovable(name, file.digest) else { continue }
+                round.tree.removeFromTrash(name)
+            }
             files[name] = nil
         }
         try await vault.setTrashed(files, after: known, in: round.folder)

@@ -22,14 +22,18 @@ extension FolderTree {
     }
 
     /// Cleans up the remains of a process that was ended. A file that was being moved gets its new place, an incomplete
-    /// file is removed, and a displaced file is kept in the trash.
+    /// file is removed, and a displaced file is kept in the trash. A file that cannot get a place now, such as on a full
+    /// disk, stays for the next clean-up.
     func tidy() {
-        for name in (system.names(in: parts) ?? []).map({ String(decoding: $0, as: UTF8.self) })
-        where name.hasPrefix(Self.movePrefix) {
+        for name in partNames() where name.hasPrefix(Self.movePrefix) {
             let id = String(name.dropFirst(Self.movePrefix.count))
             _ = endMove(id, places(id))
         }
-        for name in (system.names(in: parts) ?? []).map({ String(decoding: $0, as: UTF8.self) }) {
+        let names = partNames()
+        let waiting = names.filter { $0.hasPrefix(Self.movePrefix) }
+        var kept = Set(waiting)
+        for name in waiting { kept.insert(Self.placesPrefix + name.dropFirst(Self.movePrefix.count)) }
+        for name in names where !kept.contains(name) {
             if name.hasPrefix(Self.swapPrefix), let path = try? FolderPath(name) {
                 let trashed = String(name.dropFirst(Self.swapPrefix.count))
                 // If the trash already has a copy of it, both are kept.
@@ -40,5 +44,9 @@ extension FolderTree {
                 system.removeFile(name, in: parts)
             }
         }
+    }
+
+    private func partNames() -> [String] {
+        (system.names(in: parts) ?? []).map { String(decoding: $0, as: UTF8.self) }
     }
 }

@@ -105,6 +105,13 @@ extension FolderTree {
     /// Returns the digest of a file in the trash.
     func trashDigest(_ name: String) -> [UInt8]? { system.openFile(name, in: trash).flatMap { digest(of: $0) } }
 
+    /// Returns true when a file in the trash has this content, or is empty. A file that cannot be read may have been
+    /// written since.
+    func isRemovable(_ name: String, _ digest: [UInt8]) -> Bool {
+        guard let signature = trashSignature(name) else { return false }
+        return signature.byteCount == 0 || trashDigest(name) == digest
+    }
+
     /// Moves a file out of the trash to a free path.
     func bringBack(_ name: String, to path: FolderPath) -> Bool {
         guard let (folder, newName) = place(path, isMade: true),

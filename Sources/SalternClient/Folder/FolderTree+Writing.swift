@@ -77,10 +77,9 @@ extension FolderTree {
         }
         _ = system.sync(folder)
         let displaced = content(swap, in: parts)?.digest
-        if displaced == new.digest {
-            system.removeFile(swap, in: parts)
-        } else if displaced == over.digest {
-            moveToTrash(swap, as: trashed, over)
+        if displaced == over.digest || displaced == new.digest {
+            // Also with the new content: a program that has it open may continue to write to it.
+            moveToTrash(swap, as: trashed, displaced == over.digest ? over : new)
         } else {
             keep(swap, aside)
         }
@@ -104,6 +103,13 @@ extension FolderTree {
             _ = system.set(file, modified: nil, mode: Self.mode(status.st_mode, isExecutable: isExecutable))
         }
         return true
+    }
+
+    /// Gives a file the executable bit, or removes it, without another change.
+    /// - Returns: False when there is no such file, or when the bit cannot be changed, as that of another user's file.
+    func changeExecutable(_ path: FolderPath, _ isExecutable: Bool) -> Bool {
+        guard setExecutable(path, isExecutable), let (folder, name) = place(path) else { return false }
+        return !keepsExecutableBit || system.status(name, in: folder)?.isExecutable == isExecutable
     }
 
     func content(_ name: String, in folder: Descriptor) -> FileContent? {
@@ -141,7 +147,12 @@ extension FolderTree {
     /// Moves a file to the path of one of its folders, below its own name, or to another spelling of its name.
     private func moveThroughParts(_ from: FolderPath, _ to: FolderPath) -> Bool {
         let id = ItemID.random().description
-        defer { system.removeFile(Self.placesPrefix + id, in: parts) }
+        defer {
+            // Without a place the file waits for the next clean-up.
+            if system.status(Self.movePrefix + id, in: parts) == nil {
+                system.removeFile(Self.placesPrefix + id, in: parts)
+            }
+        }
         guard notePlaces([to, from], id), let (old, name) = place(from),
             system.rename(name, in: old, to: Self.movePrefix + id, in: parts)
         else { return false }
@@ -150,7 +161,7 @@ extension FolderTree {
     }
 
     static let movePrefix = "move-"
-    private static let placesPrefix = "places-"
+    static let placesPrefix = "places-"
 
     /// Records the destinations of a file that temporarily has no path, for the next process.
     private func notePlaces(_ places: [FolderPath], _ id: String) -> Bool {

@@ -55,12 +55,7 @@ public struct FileKeyStore: DeviceKeyStore {
 
     /// Makes a new or removed name durable. Otherwise a power failure could restore the previous key.
     private func syncFolder() throws {
-        let end = path.lastIndex(of: "/")
-        let folder = open(end.map { String(path[...$0]) } ?? ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard folder >= 0 else { throw StoreError.unusable }
-        defer { close(folder) }
-        // Some file systems do not support this for folders.
-        guard fsync(folder) == 0 || errno == EINVAL else { throw StoreError.unusable }
+        guard FileFolder.sync(of: path) else { throw StoreError.unusable }
     }
 
     public func remove() throws {

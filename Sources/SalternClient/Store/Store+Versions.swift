@@ -55,6 +55,16 @@ extension Store {
         }
     }
 
+    /// Returns the number of further versions, and of their sealed bytes, for which an item has room.
+    func versionRoom(of id: ItemID) throws -> (count: Int, bytes: Int64) {
+        let used = try database.rows(
+            "SELECT count(*), coalesce(sum(length(body)), 0) FROM versions WHERE item = ?", .blob(id.bytes)
+        ) { (count: Int($0.integer(0) ?? 0), bytes: $0.integer(1) ?? 0) }.first
+        return (
+            max(Self.versionLimit - (used?.count ?? 0), 0), max(Self.versionByteLimit - (used?.bytes ?? 0), 0)
+        )
+    }
+
     /// Calls `body` with the replaced versions of an item, the latest first; without an id, of all items.
     func forEachReplaced(of id: ItemID?, _ body: (ReplacedContent) throws -> Void) throws {
         try database.forEach(

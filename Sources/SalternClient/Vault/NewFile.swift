@@ -36,6 +36,7 @@ struct NewFile {
         } catch {
             throw .store(.diskFull)
         }
+        guard FileFolder.sync(of: file.path) else { throw .store(.unusable) }
     }
 
     /// Removes an incomplete file.

@@ -84,7 +84,8 @@ extension Vault {
     }
 
     /// Fetches the versions of an item that this device does not have. They are stored with the versions that were
-    /// replaced on this device, within the same limits, and listed by ``replacedVersions(of:)``.
+    /// replaced on this device, as far as the same limits leave room for them, and listed by ``replacedVersions(of:)``.
+    /// They remove no other version: the server may never have had it.
     ///
     /// ```swift
     /// try await vault.fetchVersions(of: id)
@@ -93,14 +94,15 @@ extension Vault {
     @discardableResult
     public func fetchVersions(of id: ItemID) async throws(VaultError) -> VersionReport {
         let listed = try await serverVersions(of: id)
-        let known = try stored { try store.replacedRevisions(of: id) }
+        let (known, room) = try stored { (try store.replacedRevisions(of: id), try store.versionRoom(of: id)) }
         var report = VersionReport()
         var bytes: Int64 = 0
         var later = UInt64.max
         var found: [(header: VersionHeader, version: ServerVersion)] = []
         for header in listed.prefix(Store.versionLimit) where !known.contains(header.revision.number) {
-            bytes += max(header.bytes, 0)
-            if bytes > Store.versionByteLimit { break }
+            // The server may return any number.
+            let (sum, isTooMany) = bytes.addingReportingOverflow(max(header.bytes, 0))
+            if found.count >= room.count || isTooMany || sum > room.bytes { break }
             let version: ServerVersion
             do throws(VaultError) {
                 version = try await serverVersion(id, header.revision)
@@ -117,6 +119,8 @@ extension Vault {
                 report.refused += 1
                 continue
             }
+            bytes = max(sum, bytes + Int64(version.content.body.bytes.count))
+            if bytes > room.bytes { break }
             later = version.edit
             found.append((header, version))
         }

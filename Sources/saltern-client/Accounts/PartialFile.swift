@@ -61,12 +61,13 @@ final class PartialFile {
         do { try handle.synchronize() } catch { throw PrivateFile.failure(error, path) }
         if link(path, target) == 0 {
             unlink(path)
-            return
+        } else {
+            if errno == EEXIST { throw PrivateFile.existing(target) }
+            // A file system without hard links.
+            try PrivateFile.refuseExisting(target)
+            guard rename(path, target) == 0 else { throw PrivateFile.unusable(target) }
         }
-        if errno == EEXIST { throw PrivateFile.existing(target) }
-        // A file system without hard links.
-        try PrivateFile.refuseExisting(target)
-        guard rename(path, target) == 0 else { throw PrivateFile.unusable(target) }
+        guard FileFolder.sync(of: target) else { throw PrivateFile.unusable(target) }
     }
 
     /// Removes the file when nothing has arrived.

@@ -1,5 +1,6 @@
 import CommandLineKit
 import Foundation
+import SalternClient
 
 /// Files that only their owner can read.
 enum PrivateFile {
@@ -8,7 +9,9 @@ enum PrivateFile {
         let temporary = file.path + ".new"
         unlink(temporary)
         try write(temporary, data)
-        guard rename(temporary, file.path) == 0 else { throw CocoaError(.fileWriteUnknown) }
+        guard rename(temporary, file.path) == 0, FileFolder.sync(of: file.path) else {
+            throw CocoaError(.fileWriteUnknown)
+        }
     }
 
     /// Creates a file.
@@ -38,6 +41,7 @@ enum PrivateFile {
             } catch {
                 throw failure(error, path)
             }
+            guard FileFolder.sync(of: path) else { throw unusable(path) }
         }
 
         /// Removes the file, because there is no content.

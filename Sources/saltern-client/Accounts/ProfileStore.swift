@@ -42,8 +42,18 @@ struct ProfileStore {
 
     /// Reads the profile of an account.
     /// - Returns: nil when there is no such account.
+    /// - Throws: ``CommandFailure`` when the profile cannot be read. Without it, a server would be contacted without its
+    ///   pins, and could choose another salt prefix.
     func profile(_ name: AccountName) throws(CommandFailure) -> AccountProfile? {
-        guard let data = try? Data(contentsOf: file(name)) else { return nil }
+        let data: Data
+        do {
+            data = try Data(contentsOf: file(name))
+        } catch CocoaError.fileReadNoSuchFile {
+            return nil
+        } catch {
+            throw CommandFailure(
+                "cannot read \(file(name).path)", status: ExitStatus.configuration, code: "configuration")
+        }
         guard let profile = try? JSONDecoder().decode(AccountProfile.self, from: data) else {
             throw CommandFailure(
                 "\(file(name).path) is damaged", status: ExitStatus.configuration, code: "configuration")

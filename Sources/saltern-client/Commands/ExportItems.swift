@@ -18,13 +18,17 @@ struct ExportItems: Command {
 
         Without --sealed the file contains every item in plaintext, one JSON object per
         line, for `saltern-client import`. Unreadable items are named and left out, with
-        exit status 2; --sealed contains them. Sync first: only long files are fetched.
-        FILE must not exist, and only you can read it.
+        exit status 2; --sealed contains them. Items of apps with attachments in their
+        values are named, too: the file lacks the content of those attachments. Sync
+        first: only long files are fetched. FILE must not exist, and only you can read
+        it.
         """
 
     private struct Record: Encodable {
         let documents: Int
         let unreadable: [ItemID]
+        /// The items whose attachments are not in the file.
+        let incomplete: [ItemID]
     }
 
     private let proof: ProvenCommand
@@ -60,10 +64,14 @@ struct ExportItems: Command {
         let done = try await console.showingProgress(of: vault) {
             try await vault.exportDocuments(to: file, collection: collection)
         }
-        try console.show(Record(documents: done.documents, unreadable: done.unreadable), asJSON: proof.asJSON) {
+        let record = Record(documents: done.documents, unreadable: done.unreadable, incomplete: done.incomplete)
+        try console.show(record, asJSON: proof.asJSON) {
             "\(counted(done.documents, "item is", "items are")) in \(VisibleText.visible(file.path)), unencrypted\n"
                 + done.unreadable.map { "\($0) cannot be read and is not included\n" }.joined()
+                + done.incomplete.map { "\($0) is included without the content of its attachments\n" }.joined()
         }
-        if !done.unreadable.isEmpty { throw CommandFailure([], status: ExitStatus.attention, code: "attention") }
+        if !done.unreadable.isEmpty || !done.incomplete.isEmpty {
+            throw CommandFailure([], status: ExitStatus.attention, code: "attention")
+        }
     }
 }

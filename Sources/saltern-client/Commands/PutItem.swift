@@ -57,8 +57,14 @@ struct PutItem: Command {
             throw VaultError.unreadable
         }
         let title = title ?? before?.title ?? file.map { URL(filePath: $0).lastPathComponent }
+        let body: SecureBytes
+        if let before, let replaced = try await vault.item(before.id)?.body {
+            body = try await vault.body(holding: content.source, insteadOf: replaced)
+        } else {
+            body = try await vault.body(holding: content.source)
+        }
         let id = try await vault.put(
-            PlainItem(title: title, body: try await vault.body(holding: content.source)), before?.id ?? .random(),
+            PlainItem(title: title, body: body), before?.id ?? .random(),
             in: collection ?? before?.collection ?? "notes")
         try console.show(["id": id.description], asJSON: asJSON) { "\(id)\n" }
     }

@@ -85,7 +85,8 @@ struct ShowStatus: Command {
             })
         let network = refusal == nil ? "the server cannot be reached" : "no reply about the account"
         try console.show(record, asJSON: asJSON) { Self.text(record, notices, network: network) }
-        if forgets {
+        // A notice that could not be printed was not read.
+        if forgets, !console.hasLostOutput {
             for notice in notices { try await vault.forget(notice) }
         }
         if let refusal { throw refusal }

@@ -23,7 +23,9 @@ struct KeptShares {
         func keep(_ share: FetchedShare) throws(CommandFailure) {
             guard let data = try? JSONEncoder().encode(share) else { return remove() }
             try begun.finish(with: data)
-            if rename(temporary, path) != 0 { remove() }
+            guard rename(temporary, path) == 0 else { return remove() }
+            // The share cannot be fetched again.
+            guard FileFolder.sync(of: path) else { throw PrivateFile.unusable(path) }
         }
 
         func remove() {

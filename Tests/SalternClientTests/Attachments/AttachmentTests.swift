@@ -98,6 +98,20 @@ import Testing
         return { sent.take() }
     }
 
+    @Test(arguments: [16, 1_300_000])
+    func `other content from a source keeps the properties and the id of a manifest`(_ count: Int) async throws {
+        try await withPair { phone, _, _, _ in
+            let made = try await phone.attach(AttachmentSource(content(16)), properties: ["executable": "1"])
+            let source = AttachmentSource(content(count, seed: 2))
+            let body = try await phone.body(holding: source, insteadOf: made.body())
+            let next = try #require(SalternClient.Attachment(body))
+            #expect(next.id == made.id && next.properties == made.properties)
+            #expect(try await phone.content(of: next) == content(count, seed: 2))
+            let plain = SecureBytes(copying: Array("note".utf8))
+            #expect(try await phone.body(holding: AttachmentSource(plain), insteadOf: content(16)) == plain)
+        }
+    }
+
     @Test func `what was cancelled or lost goes on with what is missing`() async throws {
         try await withPair { phone, laptop, device, _ in
             let content = content(5 * 524_288)

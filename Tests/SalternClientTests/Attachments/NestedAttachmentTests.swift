@@ -69,6 +69,25 @@ import Testing
         }
     }
 
+    @Test func `an export names the values whose attachments it does not contain`() async throws {
+        try await LiveServer.with { server in
+            let device = try Device("phone", server)
+            let phone = try await Vault.signUp(device.settings, userid: "ada", password: Self.password)
+            let photo = try await phone.attach(AttachmentSource(Self.content(1)))
+            let cover = try await phone.attach(AttachmentSource(SecureBytes(copying: [1, 2, 3])))
+            let long = try await phone.attach(AttachmentSource(Self.content(2)))
+            let trips = phone.collection("trips", of: Trip.self)
+            let id = try await trips.put(Trip(name: "Cadiz", days: [Day(photos: [photo])], cover: cover))
+            try await trips.put(Trip(name: "Rome", days: [], cover: cover))
+            try await phone.put(PlainItem(title: "a", body: long.body()), .random(), in: "files")
+            let file = URL(filePath: device.folder.path + "/documents.ndjson")
+            #expect(try await phone.exportDocuments(to: file) == DocumentExport(documents: 3, incomplete: [id]))
+            let last = try String(contentsOf: file, encoding: .utf8).split(separator: "\n").last
+            #expect(last == #"{"documents":3,"incomplete":1,"type":"end"}"#)
+            #expect(try await phone.importDocuments(from: file) == DocumentImport(unchanged: 3))
+        }
+    }
+
     @Test func `what is marked as an attachment and cannot be read keeps every chunk`() {
         let later = SecureBytes(copying: #"{"a":[{"saltern-attachment":2,"id":"x"}]}"#.utf8)
         #expect(!Attachment.all(in: later).isWhole)

@@ -386,6 +386,23 @@ import Testing
         #expect(try files.contentsOfDirectory(atPath: folder.path + "/.saltern/parts") == [])
     }
 
+    @Test func `a file that gets no place after a kill stays until it gets one`() throws {
+        let folder = try TemporaryDirectory()
+        let files = FileManager.default
+        let tree = try FolderTree(folder.path)
+        for (text, path) in [("text", ".saltern/parts/move-1"), ("a/b", ".saltern/parts/places-1"), ("file", "a")] {
+            try Data(text.utf8).write(to: URL(filePath: folder.path + "/" + path))
+        }
+        // As on a full disk: the trash takes nothing, and the place is in use.
+        try files.removeItem(atPath: folder.path + "/.saltern/trash")
+        tree.tidy()
+        #expect(
+            try files.contentsOfDirectory(atPath: folder.path + "/.saltern/parts").sorted() == ["move-1", "places-1"])
+        try files.removeItem(atPath: folder.path + "/a")
+        #expect(try FolderTree(folder.path).scan().files.keys.map(\.text) == ["a/b"])
+        #expect(try files.contentsOfDirectory(atPath: folder.path + "/.saltern/parts") == [])
+    }
+
     @Test func `what is written while a file is exchanged is kept`() throws {
         let folder = try TemporaryDirectory()
         let tree = try FolderTree(folder.path)

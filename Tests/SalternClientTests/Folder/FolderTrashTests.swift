@@ -1,3 +1,4 @@
+import CPlatform
 import Cryptography
 import Foundation
 import SalternTesting
@@ -179,6 +180,70 @@ import Testing
             #expect(phone.read(copy) == "one and two and three")
             #expect(try await laptop.sync.run().conflicts.isEmpty)
         }
+    }
+
+    @Test func `a program writes on to a file of which only the executable bit changes elsewhere`() async throws {
+        try await withPair { phone, laptop, _ in
+            try phone.write("one", to: "log.txt")
+            try await phone.sync.run()
+            try await laptop.sync.run()
+            let program = try FileHandle(forWritingTo: laptop.url("log.txt"))
+            try program.seekToEnd()
+            for (mode, text) in [(mode_t(0o700), " and two"), (0o600, " and three")] {
+                #expect(chmod(phone.url("log.txt").path, mode) == 0)
+                try await phone.sync.run()
+                let report = try await laptop.sync.run()
+                #expect(report.downloaded.map(\.text) == ["log.txt"] && laptop.trash().isEmpty)
+                #expect(
+                    FileManager.default.isExecutableFile(atPath: laptop.url("log.txt").path) == (mode == 0o700))
+                try program.write(contentsOf: Data(text.utf8))
+                try await laptop.sync.run()
+                try await phone.sync.run()
+            }
+            #expect(laptop.files() == ["log.txt": "one and two and three"])
+            #expect(phone.files() == laptop.files())
+        }
+    }
+
+    @Test func `a displaced file that already has the new content is in the trash`() throws {
+        let folder = try TemporaryDirectory()
+        let tree = try FolderTree(folder.path)
+        try Data("new".utf8).write(to: URL(filePath: folder.path + "/a"))
+        let program = try FileHandle(forWritingTo: URL(filePath: folder.path + "/a"))
+        try program.seekToEnd()
+        let part = try tree.newPart()
+        _ = Array("new".utf8).withUnsafeBytes { DiskFolders().write($0, to: part.file) }
+        func content(_ text: String) -> FileContent {
+            FileContent(digest: SHA256.hash(Array(text.utf8)).bytes, byteCount: 3, isExecutable: false)
+        }
+        #expect(
+            tree.place(
+                part, at: try FolderPath("a"), over: content("old"), content("new"), modified: nil,
+                aside: try FolderPath("a (conflict)")))
+        try program.write(contentsOf: Data(" and more".utf8))
+        let trash = folder.path + "/.saltern/trash/"
+        let name = try #require(try FileManager.default.contentsOfDirectory(atPath: trash).first)
+        #expect(try String(contentsOf: URL(filePath: trash + name), encoding: .utf8) == "new and more")
+    }
+
+    @Test func `a file in the trash that cannot be read is not removed`() throws {
+        let folder = try TemporaryDirectory()
+        let tree = try FolderTree(folder.path)
+        let name = FolderTree.trashName(try FolderPath("a"))
+        let path = folder.path + "/.saltern/trash/" + name
+        try Data("one".utf8).write(to: URL(filePath: path))
+        let digest = SHA256.hash(Array("one".utf8)).bytes
+        #expect(tree.isRemovable(name, digest) && !tree.isRemovable(name, SHA256.hash(Array("two".utf8)).bytes))
+        chmod(folder.path + "/.saltern/trash", 0o711)
+        chmod(path, 0)
+        // Root may read everything; this thread is another user for a moment.
+        _ = setfsuid(65_534)
+        let isRemovable = tree.isRemovable(name, digest)
+        _ = setfsuid(geteuid())
+        #expect(!isRemovable)
+        chmod(path, 0o600)
+        try Data().write(to: URL(filePath: path))
+        #expect(tree.isRemovable(name, digest))
     }
 
     @Test func `a displaced file is not compared by its times alone when it is removed`() async throws {

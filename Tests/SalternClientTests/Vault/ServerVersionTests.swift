@@ -237,6 +237,38 @@ import Testing
         }
     }
 
+    @Test func `fetched versions remove none that only the device has`() async throws {
+        let id = ItemID.random()
+        try await Self.withNewLaptop(["first", "second", "third"], of: id) { _, _, _, vault in
+            for number in 0..<Store.versionLimit {
+                try await vault.put(Self.item("local \(number)"), id, in: "notes")
+            }
+            // The last one is the present one, and the server's is the first that was replaced.
+            let kept = try await Self.texts(of: id, in: vault)
+            #expect(kept.count == Store.versionLimit && kept.last == "third")
+            #expect(try await vault.fetchVersions(of: id) == VersionReport())
+            #expect(try await Self.texts(of: id, in: vault) == kept)
+        }
+    }
+
+    @Test func `lengths whose sum no number holds end the list`() async throws {
+        let id = ItemID.random()
+        try await Self.withNewLaptop(["first", "second", "third"], of: id) { _, _, laptop, vault in
+            laptop.link.setRewrite { request, reply in
+                guard request.target.contains("/versions?") else { return reply }
+                var length = "1"
+                let text = String(decoding: reply.body, as: UTF8.self).replacing(#/"bytes":[0-9]+/#) { _ in
+                    defer { length = String(Int64.max) }
+                    return "\"bytes\":" + length
+                }
+                return HTTPReply(head: reply.head, body: Array(text.utf8))
+            }
+            #expect(try await vault.serverVersions(of: id).map(\.bytes) == [1, .max])
+            #expect(try await vault.fetchVersions(of: id).fetched == 1)
+            #expect(try await Self.texts(of: id, in: vault) == ["second"])
+        }
+    }
+
     /// Puts other sealed bytes in a reply; nil for those that it has.
     private static func replacing(title: [UInt8]?, body: [UInt8]?, in text: String) -> String {
         var text = text
