@@ -268,7 +268,7 @@ public final class PostgresClient: @unchecked Sendable {
             case .refuse(let execution, let delay):
                 let reason = pool.isReady ? nil : failure
                 resume(execution, .failed(.unavailable(retryAfter: delay, because: reason)))
-            case .probe(let id): probe(id)
+            case .testCommit(let id): testCommit(on: id)
             case .finished: finish()
             }
         }

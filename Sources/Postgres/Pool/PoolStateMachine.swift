@@ -34,8 +34,8 @@ struct PoolStateMachine<Request> {
         /// Makes the requests one group, in this order.
         case grantTogether([Request], ConnectionID)
         case refuse(Request, retryAfter: Duration)
-        /// Commit a probe on this connection, which has a place reserved, to test whether commits end again.
-        case probe(ConnectionID)
+        /// Send a commit on this connection, which has a place reserved, to test whether commits end again.
+        case testCommit(ConnectionID)
         /// Every connection is closed, after ``shutDown()``.
         case finished
     }
@@ -96,7 +96,8 @@ struct PoolStateMachine<Request> {
     private var hasFinished = false
     /// True if writes are rejected because a commit does not end.
     var commitsAreClosed = false
-    var probe: ConnectionID?
+    /// The connection whose commit tests whether commits end again.
+    var testingCommits: ConnectionID?
     /// The current generation; see ``begin(_:)``.
     var epoch = 0
 
@@ -262,7 +263,7 @@ extension PoolStateMachine {
     mutating func stalled(_ id: ConnectionID, now: Instant) -> [Action] {
         guard isCurrent(id), !slots[id.slot].isStalled else { return [] }
         slots[id.slot].isStalled = true
-        if probe == id { probe = nil }
+        if testingCommits == id { testingCommits = nil }
         if slots[id.slot].lane == .reads { return [] }
         return closeCommits(now: now)
     }
@@ -287,22 +288,22 @@ extension PoolStateMachine {
         if slots[id.slot].lane != .reads { commitsAreClosed = false }
     }
 
-    /// Handles the end of an ``Action/probe(_:)``.
-    mutating func probed(_ id: ConnectionID, hasCommitted: Bool) {
-        if probe == id { probe = nil }
+    /// Handles the end of an ``Action/testCommit(_:)``.
+    mutating func commitTested(_ id: ConnectionID, hasCommitted: Bool) {
+        if testingCommits == id { testingCommits = nil }
         if hasCommitted { commitsAreClosed = false }
     }
 
-    /// Starts a probe commit on one connection, unless one is running.
+    /// Starts a test commit on one connection, unless one is running.
     ///
     /// While all connections wait for their own commits, those serve as the attempt.
     private mutating func tryCommits() -> [Action] {
-        guard commitsAreClosed, probe == nil, !isShutDown else { return [] }
+        guard commitsAreClosed, testingCommits == nil, !isShutDown else { return [] }
         for index in range(.commits) {
             guard case .ready(load: 0) = slots[index].phase, !slots[index].isStalled else { continue }
             slots[index].phase = .ready(load: 1)
-            probe = id(index)
-            return [.probe(id(index))]
+            testingCommits = id(index)
+            return [.testCommit(id(index))]
         }
         return []
     }
@@ -343,7 +344,7 @@ extension PoolStateMachine {
         slots[id.slot].phase = .absent
         slots[id.slot].isStalled = false
         slots[id.slot].hasGroup = false
-        if probe == id { probe = nil }
+        if testingCommits == id { testingCommits = nil }
         if isShutDown { return finishIfEmpty() }
         slots[id.slot].failures = failed ? slots[id.slot].failures + 1 : 0
         if isGivenUp {
