@@ -18,7 +18,7 @@ public final class PostgresClient: @unchecked Sendable {
     let configuration: PostgresConfiguration
     let resolver: HostResolver
     let keys: RequestKeys
-    let epoch: ConnectionGeneration
+    let epoch: ConnectionEpoch
 
     var catalog = StatementCatalog()
     var parameters = Parameters()
@@ -48,7 +48,7 @@ public final class PostgresClient: @unchecked Sendable {
     ///   - epoch: Shared by the clients of a process, so that all of them leave an unusable server.
     public init(
         configuration: PostgresConfiguration, loop: EventLoop, keys: RequestKeys = RequestKeys(),
-        epoch: ConnectionGeneration = ConnectionGeneration()
+        epoch: ConnectionEpoch = ConnectionEpoch()
     ) {
         loop.preconditionInLoop()
         self.loop = loop

@@ -28,7 +28,7 @@ final class PostgresConnection: IterationObserver {
     private let openingDeadline: ContinuousClock.Instant
     /// The server's end, once it is received.
     private(set) var serverEnd: ServerEnd?
-    /// The generation in which it was found usable; until then, later than all others.
+    /// The epoch in which it was found usable; until then, later than all others.
     var epoch = Int.max
     /// True if another server has taken over from this one.
     private var isSuperseded = false

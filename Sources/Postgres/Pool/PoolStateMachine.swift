@@ -64,7 +64,7 @@ struct PoolStateMachine<Request> {
         var isStalled = false
         /// True while a group is pending. Nothing else is sent until its end is answered.
         var hasGroup = false
-        /// The generation in which its connection was found usable.
+        /// The epoch in which its connection was found usable.
         var epoch = 0
     }
 
@@ -98,7 +98,7 @@ struct PoolStateMachine<Request> {
     var commitsAreClosed = false
     /// The connection whose commit tests whether commits end again.
     var testingCommits: ConnectionID?
-    /// The current generation; see ``begin(_:)``.
+    /// The current epoch; see ``begin(_:)``.
     var epoch = 0
 
     init(settings: Settings) {
@@ -312,7 +312,7 @@ extension PoolStateMachine {
 /// The life of a connection: it opens, ends, is given up, and is opened again.
 extension PoolStateMachine {
     /// Handles a connection that is open and set up.
-    /// - Parameter epoch: The generation in which it was found usable; nil for the current one.
+    /// - Parameter epoch: The epoch in which it was found usable; nil for the current one.
     mutating func connected(_ id: ConnectionID, of epoch: Int? = nil, now: Instant) -> [Action] {
         guard isCurrent(id), case .connecting = slots[id.slot].phase else { return [] }
         slots[id.slot].failures = 0
@@ -409,9 +409,9 @@ extension PoolStateMachine {
     }
 }
 
-/// Generations of connections.
+/// Epochs of connections.
 extension PoolStateMachine {
-    /// Begins a generation. Connections of earlier ones get no more requests, and are closed after their pending ones.
+    /// Begins an epoch. Connections of earlier ones get no more requests, and are closed after their pending ones.
     mutating func begin(_ epoch: Int) -> [Action] {
         guard epoch > self.epoch else { return [] }
         self.epoch = epoch

@@ -88,7 +88,7 @@ public final class TestApplication: Sendable {
         let start = clock.now
         let nodeState = NodeState(configuration.rateLimits, sessions: tally) { clock.now - start }
         var settings = settings
-        let epoch = ConnectionGeneration()
+        let epoch = ConnectionEpoch()
         let watch = DatabaseWatch(clock: nil, failover: .asynchronous, epoch: epoch, log: capturing)
         settings.onConnected = watch.welcome
         let postgres = await loop.run { [settings] in
