@@ -28,7 +28,7 @@ public final class ConnectionEpoch: Sendable {
     /// - Parameter lease: A connection to the new server, which the clients then try first.
     @discardableResult public func begin(at lease: PostgresLease? = nil) -> Int {
         // Before the notification: the clients open new connections immediately.
-        if let lease { prefer(lease.connection.rotation) }
+        if let lease { prefer(lease.connection.serverIndex) }
         let begun = number.add(1, ordering: .sequentiallyConsistent).newValue
         clients.withLock { for tell in $0.values { tell(.begun) } }
         return begun
@@ -54,10 +54,10 @@ public final class ConnectionEpoch: Sendable {
     /// The index of the server to try first.
     var preferredServer: Int { server.load(ordering: .relaxed) }
 
-    func prefer(_ rotation: Int) { server.store(rotation, ordering: .relaxed) }
+    func prefer(_ serverIndex: Int) { server.store(serverIndex, ordering: .relaxed) }
 
-    /// Advances from `rotation` to the next server. Failures of connections opened together count once.
-    func avoid(_ rotation: Int) {
-        _ = server.compareExchange(expected: rotation, desired: rotation + 1, ordering: .relaxed)
+    /// Advances from `serverIndex` to the next server. Failures of connections opened together count once.
+    func avoid(_ serverIndex: Int) {
+        _ = server.compareExchange(expected: serverIndex, desired: serverIndex + 1, ordering: .relaxed)
     }
 }
