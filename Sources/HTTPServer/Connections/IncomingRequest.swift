@@ -51,7 +51,7 @@ struct IncomingRequest: Sendable {
         let peak = plan.memory.peak(of: capacity)
         if peak <= charge.count { return .granted }
         if memoryOwner == nil { return charge.hold(peak, at: now, wake: wake) ? .granted : .refused }
-        guard peak > budget.part else { return charge.resize(to: peak) ? .granted : .refused }
+        guard peak > budget.quota else { return charge.resize(to: peak) ? .granted : .refused }
         return charge.borrow(plan.memory.peak(of: longest), from: network, wake: wake)
     }
 }
