@@ -103,8 +103,8 @@ public struct Application: Responder {
 
     private func plan(
         _ route: Route<RouteMetadata>, _ request: Request, bodyLimit: Int, memory: MemoryFactor
-    ) -> Plan {
-        Plan(
+    ) -> RequestPlan {
+        RequestPlan(
             bodyLimit: bodyLimit, memory: memory, handlerDeadline: route.metadata.handlerDeadline,
             client: request.client, identify: identification(route, request), body: request.body,
             respond: handler(route, request))

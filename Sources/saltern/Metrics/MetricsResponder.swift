@@ -22,7 +22,7 @@ struct MetricsResponder: Responder {
             return .refuse(Problem.methodNotAllowed(allowed: [.get, .head]).response())
         }
         return .accept(
-            Plan(bodyLimit: 0, handlerDeadline: .seconds(10)) { [self] in
+            RequestPlan(bodyLimit: 0, handlerDeadline: .seconds(10)) { [self] in
                 Response(
                     status: .ok, fields: ["Content-Type": PrometheusText.contentType, "Cache-Control": "no-store"],
                     body: .bytes(ZeroizingBuffer(await text())))
