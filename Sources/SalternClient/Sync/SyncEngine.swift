@@ -104,7 +104,7 @@ final class SyncEngine {
             try progress.take(page, after: cursor) { try store.openedCount() }
             let before = report
             do {
-                try take(page, &guardian, into: &report)
+                try applyPage(page, &guardian, into: &report)
             } catch let broken as BrokenConfirmations {
                 report = before
                 try revoke(broken.confirmations)
@@ -121,7 +121,7 @@ final class SyncEngine {
 
     /// Applies a page.
     /// - Throws: ``BrokenConfirmations``.
-    private func take(
+    private func applyPage(
         _ page: ChangePage, _ guardian: inout DeletionGuard, into report: inout SyncReport
     ) throws {
         try store.transaction {
