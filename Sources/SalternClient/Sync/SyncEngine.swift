@@ -282,12 +282,6 @@ struct SyncLimits: Sendable {
     var deletions = 25
 }
 
-/// Merges two versions that were made from the same one.
-///
-/// Returns nil when they cannot be merged. In that case both are kept.
-public typealias MergeRule =
-    @Sendable (_ collection: String, _ base: PlainItem?, _ mine: PlainItem, _ theirs: PlainItem) -> PlainItem?
-
 /// The result of a sync.
 public struct SyncReport: Sendable {
     /// The items that were written or removed on this device.
