@@ -17,7 +17,7 @@ extension CommandLineTool {
             ListItems.self, GetItem.self, PutItem.self, EditItem.self, DeleteItems.self, RestoreItems.self,
             ListVersions.self,
             DiscardChanges.self,
-            SyncAccount.self, RestoreTrash.self, ListTrash.self,
+            SyncCommand.self, RestoreTrash.self, ListTrash.self,
             ShareItem.self, EndShare.self, ListShares.self, OpenLink.self,
             ChangePassword.self, ChangeUserid.self,
             CreateRecoveryCode.self, UseRecoveryCode.self, RemoveRecoveryCode.self,

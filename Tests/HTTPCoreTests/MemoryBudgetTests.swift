@@ -3,7 +3,7 @@ import Synchronization
 import Testing
 
 @Suite struct MemoryBudgetTests {
-    private let budget = MemoryBudget(total: 800, loan: 700)
+    private let budget = MemoryBudget(total: 800, reserve: 700)
     private let ada = MemoryBudget.Owner.account(0, 1)
     private let bob = MemoryBudget.Owner.account(0, 2)
 
@@ -21,9 +21,9 @@ import Testing
     @Test func `a body beyond the part is the party's only one, and takes nothing of the others' parts`() {
         let large = budget.open(for: ada)
         #expect(large.resize(to: 100))
-        #expect(!large.isLent)
+        #expect(!large.exceedsQuota)
         #expect(large.resize(to: 700))
-        #expect(large.isLent)
+        #expect(large.exceedsQuota)
         #expect(!large.resize(to: 701))
         #expect(!budget.open(for: ada).resize(to: 1))
         #expect(!budget.open(for: bob).resize(to: 101))
@@ -91,7 +91,7 @@ import Testing
             #expect(ask(waiting[Int(network)], network) == .granted)
             waiting[Int(network)].resize(to: 0)
         }
-        #expect(!budget.isLoanWanted)
+        #expect(!budget.isReserveWanted)
         #expect(budget.used == 0)
     }
 
@@ -106,15 +106,15 @@ import Testing
             default: charges.randomElement()?.resize(to: .random(in: 0...(Bool.random() ? 100 : 800)))
             }
             #expect(budget.used == charges.reduce(0) { $0 + $1.count })
-            #expect(budget.used <= budget.total + budget.loan)
+            #expect(budget.used <= budget.total + budget.reserve)
         }
         charges = []
         #expect(budget.used == 0)
     }
 
     @Test func `the largest body of every route fits at its peak`() {
-        #expect(MemoryFactor.json.peak(of: 24 * 1_048_576) <= ServerBudgets().bodies.loan)
-        #expect(MemoryFactor.bytes.peak(of: 16 * 1_048_576) <= ServerBudgets().bodies.loan)
+        #expect(MemoryFactor.json.peak(of: 24 * 1_048_576) <= ServerBudgets().bodies.reserve)
+        #expect(MemoryFactor.bytes.peak(of: 16 * 1_048_576) <= ServerBudgets().bodies.reserve)
         #expect(MemoryFactor.json.peak(of: 1_000) == 2_250)
         #expect(MemoryFactor.bytes.peak(of: 3) == 9)
     }

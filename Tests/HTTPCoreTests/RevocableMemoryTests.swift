@@ -30,7 +30,7 @@ import Testing
     }
 
     @Test func `the eldest lose what they hold when three quarters are taken, and as many as it takes`() {
-        let budget = MemoryBudget(total: 800, loan: 0, moment: .seconds(1))
+        let budget = MemoryBudget(total: 800, reserve: 0, moment: .seconds(1))
         let bodies = Bodies(8, of: budget)
         for number in 0..<6 { #expect(bodies.hold(100, by: number, after: number)) }
         #expect(bodies.takeRecalled().isEmpty)
@@ -47,7 +47,7 @@ import Testing
     }
 
     @Test func `nobody loses anything in the first moment, or when all of it has arrived`() {
-        let budget = MemoryBudget(total: 800, loan: 0, moment: .seconds(1))
+        let budget = MemoryBudget(total: 800, reserve: 0, moment: .seconds(1))
         let bodies = Bodies(9, of: budget)
         for number in 0..<8 { #expect(bodies.hold(100, by: number, after: 0)) }
         #expect(bodies.takeRecalled().isEmpty)
@@ -62,7 +62,7 @@ import Testing
     }
 
     @Test func `who asks for more than the own part takes nothing from others`() {
-        let budget = MemoryBudget(total: 800, loan: 0, moment: .zero)
+        let budget = MemoryBudget(total: 800, reserve: 0, moment: .zero)
         let bodies = Bodies(7, of: budget)
         for number in 0..<6 { #expect(bodies.hold(100, by: number, after: 0)) }
         #expect(!bodies.hold(101, by: 6, after: 9))

@@ -20,7 +20,7 @@ import Testing
         _ = pool.waitForShared("waiting", .commits, until: start + .seconds(2))
         for _ in 0..<2 { _ = pool.releaseShared(id(2)) }
         _ = pool.releaseShared(id(2))
-        #expect(text(pool.stalled(id(1), now: start)).contains("probe 2.0"))
+        #expect(text(pool.stalled(id(1), now: start)).contains("test commit 2.0"))
         #expect(pool.commitsAreClosed)
         #expect(pool.acquireShared(.commits) == nil)
         #expect(pool.waitForShared("later", .commits, until: start + .seconds(2)) == nil)
@@ -31,8 +31,8 @@ import Testing
     @Test func `when one connection alone is stuck, the others take the writes`() {
         var pool = makePool()
         #expect(pool.acquireShared(.commits) == id(1))
-        #expect(text(pool.stalled(id(1), now: start)) == ["probe 2.0"])
-        pool.probed(id(2), hasCommitted: true)
+        #expect(text(pool.stalled(id(1), now: start)) == ["test commit 2.0"])
+        pool.commitTested(id(2), hasCommitted: true)
         _ = pool.releaseShared(id(2))
         #expect(!pool.commitsAreClosed)
         #expect((0..<3).map { _ in pool.acquireShared(.commits) } == [id(2), id(2), nil])
@@ -45,7 +45,7 @@ import Testing
     @Test func `when no commit ends, those that wait are the attempt, and the first that ends opens the lane`() {
         var pool = makePool()
         #expect(pool.acquireShared(.commits) == id(1))
-        #expect(text(pool.stalled(id(1), now: start)) == ["probe 2.0"])
+        #expect(text(pool.stalled(id(1), now: start)) == ["test commit 2.0"])
         #expect(text(pool.stalled(id(2), now: start)).isEmpty)
         #expect(text(pool.advance(to: start + .seconds(1))).isEmpty)
         pool.received(id(2))
@@ -55,11 +55,11 @@ import Testing
     @Test func `an attempt that fails is made again`() {
         var pool = makePool()
         #expect(pool.acquireShared(.commits) == id(1))
-        #expect(text(pool.stalled(id(1), now: start)) == ["probe 2.0"])
-        pool.probed(id(2), hasCommitted: false)
+        #expect(text(pool.stalled(id(1), now: start)) == ["test commit 2.0"])
+        pool.commitTested(id(2), hasCommitted: false)
         _ = pool.releaseShared(id(2))
         #expect(pool.commitsAreClosed)
-        #expect(text(pool.advance(to: start + .seconds(1))) == ["probe 2.0"])
+        #expect(text(pool.advance(to: start + .seconds(1))) == ["test commit 2.0"])
     }
 
     @Test func `a connection that was given up counts until its server's end is gone`() {
@@ -81,8 +81,8 @@ import Testing
         _ = pool.ended(id(1), now: start, jitter: 0)
         #expect(pool.commitsAreClosed)
         #expect(text(pool.advance(to: start + .seconds(1))) == ["connect 1.1"])
-        #expect(text(pool.connected(id(1, 1), now: start)) == ["probe 1.1"])
-        pool.probed(id(1, 1), hasCommitted: true)
+        #expect(text(pool.connected(id(1, 1), now: start)) == ["test commit 1.1"])
+        pool.commitTested(id(1, 1), hasCommitted: true)
         _ = pool.releaseShared(id(1, 1))
         #expect(pool.acquireShared(.commits) == id(1, 1))
     }

@@ -16,7 +16,7 @@ import Testing
     }
 
     @Test func `with a new epoch the connections of all clients are others, idle and busy ones`() async throws {
-        let epoch = ConnectionGeneration()
+        let epoch = ConnectionEpoch()
         try await withClient(Self.configure, epoch: epoch) { busy in
             try await withClient(Self.configure, epoch: epoch) { idle in
                 let before = try await idle.execute(Backends())
@@ -34,7 +34,7 @@ import Testing
     }
 
     @Test func `what commits meanwhile is in doubt, and a transaction goes no further`() async throws {
-        let epoch = ConnectionGeneration()
+        let epoch = ConnectionEpoch()
         try await withDatabase(AddNote.schema, Self.configure, epoch: epoch) { client in
             let writing = Task(executorPreference: client.loop) {
                 try await client.execute(AddSlowly(id: 1))
@@ -64,7 +64,7 @@ import Testing
     }
 
     @Test func `openings that hang on the server from before are begun again at the one that was found`() async throws {
-        let epoch = ConnectionGeneration()
+        let epoch = ConnectionEpoch()
         let watch = Watch(epoch: epoch)
         try await TemporaryCluster.with { first in
             try await TemporaryCluster.with { second in
@@ -110,7 +110,7 @@ import Testing
     @Test func `what is under way at the server from before is not waited for as long as that may be silent`()
         async throws
     {
-        let epoch = ConnectionGeneration()
+        let epoch = ConnectionEpoch()
         try await TemporaryCluster.with { cluster in
             try await withClient(
                 {
@@ -133,7 +133,7 @@ import Testing
     }
 
     @Test func `a client that was idle while the server was frozen does not go back to it`() async throws {
-        let epoch = ConnectionGeneration()
+        let epoch = ConnectionEpoch()
         let watch = Watch(epoch: epoch)
         try await TemporaryCluster.with { first in
             try await TemporaryCluster.with { second in
@@ -167,12 +167,12 @@ import Testing
 
 /// Takes the server that was started last for the one that has taken over.
 private final class Watch: Sendable {
-    private let epoch: ConnectionGeneration
+    private let epoch: ConnectionEpoch
     private let latest = Mutex<Timestamp?>(nil)
 
     private struct IsEarlier: Error {}
 
-    init(epoch: ConnectionGeneration) { self.epoch = epoch }
+    init(epoch: ConnectionEpoch) { self.epoch = epoch }
 
     func welcome(_ lease: PostgresLease) async throws {
         guard let found = try await lease.execute(ServerStart()).first else { return }

@@ -60,7 +60,7 @@ import Testing
     {
         let outcomes = try await withClient { client in
             let ended = PostgresConnection(
-                id: ConnectionID(slot: 0, generation: -1), lane: .leases, rotation: 0, client: client)
+                id: ConnectionID(slot: 0, generation: -1), lane: .leases, serverIndex: 0, client: client)
             var outcomes: [Execution.Outcome] = []
             for _ in 0..<2 {
                 let execution = client.makeExecution()

@@ -104,7 +104,7 @@ private struct EpochModel {
             case .close(let id):
                 if open[id]?.load ?? 0 > 0 && !(open[id]?.isLeased ?? false) { mistakes.append("\(id) closed in use") }
                 end(id)
-            case .grant(_, let id), .probe(let id): grant(id)
+            case .grant(_, let id), .testCommit(let id): grant(id)
             case .grantTogether(let members, let id): grant(id, count: members.count)
             case .refuse, .finished: break
             }

@@ -41,7 +41,7 @@ import Testing
         case .grantTogether(let requests, let id):
             "\(requests.joined(separator: " and ")) get \(id.slot).\(id.generation)"
         case .refuse(let request, let delay): "\(request) is refused for \(delay)"
-        case .probe(let id): "probe \(id.slot).\(id.generation)"
+        case .testCommit(let id): "test commit \(id.slot).\(id.generation)"
         case .finished: "finished"
         }
     }

@@ -7,7 +7,7 @@ import Testing
 /// Runs `body` on a loop with a client of the test server's own database `postgres`.
 func withClient<Result: Sendable>(
     _ configure: @Sendable (inout PostgresConfiguration) -> Void = { _ in },
-    url: String? = nil, keys: RequestKeys = RequestKeys(), epoch: ConnectionGeneration = ConnectionGeneration(),
+    url: String? = nil, keys: RequestKeys = RequestKeys(), epoch: ConnectionEpoch = ConnectionEpoch(),
     _ body: @escaping @Sendable (PostgresClient) async throws -> Result
 ) async throws -> Result {
     let url = try url ?? TestEnvironment.administratorURL()
@@ -35,7 +35,7 @@ func withClient<Result: Sendable>(
 func withDatabase<Result: Sendable>(
     _ script: String = "",
     _ configure: @escaping @Sendable (inout PostgresConfiguration) -> Void = { _ in },
-    epoch: ConnectionGeneration = ConnectionGeneration(),
+    epoch: ConnectionEpoch = ConnectionEpoch(),
     _ body: @escaping @Sendable (PostgresClient) async throws -> Result
 ) async throws -> Result {
     let migrations = script.isEmpty ? [] : [Migration(version: 1, name: "test", sql: script)]

@@ -204,7 +204,7 @@ struct ServerStart: Statement {
         #expect(short(3, 1...24) == [3, 6, 9, 15, 18, 21])
         #expect(short(1, 1...8) == [], "nobody else is kept waiting")
         #expect(short(0, 1...8) == [], "it is not known yet how many there are")
-        #expect(ProbeTarget(preferred: 5, distance: 3).rotation == 8)
+        #expect(ProbeTarget(preferred: 5, distance: 3).serverIndex == 8)
     }
 
     @Test func `whoever waits for a lease does not wait for the next attempt when a server is known to answer`() throws

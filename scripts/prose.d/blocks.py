@@ -28,11 +28,21 @@ class Link:
     target: str
 
 
+@dataclasses.dataclass(frozen=True)
+class Code:
+    """A code span in a cell of a table, with the heading above it."""
+
+    line: int
+    heading: str
+    text: str
+
+
 @dataclasses.dataclass
 class Document:
     # Of these, an item or a quote repeats the paragraphs inside.
     blocks: list[Block] = dataclasses.field(default_factory=list)
     links: list[Link] = dataclasses.field(default_factory=list)
+    cell_code: list[Code] = dataclasses.field(default_factory=list)
     # Each heading with its line, as it is printed.
     headings: list[tuple[int, str]] = dataclasses.field(default_factory=list)
     anchors: set[str] = dataclasses.field(default_factory=set)
@@ -121,6 +131,9 @@ class Reader:
                 case "code_inline":
                     words.append(without_code(child.content))
                     printed.append(child.content)
+                    if self.kind == "cell":
+                        heading = self.document.headings[-1][1] if self.document.headings else ""
+                        self.document.cell_code.append(Code(self.line, heading, child.content))
                 case "softbreak" | "hardbreak":
                     words.append(" ")
                     printed.append(" ")

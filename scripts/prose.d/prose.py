@@ -20,6 +20,9 @@ LONGEST_PARAGRAPH = 100
 LONGEST_SENTENCE = 35
 LONGEST_CELL = 25
 WIDEST_LINE = 120
+# The document and the heading of the tables whose paths begin at the repository or in its folder of sources.
+MAP = ("ARCHITECTURE.md", "Find the code")
+SOURCES = "Sources"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,7 +86,8 @@ class Checker:
     def check(self, name: str) -> Iterator[str]:
         document = self.parse(self.repository / name)
         yield from self.check_size(name)
-        for line, problem in sorted([*check_form(document), *self.check_links(name, document)]):
+        found = [*check_form(document), *self.check_links(name, document), *self.check_map(name, document)]
+        for line, problem in sorted(found):
             yield f"{name}:{line}: {problem}"
         for line, problem in check_text(document, name == "CHANGELOG.md"):
             yield f"{name}:{line}: {problem}"
@@ -109,6 +113,14 @@ class Checker:
             problem = self.problem_of(name, link.target, document)
             if problem:
                 yield link.line, f"link {link.target}: {problem}"
+
+    def check_map(self, name: str, document: blocks.Document) -> Iterator[tuple[int, str]]:
+        for code in document.cell_code:
+            is_path = "/" in code.text or pathlib.PurePosixPath(code.text).suffix in (".swift", ".md", ".yaml")
+            if (name, code.heading) != MAP or not is_path:
+                continue
+            if not any((self.repository / folder / code.text).exists() for folder in ("", SOURCES)):
+                yield code.line, f"path {code.text}: does not exist"
 
     def problem_of(self, name: str, target: str, document: blocks.Document) -> str | None:
         if re.match(r"[a-z][a-z0-9+.-]*:", target):

@@ -179,6 +179,18 @@ class Files(unittest.TestCase):
         self.assertEqual(self.problems({"a.md": "![a](none.svg)\n"}), ["a.md:1: link none.svg: does not exist"])
         self.assertIn("a broken link", self.problems({"a.md": "A [b][c].\n"})[0])
 
+    def test_paths_of_the_map(self) -> None:
+        table = "# A\n\n## {}\n\n| A |\n|---|\n| `{}` |\n\n## B\n\n`c/none.swift`\n"
+        files = {"Sources/b/C.swift": "", "d.yaml": ""}
+        bounds = "19 99 *.md"
+        for path in ["b/C.swift", "b", "Sources/b", "d.yaml", "sync", "A.b"]:
+            self.assertEqual(self.problems(files | {"ARCHITECTURE.md": table.format("Find the code", path)}, bounds), [])
+        for path in ["b/D.swift", "C.swift", "none.yaml"]:
+            document = table.format("Find the code", path)
+            found = self.problems(files | {"ARCHITECTURE.md": document}, bounds)
+            self.assertEqual(found, [f"ARCHITECTURE.md:7: path {path}: does not exist"])
+            self.assertEqual(self.problems(files | {"ARCHITECTURE.md": document.replace("Find the", "Some")}, bounds), [])
+
     def test_code_blocks_name_their_language(self) -> None:
         self.assertEqual(
             self.problems({"a.md": "```\na\n```\n\n    b\n"}),

@@ -22,7 +22,7 @@ public final class MemoryBudget: Sendable {
         /// The bytes within quotas.
         var used = 0
         /// The reserve of bodies beyond their sender's quota.
-        var lent: LargeBodyMemory
+        var reserve: LargeBodyMemory
         var recallable: RevocableMemory
         var owners: [Owner: Int] = [:]
     }
@@ -30,25 +30,25 @@ public final class MemoryBudget: Sendable {
     /// The total of bytes that is divided into quotas.
     public let total: Int
     /// The quota of one sender in bytes, for several bodies.
-    public let part: Int
+    public let quota: Int
     /// The size of the reserve in bytes: the largest charge that can ever be granted.
-    public let loan: Int
+    public let reserve: Int
     private let state: Mutex<State>
 
     /// - Parameter moment: The time during which held memory (``MemoryCharge/hold(_:at:wake:)``) cannot be recalled.
-    public init(total: Int, loan: Int, moment: Duration = .seconds(1)) {
+    public init(total: Int, reserve: Int, moment: Duration = .seconds(1)) {
         self.total = total
-        self.loan = loan
-        part = total / 8
+        self.reserve = reserve
+        quota = total / 8
         state = Mutex(
-            State(lent: LargeBodyMemory(total: loan), recallable: RevocableMemory(total: total, moment: moment)))
+            State(reserve: LargeBodyMemory(total: reserve), recallable: RevocableMemory(total: total, moment: moment)))
     }
 
     /// The charged bytes.
-    public var used: Int { state.withLock { $0.used + $0.lent.used } }
+    public var used: Int { state.withLock { $0.used + $0.reserve.used } }
 
     /// True when a body waits for which borrowers return memory.
-    public var isLoanWanted: Bool { state.withLock { $0.lent.isWanted } }
+    public var isReserveWanted: Bool { state.withLock { $0.reserve.isWanted } }
 
     /// Returns the bytes charged to a sender.
     public func used(by owner: Owner) -> Int { state.withLock { $0.owners[owner] ?? 0 } }
@@ -69,23 +69,23 @@ public final class MemoryBudget: Sendable {
         var recalls: [@Sendable () -> Void] = []
         let (answer, wakes) = state.withLock { state -> (MemoryGrant, [LargeBodyMemory.Requester]) in
             let rest = (state.owners[owner] ?? 0) - (payer == owner ? old : 0)
-            let (oldLoan, newLoan) = (old > part ? old : 0, new > part ? new : 0)
-            let used = state.used + (new - newLoan) - (old - oldLoan)
+            let (oldReserve, newReserve) = (old > quota ? old : 0, new > quota ? new : 0)
+            let used = state.used + (new - newReserve) - (old - oldReserve)
             var wakes: [LargeBodyMemory.Requester] = []
             if new > old || payer != owner {
-                guard newLoan > 0 ? rest == 0 : rest + new <= part && used <= total else {
-                    if let holder, rest + new <= part {
+                guard newReserve > 0 ? rest == 0 : rest + new <= quota && used <= total else {
+                    if let holder, rest + new <= quota {
                         recalls = state.recallable.recall(used: used, at: holder.now)
                     }
                     return (.refused, [])
                 }
-                if newLoan > oldLoan {
-                    let (answer, others) = state.lent.lend(newLoan - oldLoan, to: requester)
+                if newReserve > oldReserve {
+                    let (answer, others) = state.reserve.lend(newReserve - oldReserve, to: requester)
                     guard answer == .granted else { return (answer, others) }
                     wakes = others
                 }
             }
-            if newLoan < oldLoan { wakes = state.lent.giveBack(oldLoan - newLoan, by: id) }
+            if newReserve < oldReserve { wakes = state.reserve.giveBack(oldReserve - newReserve, by: id) }
             if payer != owner { state.owners[payer] = Self.remaining((state.owners[payer] ?? 0) - old) }
             state.owners[owner] = Self.remaining(rest + new)
             state.used = used
@@ -104,7 +104,7 @@ public final class MemoryBudget: Sendable {
 
     /// Removes a borrower from the queue, and wakes the next.
     fileprivate func stopWaiting(_ id: ObjectIdentifier) {
-        let (hasWaited, next) = state.withLock { ($0.lent.remove(id), $0.lent.next) }
+        let (hasWaited, next) = state.withLock { ($0.reserve.remove(id), $0.reserve.next) }
         if hasWaited != nil { next?.wake() }
     }
 
@@ -112,11 +112,11 @@ public final class MemoryBudget: Sendable {
 
     fileprivate func isRecalled(_ id: ObjectIdentifier) -> Bool { state.withLock { $0.recallable.isRecalled(id) } }
 
-    fileprivate func isSlow(_ network: UInt64) -> Bool { state.withLock { $0.lent.isSlow(network) } }
+    fileprivate func isSlow(_ network: UInt64) -> Bool { state.withLock { $0.reserve.isSlow(network) } }
 
-    fileprivate func noteArrival(from network: UInt64) { state.withLock { $0.lent.hasArrived(from: network) } }
+    fileprivate func noteArrival(from network: UInt64) { state.withLock { $0.reserve.hasArrived(from: network) } }
 
-    fileprivate func noteRecall(from network: UInt64) { state.withLock { $0.lent.wasSlow(network) } }
+    fileprivate func noteRecall(from network: UInt64) { state.withLock { $0.reserve.wasSlow(network) } }
 
     /// Returns nil for 0, so that senders without bodies take no memory.
     private static func remaining(_ count: Int) -> Int? { count > 0 ? count : nil }
@@ -148,7 +148,7 @@ public final class MemoryCharge: Sendable {
     public var count: Int { state.withLock { $0.count } }
 
     /// True when the charge exceeds the quota of a sender.
-    public var isLent: Bool { count > budget.part }
+    public var exceedsQuota: Bool { count > budget.quota }
 
     /// Changes the charge to `count` bytes. Less is always granted.
     /// - Returns: True if there is room. Otherwise nothing has changed.
@@ -193,7 +193,7 @@ public final class MemoryCharge: Sendable {
     }
 
     /// True when others wait for this charge's part of the reserve.
-    public var isWanted: Bool { isLent && budget.isLoanWanted }
+    public var isWanted: Bool { exceedsQuota && budget.isReserveWanted }
 
     /// True when others precede it, because a body from the same network had to return memory.
     public var isSlow: Bool { state.withLock { $0.network }.map(budget.isSlow) ?? false }

@@ -47,7 +47,7 @@ public struct KnownRequest: Sendable {
 /// The decision about a request after its head is read.
 public enum Admission: Sendable {
     /// Read the body within the plan's limits, then request the reply.
-    case accept(Plan)
+    case accept(RequestPlan)
     /// Reply at once. The body is not read, so the connection closes if there is one.
     case refuse(Response)
 }
@@ -61,7 +61,7 @@ public enum Identification: Sendable {
 }
 
 /// The execution of one admitted request.
-public struct Plan: Sendable {
+public struct RequestPlan: Sendable {
     /// The maximum length of the body in bytes.
     public var bodyLimit: Int
     /// The memory of a body in relation to its length.

@@ -66,7 +66,7 @@ extension HTTPConnection {
         let wake: @Sendable () -> Void = { connection.loop.schedule { connection.value.memoryIsAskedFor() } }
         switch request.reserve(needed, in: listener.configuration.budgets, at: listener.loop.now, wake: wake) {
         case .granted:
-            if request.lentSince == nil, request.charge?.isLent == true {
+            if request.lentSince == nil, request.charge?.exceedsQuota == true {
                 request.lentSince = listener.loop.now
                 beginBodyWindow(at: request.body.bytes.count)
             }

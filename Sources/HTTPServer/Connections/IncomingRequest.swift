@@ -4,7 +4,7 @@ internal import HTTPCore
 /// An admitted request during the arrival of its body.
 struct IncomingRequest: Sendable {
     let head: RequestHead
-    let plan: Plan
+    let plan: RequestPlan
     /// The network of the client's address.
     let network: UInt64
     /// The sender that the body's memory is charged to. Nil while only the address is known.
@@ -17,7 +17,7 @@ struct IncomingRequest: Sendable {
     /// The time since which the body has borrowed memory.
     var lentSince: ContinuousClock.Instant?
 
-    init(head: RequestHead, plan: Plan, network: UInt64) {
+    init(head: RequestHead, plan: RequestPlan, network: UInt64) {
         self.head = head
         self.plan = plan
         self.network = network
@@ -51,7 +51,7 @@ struct IncomingRequest: Sendable {
         let peak = plan.memory.peak(of: capacity)
         if peak <= charge.count { return .granted }
         if memoryOwner == nil { return charge.hold(peak, at: now, wake: wake) ? .granted : .refused }
-        guard peak > budget.part else { return charge.resize(to: peak) ? .granted : .refused }
+        guard peak > budget.quota else { return charge.resize(to: peak) ? .granted : .refused }
         return charge.borrow(plan.memory.peak(of: longest), from: network, wake: wake)
     }
 }

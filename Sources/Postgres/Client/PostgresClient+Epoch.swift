@@ -1,20 +1,20 @@
 internal import EventLoop
 
-/// Changes of the generation of connections.
+/// Changes of the epoch of connections.
 extension PostgresClient {
     /// Handles a notification of another client of the process.
-    func receive(_ event: ConnectionGeneration.Event) {
+    func receive(_ event: ConnectionEpoch.Event) {
         switch event {
         case .begun: followEpoch()
         case .stalled(let epoch):
             followEpoch()
-            // Connections of earlier generations have no significance for the current server.
+            // Connections of earlier epochs have no significance for the current server.
             guard epoch >= pool.epoch, !pool.commitsAreClosed else { return }
             changingCommits { perform(pool.closeCommits(now: loop.now)) }
         }
     }
 
-    /// Retires the connections of earlier generations.
+    /// Retires the connections of earlier epochs.
     ///
     /// Idle and silent ones end immediately, the others after their pending requests. Commits of those are in doubt.
     func followEpoch() {
@@ -30,6 +30,6 @@ extension PostgresClient {
 }
 
 extension PostgresConnection {
-    /// True if it was found usable in an earlier generation.
+    /// True if it was found usable in an earlier epoch.
     var isOutdated: Bool { epoch < client.epoch.current }
 }

@@ -24,7 +24,7 @@ extension PostgresClient {
     func probeFinished(_ probe: PostgresConnection) {
         let now = loop.now
         if let found = probe.serverEnd, !found.isStandby {
-            epoch.prefer(probe.rotation)
+            epoch.prefer(probe.serverIndex)
             probeDistance = 1
             let others = connections.compactMap { $0 }.filter {
                 $0.lane != .probe && $0.isElsewhere(than: found)

@@ -18,7 +18,7 @@ public final class PostgresClient: @unchecked Sendable {
     let configuration: PostgresConfiguration
     let resolver: HostResolver
     let keys: RequestKeys
-    let epoch: ConnectionGeneration
+    let epoch: ConnectionEpoch
 
     var catalog = StatementCatalog()
     var parameters = Parameters()
@@ -48,7 +48,7 @@ public final class PostgresClient: @unchecked Sendable {
     ///   - epoch: Shared by the clients of a process, so that all of them leave an unusable server.
     public init(
         configuration: PostgresConfiguration, loop: EventLoop, keys: RequestKeys = RequestKeys(),
-        epoch: ConnectionGeneration = ConnectionGeneration()
+        epoch: ConnectionEpoch = ConnectionEpoch()
     ) {
         loop.preconditionInLoop()
         self.loop = loop
@@ -191,7 +191,7 @@ public final class PostgresClient: @unchecked Sendable {
             if connection.lane == .probe { return connection.end(.lost) }
             // If the connection itself has ended, its own reason is reported.
             if connection.isOpen { connectionFailed(.unsuitable(String(describing: error))) }
-            demote(host: connection.rotation)
+            demote(host: connection.serverIndex)
             return connection.end(.lost)
         }
         if connection.isOpen { isIntroduced(connection, in: lease.epoch) }
@@ -243,7 +243,7 @@ public final class PostgresClient: @unchecked Sendable {
     func report(_ event: PostgresEvent) { configuration.observer?(event) }
 
     /// Demotes a server that does not reply at all: libpq would not get to the next one.
-    func demote(host rotation: Int) { epoch.avoid(rotation) }
+    func demote(host serverIndex: Int) { epoch.avoid(serverIndex) }
 
     func connectionIsRetiring(_ connection: PostgresConnection) {
         if let action = pool.retire(connection.id) { perform([action]) }
@@ -268,7 +268,7 @@ public final class PostgresClient: @unchecked Sendable {
             case .refuse(let execution, let delay):
                 let reason = pool.isReady ? nil : failure
                 resume(execution, .failed(.unavailable(retryAfter: delay, because: reason)))
-            case .probe(let id): probe(id)
+            case .testCommit(let id): testCommit(on: id)
             case .finished: finish()
             }
         }
@@ -280,7 +280,8 @@ public final class PostgresClient: @unchecked Sendable {
         let lane = pool.slots[id.slot].lane
         let probeTarget = lane == .probe ? nextProbeTarget() : nil
         let connection = PostgresConnection(
-            id: id, lane: lane, rotation: probeTarget?.rotation ?? epoch.preferredServer, probeTarget: probeTarget,
+            id: id, lane: lane, serverIndex: probeTarget?.serverIndex ?? epoch.preferredServer,
+            probeTarget: probeTarget,
             client: self)
         connections[id.slot] = connection
         connection.open()

@@ -4,10 +4,10 @@ internal import EventLoop
 public final class PostgresLease {
     let client: PostgresClient
     let connection: PostgresConnection
-    /// The generation of a new connection. ``PostgresConfiguration/onConnected`` sets it to the one in which it found
+    /// The epoch of a new connection. ``PostgresConfiguration/onConnected`` sets it to the one in which it found
     /// the server usable.
     ///
-    /// Its initial value is the generation at the start of that check.
+    /// Its initial value is the epoch at the start of that check.
     public var epoch: Int
     private var isValid = true
 

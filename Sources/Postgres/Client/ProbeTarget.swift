@@ -5,7 +5,7 @@ struct ProbeTarget {
     let distance: Int
 
     /// The server's index.
-    var rotation: Int { preferred + distance }
+    var serverIndex: Int { preferred + distance }
 
     /// Returns true if the probe has the short time limit, so that the next servers are probed soon.
     ///

@@ -32,18 +32,18 @@ final class ConnectionOpening {
 
     /// Starts to connect.
     /// - Parameters:
-    ///   - rotation: The index of the server to try first.
+    ///   - serverIndex: The index of the server to try first.
     ///   - isAlone: True to try only that server.
     ///   - resolver: Resolves the servers' names.
-    func start(_ hosts: HostList, rotation: Int, isAlone: Bool, resolver: HostResolver) {
+    func start(_ hosts: HostList, serverIndex: Int, isAlone: Bool, resolver: HostResolver) {
         let names = hosts.names
-        if names.isEmpty { return connect(hosts, addresses: [:], rotation: rotation, isAlone: isAlone) }
+        if names.isEmpty { return connect(hosts, addresses: [:], serverIndex: serverIndex, isAlone: isAlone) }
         resolver.resolve(names, hasOthers: hosts.serverCount(addresses: [:]) > 0) { [self] resolved in
             // The opening may have been cancelled during resolution.
             guard !isOver else { return }
             progress()
             resolutionFailure = resolved.failure
-            connect(hosts, addresses: resolved.addresses, rotation: rotation, isAlone: isAlone)
+            connect(hosts, addresses: resolved.addresses, serverIndex: serverIndex, isAlone: isAlone)
         }
     }
 
@@ -55,9 +55,9 @@ final class ConnectionOpening {
         handle = nil
     }
 
-    private func connect(_ hosts: HostList, addresses: [String: [String]], rotation: Int, isAlone: Bool) {
+    private func connect(_ hosts: HostList, addresses: [String: [String]], serverIndex: Int, isAlone: Bool) {
         serverCount = hosts.serverCount(addresses: addresses)
-        let options = hosts.options(addresses: addresses, rotation: rotation, isAlone: isAlone)
+        let options = hosts.options(addresses: addresses, serverIndex: serverIndex, isAlone: isAlone)
         hasChoice = options?.contains { $0.keyword == "hostaddr" && $0.value.contains(",") } ?? false
         guard let options, let handle = ConnectionHandle(starting: options) else { return completion(nil) }
         self.handle = handle

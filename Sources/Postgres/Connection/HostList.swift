@@ -42,15 +42,15 @@ struct HostList {
         servers.isEmpty ? 1 : resolve(addresses).count
     }
 
-    /// Returns the options with one server for each address of a name, in order, rotated so that `rotation` is tried
+    /// Returns the options with one server for each address of a name, in order, rotated so that `serverIndex` is tried
     /// first.
     /// - Parameter isAlone: True to try no other server.
     /// - Returns: `nil` when no server is left.
-    func options(addresses: [String: [String]], rotation: Int, isAlone: Bool = false) -> Options? {
+    func options(addresses: [String: [String]], serverIndex: Int, isAlone: Bool = false) -> Options? {
         if servers.isEmpty { return options }
         let resolved = resolve(addresses)
         if resolved.isEmpty { return nil }
-        let first = rotation % resolved.count
+        let first = serverIndex % resolved.count
         let turned = isAlone ? [resolved[first]] : resolved[first...] + resolved[..<first]
         return options.filter { $0.keyword != "host" && $0.keyword != "port" } + [
             ("host", turned.map(\.server.host).joined(separator: ",")),

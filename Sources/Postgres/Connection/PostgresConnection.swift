@@ -12,7 +12,7 @@ final class PostgresConnection: IterationObserver {
     let id: ConnectionID
     let lane: PoolStateMachine<Execution>.Lane
     /// The index of the server that was tried first.
-    let rotation: Int
+    let serverIndex: Int
     /// The host that this connection probes for a takeover; nil for ordinary connections.
     let probeTarget: ProbeTarget?
     // The client closes its connections before it is released.
@@ -28,7 +28,7 @@ final class PostgresConnection: IterationObserver {
     private let openingDeadline: ContinuousClock.Instant
     /// The server's end, once it is received.
     private(set) var serverEnd: ServerEnd?
-    /// The generation in which it was found usable; until then, later than all others.
+    /// The epoch in which it was found usable; until then, later than all others.
     var epoch = Int.max
     /// True if another server has taken over from this one.
     private var isSuperseded = false
@@ -54,12 +54,12 @@ final class PostgresConnection: IterationObserver {
     private var isBroken = false
 
     init(
-        id: ConnectionID, lane: PoolStateMachine<Execution>.Lane, rotation: Int, probeTarget: ProbeTarget? = nil,
+        id: ConnectionID, lane: PoolStateMachine<Execution>.Lane, serverIndex: Int, probeTarget: ProbeTarget? = nil,
         client: PostgresClient
     ) {
         self.id = id
         self.lane = lane
-        self.rotation = rotation
+        self.serverIndex = serverIndex
         self.probeTarget = probeTarget
         self.client = client
         loop = client.loop
@@ -99,7 +99,7 @@ final class PostgresConnection: IterationObserver {
         }
         self.opening = opening
         let hosts = HostList(client.configuration.connectionOptions(for: lane))
-        opening.start(hosts, rotation: rotation, isAlone: lane == .probe, resolver: client.resolver)
+        opening.start(hosts, serverIndex: serverIndex, isAlone: lane == .probe, resolver: client.resolver)
     }
 
     private func setUp(_ connection: OpaquePointer) {
@@ -477,7 +477,7 @@ extension PostgresConnection {
 
     /// True if it was started at another server than new connections.
     private var goesElsewhere: Bool {
-        let distance = rotation - client.epoch.preferredServer
+        let distance = serverIndex - client.epoch.preferredServer
         let count = opening?.serverCount ?? 0
         return count == 0 ? distance != 0 : !distance.isMultiple(of: count)
     }
@@ -509,7 +509,7 @@ extension PostgresConnection {
         case .opening, .settingUp:
             if now >= openingDeadline || isSilentProbe(now) {
                 failure = failure ?? opening?.resolutionFailure ?? .timedOut
-                if lane != .probe { client.demote(host: rotation) }
+                if lane != .probe { client.demote(host: serverIndex) }
                 end(.lost)
             }
         case .open:

@@ -20,7 +20,7 @@ public indirect enum PostgresError: Error, Sendable {
     /// The change has taken effect, but the server that continues may lack it.
     ///
     /// Either the server sent a warning during the commit, or another server has taken over meanwhile
-    /// (``ConnectionGeneration``).
+    /// (``ConnectionEpoch``).
     case commitInDoubt
     /// A row does not match the statement's type.
     case decoding(DecodingFailure)

@@ -37,8 +37,8 @@ final class ScriptConnection {
         }
         // A frozen server accepts connections and never replies, so libpq itself would not try the next one.
         var failure = resolved.failure ?? .other
-        for rotation in 0..<hosts.serverCount(addresses: resolved.addresses) {
-            guard let options = hosts.options(addresses: resolved.addresses, rotation: rotation) else { break }
+        for serverIndex in 0..<hosts.serverCount(addresses: resolved.addresses) {
+            guard let options = hosts.options(addresses: resolved.addresses, serverIndex: serverIndex) else { break }
             do throws(ConnectionFailure) {
                 return try await open(options, configuration, loop: loop)
             } catch {

@@ -34,8 +34,8 @@ struct PoolStateMachine<Request> {
         /// Makes the requests one group, in this order.
         case grantTogether([Request], ConnectionID)
         case refuse(Request, retryAfter: Duration)
-        /// Commit a probe on this connection, which has a place reserved, to test whether commits end again.
-        case probe(ConnectionID)
+        /// Send a commit on this connection, which has a place reserved, to test whether commits end again.
+        case testCommit(ConnectionID)
         /// Every connection is closed, after ``shutDown()``.
         case finished
     }
@@ -64,7 +64,7 @@ struct PoolStateMachine<Request> {
         var isStalled = false
         /// True while a group is pending. Nothing else is sent until its end is answered.
         var hasGroup = false
-        /// The generation in which its connection was found usable.
+        /// The epoch in which its connection was found usable.
         var epoch = 0
     }
 
@@ -96,8 +96,9 @@ struct PoolStateMachine<Request> {
     private var hasFinished = false
     /// True if writes are rejected because a commit does not end.
     var commitsAreClosed = false
-    var probe: ConnectionID?
-    /// The current generation; see ``begin(_:)``.
+    /// The connection whose commit tests whether commits end again.
+    var testingCommits: ConnectionID?
+    /// The current epoch; see ``begin(_:)``.
     var epoch = 0
 
     init(settings: Settings) {
@@ -262,7 +263,7 @@ extension PoolStateMachine {
     mutating func stalled(_ id: ConnectionID, now: Instant) -> [Action] {
         guard isCurrent(id), !slots[id.slot].isStalled else { return [] }
         slots[id.slot].isStalled = true
-        if probe == id { probe = nil }
+        if testingCommits == id { testingCommits = nil }
         if slots[id.slot].lane == .reads { return [] }
         return closeCommits(now: now)
     }
@@ -287,22 +288,22 @@ extension PoolStateMachine {
         if slots[id.slot].lane != .reads { commitsAreClosed = false }
     }
 
-    /// Handles the end of an ``Action/probe(_:)``.
-    mutating func probed(_ id: ConnectionID, hasCommitted: Bool) {
-        if probe == id { probe = nil }
+    /// Handles the end of an ``Action/testCommit(_:)``.
+    mutating func commitTested(_ id: ConnectionID, hasCommitted: Bool) {
+        if testingCommits == id { testingCommits = nil }
         if hasCommitted { commitsAreClosed = false }
     }
 
-    /// Starts a probe commit on one connection, unless one is running.
+    /// Starts a test commit on one connection, unless one is running.
     ///
     /// While all connections wait for their own commits, those serve as the attempt.
     private mutating func tryCommits() -> [Action] {
-        guard commitsAreClosed, probe == nil, !isShutDown else { return [] }
+        guard commitsAreClosed, testingCommits == nil, !isShutDown else { return [] }
         for index in range(.commits) {
             guard case .ready(load: 0) = slots[index].phase, !slots[index].isStalled else { continue }
             slots[index].phase = .ready(load: 1)
-            probe = id(index)
-            return [.probe(id(index))]
+            testingCommits = id(index)
+            return [.testCommit(id(index))]
         }
         return []
     }
@@ -311,7 +312,7 @@ extension PoolStateMachine {
 /// The life of a connection: it opens, ends, is given up, and is opened again.
 extension PoolStateMachine {
     /// Handles a connection that is open and set up.
-    /// - Parameter epoch: The generation in which it was found usable; nil for the current one.
+    /// - Parameter epoch: The epoch in which it was found usable; nil for the current one.
     mutating func connected(_ id: ConnectionID, of epoch: Int? = nil, now: Instant) -> [Action] {
         guard isCurrent(id), case .connecting = slots[id.slot].phase else { return [] }
         slots[id.slot].failures = 0
@@ -343,7 +344,7 @@ extension PoolStateMachine {
         slots[id.slot].phase = .absent
         slots[id.slot].isStalled = false
         slots[id.slot].hasGroup = false
-        if probe == id { probe = nil }
+        if testingCommits == id { testingCommits = nil }
         if isShutDown { return finishIfEmpty() }
         slots[id.slot].failures = failed ? slots[id.slot].failures + 1 : 0
         if isGivenUp {
@@ -408,9 +409,9 @@ extension PoolStateMachine {
     }
 }
 
-/// Generations of connections.
+/// Epochs of connections.
 extension PoolStateMachine {
-    /// Begins a generation. Connections of earlier ones get no more requests, and are closed after their pending ones.
+    /// Begins an epoch. Connections of earlier ones get no more requests, and are closed after their pending ones.
     mutating func begin(_ epoch: Int) -> [Action] {
         guard epoch > self.epoch else { return [] }
         self.epoch = epoch

@@ -1,38 +1,3 @@
-/// The settings of a folder's sync.
-public struct FolderSettings: Sendable {
-    /// The collection whose items are the files.
-    public var collection: String
-    /// True to let other processes use the vault's store between the rounds of ``FolderSync/watch(_:)``, and during a
-    /// long one. While the folder is watched, only other folders with this setting may use the vault in this process.
-    public var lendsStore = false
-    /// The directions in which many deletions at once are approved. With ``FolderSync/watch(_:)`` the approval is valid
-    /// for the deletions that exist at its beginning.
-    ///
-    /// Deletions of other devices are only approved in this collection. With both directions, a folder with a missing
-    /// or outdated marker is filled as a new one, and nothing is deleted.
-    public var allowedDeletions: Set<DeletionDirection>
-    /// True when they are approved in both directions.
-    public var allowsDeletions: Bool {
-        get { allowedDeletions == Set(DeletionDirection.allCases) }
-        set { allowedDeletions = newValue ? Set(DeletionDirection.allCases) : [] }
-    }
-    /// True to merge a folder that is new to this device with a collection that another folder of the device syncs.
-    /// While a folder is watched, only the first round has this permission.
-    public var allowsSecondFolder = false
-    /// The name of the device in names of conflict copies.
-    public var deviceName: String
-    /// True to accept executable files below names with a leading dot from other devices. Programs such as git run them
-    /// automatically (`.git/hooks`). Otherwise each is a ``FolderWarning/Kind/hiddenExecutable``.
-    public var allowsHiddenExecutables = false
-
-    /// Creates settings.
-    public init(collection: String = "files", allowsDeletions: Bool = false, deviceName: String = "device") {
-        self.collection = collection
-        self.allowedDeletions = allowsDeletions ? Set(DeletionDirection.allCases) : []
-        self.deviceName = deviceName
-    }
-}
-
 /// The results of a round.
 public struct FolderReport: Sendable {
     /// Files that were fetched, or that a dry run would fetch.
@@ -172,46 +137,4 @@ public struct FolderWarning: Hashable, Sendable {
     }
 
     func isNoRoom(for path: FolderPath) -> Bool { kind == .noRoom && self.path == path.text }
-}
-
-/// The reason for which a folder was not synced.
-public enum FolderError: Error, Sendable {
-    /// The folder cannot be opened or written.
-    case unusable
-    /// The folder contains the vault's own store, is it, or is in it.
-    case holdsStore
-    /// The folder is a copy of the one at this path, which still exists and has the same marker.
-    case copy(of: String)
-    /// The folder is an older copy of one that was synced since, or was restored from a backup. Its missing files would
-    /// be deleted on other devices. ``FolderSettings/allowsDeletions`` makes it a new folder, which deletes nothing.
-    case outdated
-    /// The folder was synced with this collection, which is not ``FolderSettings/collection``.
-    case otherCollection(String)
-    /// The folder is synced with another account.
-    case otherAccount
-    /// Another folder of this device, last at this path, is synced with the collection. Both folders would get all
-    /// files of both. ``FolderSettings/allowsSecondFolder`` allows it.
-    case secondFolder(beside: String)
-    /// The folder is in this one, which is synced. Each would send the other's files.
-    case nested(in: String)
-    /// A call of the vault failed.
-    case vault(VaultError)
-    /// The task was cancelled. Actions up to then are complete.
-    case cancelled
-
-    /// The code of the error. It is stable, for scripts.
-    public var code: String {
-        switch self {
-        case .unusable: "unusable"
-        case .holdsStore: "holds_store"
-        case .copy: "copy"
-        case .outdated: "outdated"
-        case .otherCollection: "other_collection"
-        case .otherAccount: "other_account"
-        case .secondFolder: "second_folder"
-        case .nested: "nested"
-        case .vault: "vault"
-        case .cancelled: "cancelled"
-        }
-    }
 }

@@ -1,4 +1,5 @@
-/// The decision about an item that the server has listed. It is pure, and the only place that decides conflicts.
+/// The decision about an item that the server has listed. It is pure, and the only place that finds conflicts.
+/// `SyncEngine.resolve` resolves them, with the app's ``MergeRule``.
 enum Reconciliation: Hashable {
     /// The listed state is already stored.
     case nothing

@@ -16,7 +16,7 @@ extension SyncEngine {
                 try store.setListed(server.id, listing)
             }
         case .take:
-            try take(server, over: item, listing, into: &report)
+            try storeServerVersion(server, over: item, listing, into: &report)
         case .sendAgain: break
         case .remove, .keepAgainstDeletion, .bothDeleted:
             try storeTombstone(server.id, server.revision, into: &report)
@@ -27,7 +27,7 @@ extension SyncEngine {
         case .undoDeletion:
             if let change, let taken = resealed(server, change) { return try goOn(change, from: taken, listing) }
             try store.forgetChange(server.id)
-            try take(server, over: item, isDeletedHere: true, listing, into: &report)
+            try storeServerVersion(server, over: item, isDeletedHere: true, listing, into: &report)
             try store.note(.deletionUndone, server.id)
         }
     }
@@ -74,7 +74,7 @@ extension SyncEngine {
 
     /// Stores the server's version, unless it cannot be opened or is older than the known one.
     /// - Parameter isDeletedHere: True when the user has deleted the known item on this device.
-    private func take(
+    private func storeServerVersion(
         _ server: ItemState, over item: StoredItem?, isDeletedHere: Bool = false, _ listing: Int64,
         into report: inout SyncReport
     ) throws {

@@ -107,7 +107,7 @@ final class SyncEngine {
             try progress.take(page, after: cursor) { try store.openedCount() }
             let before = report
             do {
-                try take(page, &guardian, into: &report)
+                try applyPage(page, &guardian, into: &report)
             } catch let broken as BrokenConfirmations {
                 report = before
                 try revoke(broken.confirmations)
@@ -124,7 +124,7 @@ final class SyncEngine {
 
     /// Applies a page.
     /// - Throws: ``BrokenConfirmations``.
-    private func take(
+    private func applyPage(
         _ page: ChangePage, _ guardian: inout DeletionGuard, into report: inout SyncReport
     ) throws {
         try store.transaction {
@@ -284,12 +284,6 @@ struct SyncLimits: Sendable {
     /// More deletions than this, or than a third of at least ten items, need the user's approval.
     var deletions = 25
 }
-
-/// Merges two versions that were made from the same one.
-///
-/// Returns nil when they cannot be merged. In that case both are kept.
-public typealias MergeRule =
-    @Sendable (_ collection: String, _ base: PlainItem?, _ mine: PlainItem, _ theirs: PlainItem) -> PlainItem?
 
 /// The result of a sync.
 public struct SyncReport: Sendable {

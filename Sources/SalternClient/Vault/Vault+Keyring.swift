@@ -133,16 +133,14 @@ extension Vault {
     /// Compares a keyring from the server with the known one.
     func order(of keyring: Keyring, openedBy password: KnownPassword) throws(VaultError) -> KeyringOrder {
         guard let account = try knownAccount() else { return .later }
-        let known = try stored { try store.counter(.keyringCounter) }
-        if keyring.counter < known { return .rolledBack }
-        if keyring.counter > known {
-            // It would seal with a key that was retired because it may have been disclosed.
-            return try stored { try store.isRetired(keyring.currentKey) } ? .rolledBack : .later
+        return try KeyringOrder.of(
+            keyring, counter: try stored { try store.counter(.keyringCounter) },
+            isRetired: try stored { try store.isRetired(keyring.currentKey) }
+        ) { () throws(VaultError) in
+            // A store of an earlier version has no digest.
+            if let digest = try stored({ try store.fact(.keyringDigest) }) { return digest }
+            return try storeSealer(account, password)?.keyring.digest
         }
-        // A store of an earlier version has no digest.
-        var expected = try stored { try store.fact(.keyringDigest) }
-        if expected == nil { expected = try storeSealer(account, password)?.keyring.digest }
-        return expected == nil || expected == keyring.digest ? .same : .rolledBack
     }
 
     /// Assigns a keyring that is about to be sent a counter that no keyring of this device has had. It is above its own

@@ -62,7 +62,7 @@ public struct Application: Responder {
             do throws(Problem) {
                 if proxies.ignores(head.fields, peer: client) { metrics.noteIgnoredForward() }
                 let client = proxies.client(head.fields, peer: client)
-                try admit(client, head, route.metadata)
+                try takeRateToken(client, head, route.metadata)
                 let body = try route.body.admit(head)
                 let query =
                     route.metadata.ignoresQuery ? QueryParameters() : try QueryParameters(parsing: head.queryBytes)
@@ -103,8 +103,8 @@ public struct Application: Responder {
 
     private func plan(
         _ route: Route<RouteMetadata>, _ request: Request, bodyLimit: Int, memory: MemoryFactor
-    ) -> Plan {
-        Plan(
+    ) -> RequestPlan {
+        RequestPlan(
             bodyLimit: bodyLimit, memory: memory, handlerDeadline: route.metadata.handlerDeadline,
             client: request.client, identify: identification(route, request), body: request.body,
             respond: handler(route, request))
@@ -152,7 +152,7 @@ public struct Application: Responder {
     }
 
     /// Takes a token of the route's bucket for the client address.
-    private func admit(_ client: ClientAddress, _ head: RequestHead, _ route: RouteMetadata) throws(Problem) {
+    private func takeRateToken(_ client: ClientAddress, _ head: RequestHead, _ route: RouteMetadata) throws(Problem) {
         let isGuest = route.guests.admits(head.fields)
         guard let rateClass = isGuest ? route.guests.rateClass : route.rateClass,
             let limited = limiter.take(client, rateClass)

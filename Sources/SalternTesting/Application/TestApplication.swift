@@ -88,7 +88,7 @@ public final class TestApplication: Sendable {
         let start = clock.now
         let nodeState = NodeState(configuration.rateLimits, sessions: tally) { clock.now - start }
         var settings = settings
-        let epoch = ConnectionGeneration()
+        let epoch = ConnectionEpoch()
         let watch = DatabaseWatch(clock: nil, failover: .asynchronous, epoch: epoch, log: capturing)
         settings.onConnected = watch.welcome
         let postgres = await loop.run { [settings] in
@@ -246,7 +246,7 @@ public final class TestApplication: Sendable {
     }
 
     /// Returns the data that a connection has about a request during its body.
-    private static func known(_ head: RequestHead, _ plan: Plan) async -> KnownRequest {
+    private static func known(_ head: RequestHead, _ plan: RequestPlan) async -> KnownRequest {
         guard case .memoryOwner(let memoryOwner)? = await plan.identify?() else { return KnownRequest(head: head) }
         return KnownRequest(head: head, memoryOwner: memoryOwner)
     }

@@ -22,7 +22,7 @@ struct MetricsResponder: Responder {
             return .refuse(Problem.methodNotAllowed(allowed: [.get, .head]).response())
         }
         return .accept(
-            Plan(bodyLimit: 0, handlerDeadline: .seconds(10)) { [self] in
+            RequestPlan(bodyLimit: 0, handlerDeadline: .seconds(10)) { [self] in
                 Response(
                     status: .ok, fields: ["Content-Type": PrometheusText.contentType, "Cache-Control": "no-store"],
                     body: .bytes(ZeroizingBuffer(await text())))
@@ -97,7 +97,7 @@ struct MetricsResponder: Responder {
         ]
         text.metric("saltern_memory_budget_bytes", .gauge, "Memory limit of bodies and replies.")
         for (name, budget) in parts {
-            text.sample("saltern_memory_budget_bytes", labels: ["budget": name], budget.total + budget.loan)
+            text.sample("saltern_memory_budget_bytes", labels: ["budget": name], budget.total + budget.reserve)
         }
         text.metric("saltern_memory_used_bytes", .gauge, "Memory used by bodies and replies.")
         for (name, budget) in parts { text.sample("saltern_memory_used_bytes", labels: ["budget": name], budget.used) }

@@ -45,7 +45,7 @@ struct ServerRuntime: Sendable {
         }
         let metricsLoop = loops.removeLast()
         let clock = DatabaseClock()
-        let epoch = ConnectionGeneration()
+        let epoch = ConnectionEpoch()
         let watch = DatabaseWatch(clock: clock, failover: configuration.failover, epoch: epoch, log: log)
         var settings = configuration.database
         settings.onConnected = watch.welcome

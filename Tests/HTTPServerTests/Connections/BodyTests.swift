@@ -43,7 +43,7 @@ import Testing
 
     @Test func `who announces much and sends little takes no room from others`() async throws {
         var configuration = HTTPServerConfiguration.patient
-        configuration.budgets = ServerBudgets(bodies: MemoryBudget(total: 1_600_000, loan: 1_400_000))
+        configuration.budgets = ServerBudgets(bodies: MemoryBudget(total: 1_600_000, reserve: 1_400_000))
         try await withServer(configuration) { server in
             var clients: [RawConnection] = []
             for memoryOwner in 1...50 {

@@ -52,7 +52,7 @@ import Testing
     @Test func `strangers of one address fill their own part of the memory, and nobody else's`() async throws {
         var configuration = HTTPServerConfiguration.patient
         // An eighth, the part of one address, holds two and a half bodies.
-        configuration.budgets = ServerBudgets(unidentifiedBodies: MemoryBudget(total: 2_000_000, loan: 0))
+        configuration.budgets = ServerBudgets(unidentifiedBodies: MemoryBudget(total: 2_000_000, reserve: 0))
         try await withServer(configuration) { server in
             var strangers: [RawConnection] = []
             for _ in 0..<4 {
@@ -84,7 +84,7 @@ import Testing
     @Test func `a body that finds no room when it comes counts for its sender, who is looked up then`() async throws {
         var configuration = HTTPServerConfiguration.patient
         // An eighth, the part of one address, holds one body and a half.
-        configuration.budgets = ServerBudgets(unidentifiedBodies: MemoryBudget(total: 1_200_000, loan: 0))
+        configuration.budgets = ServerBudgets(unidentifiedBodies: MemoryBudget(total: 1_200_000, reserve: 0))
         try await withServer(configuration) { server in
             var clients: [RawConnection] = []
             for memoryOwner in 0..<16 {
@@ -113,7 +113,7 @@ import Testing
     @Test func `a body that comes in chunks goes on where its sender was looked up`() async throws {
         var configuration = HTTPServerConfiguration.patient
         configuration.unidentifiedBodyLimit = 8_388_608
-        configuration.budgets = ServerBudgets(unidentifiedBodies: MemoryBudget(total: 400_000, loan: 0))
+        configuration.budgets = ServerBudgets(unidentifiedBodies: MemoryBudget(total: 400_000, reserve: 0))
         try await withServer(configuration) { server in
             let client = try await server.connect()
             try await client.send(
@@ -147,7 +147,7 @@ import Testing
 
     @Test func `bodies that are announced and not sent keep nobody out`() async throws {
         var configuration = HTTPServerConfiguration.patient
-        configuration.budgets = ServerBudgets(unidentifiedBodies: MemoryBudget(total: 800_000, loan: 0))
+        configuration.budgets = ServerBudgets(unidentifiedBodies: MemoryBudget(total: 800_000, reserve: 0))
         try await withServer(configuration) { server in
             var others: [RawConnection] = []
             for address in 2..<12 {
@@ -173,7 +173,7 @@ import Testing
         var configuration = HTTPServerConfiguration.patient
         // Eight parts, of one body each; six may be taken. Nobody is safe for a moment.
         configuration.budgets = ServerBudgets(
-            unidentifiedBodies: MemoryBudget(total: 800_000, loan: 0, moment: .zero))
+            unidentifiedBodies: MemoryBudget(total: 800_000, reserve: 0, moment: .zero))
         try await withServer(configuration) { server in
             let heads =
                 [Self.head(98_000, memoryOwner: "7"), Self.head(98_000, memoryOwner: "nobody")]
@@ -206,7 +206,7 @@ import Testing
 
     @Test func `somebody who is known fills a part of the memory and has one large body besides`() async throws {
         var configuration = HTTPServerConfiguration.patient
-        configuration.budgets = ServerBudgets(bodies: MemoryBudget(total: 8_000_000, loan: 7_000_000))
+        configuration.budgets = ServerBudgets(bodies: MemoryBudget(total: 8_000_000, reserve: 7_000_000))
         try await withServer(configuration) { server in
             var clients: [RawConnection] = []
             for _ in 0..<3 {

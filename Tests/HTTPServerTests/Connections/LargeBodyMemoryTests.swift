@@ -10,7 +10,7 @@ import Testing
 
     private static func configuration(loanTime: Duration = .seconds(300)) -> HTTPServerConfiguration {
         var configuration = HTTPServerConfiguration.patient
-        configuration.budgets = ServerBudgets(bodies: MemoryBudget(total: 1_600_000, loan: 1_400_000))
+        configuration.budgets = ServerBudgets(bodies: MemoryBudget(total: 1_600_000, reserve: 1_400_000))
         configuration.loanTime = loanTime
         configuration.loanWaitLimit = .seconds(300)
         return configuration
@@ -53,7 +53,7 @@ import Testing
             let first = try await Self.begin(server, memoryOwner: 1, from: "127.0.0.1", tls: identity)
             try await eventually { Self.holds(server, 1) }
             let second = try await Self.begin(server, memoryOwner: 2, from: "127.0.0.2", tls: identity)
-            try await eventually { server.bodies.isLoanWanted }
+            try await eventually { server.bodies.isReserveWanted }
             let third = try await Self.begin(server, memoryOwner: 3, from: "127.0.0.3", tls: identity)
 
             let small = try await server.connect(identity?.clientContext(), from: "127.0.0.4")
@@ -152,7 +152,7 @@ import Testing
             try await eventually { Self.holds(server, 1) }
             let second = try await Self.begin(server, memoryOwner: 2, from: "127.0.0.2")
             try await Self.expectRefused(second)
-            try await eventually { !server.bodies.isLoanWanted }
+            try await eventually { !server.bodies.isReserveWanted }
             try await Self.expectServed(first)
 
             let gone = try await Self.begin(server, memoryOwner: 1, from: "127.0.0.1")
@@ -171,7 +171,7 @@ import Testing
             let first = try await Self.begin(server, memoryOwner: 1, from: "127.0.0.1")
             try await eventually { Self.holds(server, 1) }
             let second = try await Self.begin(server, memoryOwner: 2, from: "127.0.0.2")
-            try await eventually { server.bodies.isLoanWanted }
+            try await eventually { server.bodies.isReserveWanted }
             let third = try await Self.begin(server, memoryOwner: 3, from: "127.0.0.2")
             try await Self.expectRefused(third)
             try await Self.expectServed(first)
@@ -203,7 +203,7 @@ import Testing
 
     @Test func `a body in chunks has memory for all that it may become`() async throws {
         var configuration = Self.configuration()
-        configuration.budgets = ServerBudgets(bodies: MemoryBudget(total: 1_600_000, loan: 8_388_608))
+        configuration.budgets = ServerBudgets(bodies: MemoryBudget(total: 1_600_000, reserve: 8_388_608))
         try await withServer(configuration) { server in
             let client = try await server.connect()
             try await client.send("POST /upload HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")

@@ -11,7 +11,8 @@ import Testing
     @Test func `replies that an address does not read fill its part of the memory, and nobody else's`() async throws {
         var configuration = HTTPServerConfiguration.patient
         // An eighth is a page and a half.
-        configuration.budgets = ServerBudgets(output: MemoryBudget(total: 24 * 1_024 * 1_024, loan: 21 * 1_024 * 1_024))
+        configuration.budgets = ServerBudgets(
+            output: MemoryBudget(total: 24 * 1_024 * 1_024, reserve: 21 * 1_024 * 1_024))
         try await withServer(configuration) { server in
             let idler = try await server.connect(from: "127.0.0.2", receiveBuffer: Self.smallBuffer)
             try await idler.send(Self.page)

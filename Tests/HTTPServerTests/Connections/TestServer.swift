@@ -141,13 +141,13 @@ final class TestResponder: Responder {
         let deadline: Duration = hasLittleTime ? .milliseconds(300) : .seconds(300)
         if let stream = streams.stream(at: head.path, wait: wait) {
             return .accept(
-                Plan(bodyLimit: 0, handlerDeadline: deadline) {
+                RequestPlan(bodyLimit: 0, handlerDeadline: deadline) {
                     Response(status: .ok, body: .stream(stream))
                 })
         }
         let body = RequestBody()
         return .accept(
-            Plan(
+            RequestPlan(
                 bodyLimit: limit, handlerDeadline: deadline, identify: identification(of: head), body: body
             ) {
                 switch head.path {

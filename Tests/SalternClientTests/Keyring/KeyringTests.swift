@@ -26,6 +26,27 @@ struct KeyringTests {
         #expect(throws: Keyring.Failure.malformed) { try Keyring(encoded: SecureBytes(copying: encoded + [0])) }
     }
 
+    @Test func `a keyring is compared with the confirmed one, with no more reads than needed`() throws {
+        let keyring = Keyring.new()
+        func order(_ counter: UInt64, isRetired: Bool? = nil, digest: [UInt8]?? = nil) throws -> KeyringOrder {
+            try KeyringOrder.of(keyring, counter: counter, isRetired: try read(isRetired)) { () throws(VaultError) in
+                try read(digest)
+            }
+        }
+        func read<Value>(_ value: Value?) throws(VaultError) -> Value {
+            guard let value else { throw .locked }
+            return value
+        }
+        let counter = keyring.counter
+        #expect(try order(counter + 1) == .rolledBack)
+        #expect(try order(counter - 1, isRetired: false) == .later)
+        #expect(try order(counter - 1, isRetired: true) == .rolledBack)
+        #expect(try order(counter, digest: keyring.digest) == .same)
+        #expect(try order(counter, digest: .some(nil)) == .same)
+        #expect(try order(counter, digest: Keyring.new().digest) == .rolledBack)
+        #expect(throws: VaultError.self) { try order(counter) }
+    }
+
     @Test func `the printed code opens the data keys, also those that were made without it`() throws {
         let account = AccountID.random()
         let code = stretched()

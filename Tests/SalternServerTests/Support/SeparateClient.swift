@@ -12,7 +12,7 @@ struct SeparateClient: Sendable {
     /// single statements are one of each kind: to open one is as much work as the rest of many a test.
     /// - Parameter watch: What looks at its connections, and the epoch that they are of.
     static func with<Result: Sendable>(
-        _ url: String, transactions: Int = 1, watch: (DatabaseWatch, ConnectionGeneration)? = nil,
+        _ url: String, transactions: Int = 1, watch: (DatabaseWatch, ConnectionEpoch)? = nil,
         _ body: (SeparateClient) async throws -> Result
     ) async throws -> Result {
         let loop = try EventLoop(name: "separate client")
@@ -23,7 +23,7 @@ struct SeparateClient: Sendable {
         settings.commitConnections = 1
         settings.leasedConnections = transactions
         settings.onConnected = watch?.0.welcome
-        let epoch = watch?.1 ?? ConnectionGeneration()
+        let epoch = watch?.1 ?? ConnectionEpoch()
         let postgres = await loop.run { [settings] in
             PostgresClient(configuration: settings, loop: loop, epoch: epoch)
         }

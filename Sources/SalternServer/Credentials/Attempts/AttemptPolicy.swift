@@ -1,6 +1,10 @@
 internal import Postgres
 
 /// The delays after consecutive failures.
+///
+/// There is deliberately no limit for a day, with which an attacker could lock the owner out. In the long run
+/// ``longestDelay`` permits one attempt a minute at each counter. An account has ``KnownDevice/slotCount`` + 2 counters
+/// (``AttemptCounter``), so the sum is 18 attempts a minute, 26,000 a day.
 enum AttemptPolicy {
     /// Consecutive failures without a delay.
     static let freeFailures = 4
@@ -18,7 +22,8 @@ enum AttemptPolicy {
     static func delay(afterFailures failures: Int) -> Duration {
         let doublings = failures - freeFailures - 1
         guard doublings >= 0 else { return .zero }
-        return doublings < 6 ? .seconds(1 << doublings) : longestDelay
+        // With at most 30 doublings the shift stays within an integer.
+        return min(.seconds(1 << min(doublings, 30)), longestDelay)
     }
 
     /// Returns the latest valid end of a block. A later one was set by a wrong clock and is ignored.
@@ -33,6 +38,8 @@ enum AttemptPolicy {
     /// Returns the end of the block after the first consecutive failure, the second, and so on. The last value holds
     /// for all further failures.
     static func blocks(failingAt now: Timestamp) -> [Timestamp] {
-        (1...(freeFailures + 7)).map { now + delay(afterFailures: $0) }
+        var delays = [delay(afterFailures: 1)]
+        while delays[delays.count - 1] < longestDelay { delays.append(delay(afterFailures: delays.count + 1)) }
+        return delays.map { now + $0 }
     }
 }

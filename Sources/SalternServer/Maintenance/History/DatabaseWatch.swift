@@ -7,13 +7,13 @@ internal import Synchronization
 /// A promoted standby needs a new connection. A restored database does as well, unless its tables are replaced while
 /// the server runs; the periodic checks serve that case.
 ///
-/// A new generation of connections begins in two cases: a new connection leads to another primary, or one in use leads
+/// A new epoch of connections begins in two cases: a new connection leads to another primary, or one in use leads
 /// to an unfinished restore. All loops then close the earlier connections. A rejected new connection does not affect
 /// others, because one host name can have several servers. All loops share one watch.
 public final class DatabaseWatch: Sendable {
     private let clock: DatabaseClock?
     private let failover: FailoverKind
-    private let epoch: ConnectionGeneration
+    private let epoch: ConnectionEpoch
     private let log: Log
     private let told = Mutex(Reported())
 
@@ -30,10 +30,10 @@ public final class DatabaseWatch: Sendable {
     /// - Parameters:
     ///   - clock: The clock to set. Nil for none.
     ///   - failover: The consequence of a new timeline.
-    ///   - epoch: The generation of the clients whose connections are checked.
+    ///   - epoch: The epoch of the clients whose connections are checked.
     ///   - log: Receives the findings.
     public init(
-        clock: DatabaseClock?, failover: FailoverKind, epoch: ConnectionGeneration = ConnectionGeneration(), log: Log
+        clock: DatabaseClock?, failover: FailoverKind, epoch: ConnectionEpoch = ConnectionEpoch(), log: Log
     ) {
         self.clock = clock
         self.failover = failover
@@ -77,9 +77,9 @@ public final class DatabaseWatch: Sendable {
 
     /// The result of a query.
     private enum Observation {
-        /// The facts, and the generation of the connection.
+        /// The facts, and the epoch of the connection.
         case settled(ReadDatabase.Row, in: Int)
-        /// A new generation has begun meanwhile, so the query must be repeated.
+        /// A new epoch has begun meanwhile, so the query must be repeated.
         case overtaken
         case refused(any Error, isOfOthers: Bool)
     }
@@ -87,7 +87,7 @@ public final class DatabaseWatch: Sendable {
     /// Sends the query and evaluates its result.
     ///
     /// - Parameters:
-    ///   - present: The generation in which it is sent.
+    ///   - present: The epoch in which it is sent.
     ///   - connection: The new connection to check, if any.
     ///   - isMarked: Checks for the mark of a restore if the tables are missing.
     private func ask(

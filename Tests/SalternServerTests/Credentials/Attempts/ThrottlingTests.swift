@@ -1,10 +1,19 @@
 import HTTPCore
+import Postgres
 import SalternTesting
 import Testing
 
 @testable import SalternServer
 
 @Suite struct ThrottlingTests {
+    @Test func `delays double from the fifth failure on, up to the longest delay`() {
+        let expected: [Duration] = [0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 60].map { .seconds($0) }
+        #expect((1...11).map(AttemptPolicy.delay) == expected)
+        #expect([12, 35, 36, 100, .max].map(AttemptPolicy.delay) == Array(repeating: .seconds(60), count: 5))
+        let now = Timestamp(unixSeconds: 1_767_225_600)
+        #expect(AttemptPolicy.blocks(failingAt: now) == expected.map { now + $0 })
+    }
+
     private static func configuration(_ limits: String, proxies: [String] = []) throws -> ServiceConfiguration {
         var configuration = TestApplication.configuration
         configuration.rateLimits = try #require(RateLimits(limits))

@@ -33,7 +33,7 @@ import Testing
         async throws
     {
         try await TestApplication.with { app in
-            let epoch = ConnectionGeneration()
+            let epoch = ConnectionEpoch()
             let watch = DatabaseWatch(
                 clock: nil, failover: .asynchronous, epoch: epoch, log: .captured(by: CapturedLog()))
             let url = app.database.serverURL
@@ -271,7 +271,7 @@ import Testing
 
     @Test func `a new connection that is not welcome says nothing of others; one in use does`() async throws {
         try await TestApplication.with { app in
-            let epoch = ConnectionGeneration()
+            let epoch = ConnectionEpoch()
             let watch = DatabaseWatch(
                 clock: nil, failover: .asynchronous, epoch: epoch, log: .captured(by: CapturedLog()))
             try await app.administer("CREATE SCHEMA saltern_restoring")

@@ -1,15 +1,15 @@
 internal import EventLoop
 
 extension PostgresClient {
-    /// Commits a probe without trace, on a connection that has a place reserved for it.
-    func probe(_ id: ConnectionID) {
+    /// Tests by a commit without trace whether commits end again. The connection has a place reserved for it.
+    func testCommit(on id: ConnectionID) {
         guard let connection = connection(id) else { return }
         let execution = Execution()
         execution.commits = true
         execution.completion = { [unowned self] outcome in
             var hasCommitted = false
             if case .succeeded = outcome { hasCommitted = true }
-            changingCommits { pool.probed(id, hasCommitted: hasCommitted) }
+            changingCommits { pool.commitTested(id, hasCommitted: hasCommitted) }
         }
         connection.beginRequest(isReadOnly: false)
         connection.send(WriteNothing(), for: execution)

@@ -1,34 +1,34 @@
 internal import Synchronization
 
-/// The generation of connections, shared by the clients of a process, with the index of the server to try first.
+/// The epoch of connections, shared by the clients of a process, with the index of the server to try first.
 ///
-/// A client begins a new generation when open connections may lead to a server that is no longer the database. All
-/// clients then close the connections of earlier generations.
-public final class ConnectionGeneration: Sendable {
+/// A client begins a new epoch when open connections may lead to a server that is no longer the database. All
+/// clients then close the connections of earlier epochs.
+public final class ConnectionEpoch: Sendable {
     private let number = Atomic(0)
     private let server = Atomic(0)
     private let clients = Mutex<[ObjectIdentifier: @Sendable (Event) -> Void]>([:])
 
     /// A notification from one client to all of them.
     enum Event: Sendable {
-        /// A new generation has begun.
+        /// A new epoch has begun.
         case begun
-        /// A commit of this generation does not end.
+        /// A commit of this epoch does not end.
         case stalled(epoch: Int)
     }
 
     public init() {}
 
-    /// The current generation.
+    /// The current epoch.
     public var current: Int { number.load(ordering: .sequentiallyConsistent) }
 
-    /// Begins the next generation. From then on, no reply of an earlier connection counts as a commit.
+    /// Begins the next epoch. From then on, no reply of an earlier connection counts as a commit.
     ///
     /// Each client closes its earlier connections in a later iteration of its loop.
     /// - Parameter lease: A connection to the new server, which the clients then try first.
     @discardableResult public func begin(at lease: PostgresLease? = nil) -> Int {
         // Before the notification: the clients open new connections immediately.
-        if let lease { prefer(lease.connection.rotation) }
+        if let lease { prefer(lease.connection.serverIndex) }
         let begun = number.add(1, ordering: .sequentiallyConsistent).newValue
         clients.withLock { for tell in $0.values { tell(.begun) } }
         return begun
@@ -54,10 +54,10 @@ public final class ConnectionGeneration: Sendable {
     /// The index of the server to try first.
     var preferredServer: Int { server.load(ordering: .relaxed) }
 
-    func prefer(_ rotation: Int) { server.store(rotation, ordering: .relaxed) }
+    func prefer(_ serverIndex: Int) { server.store(serverIndex, ordering: .relaxed) }
 
-    /// Advances from `rotation` to the next server. Failures of connections opened together count once.
-    func avoid(_ rotation: Int) {
-        _ = server.compareExchange(expected: rotation, desired: rotation + 1, ordering: .relaxed)
+    /// Advances from `serverIndex` to the next server. Failures of connections opened together count once.
+    func avoid(_ serverIndex: Int) {
+        _ = server.compareExchange(expected: serverIndex, desired: serverIndex + 1, ordering: .relaxed)
     }
 }

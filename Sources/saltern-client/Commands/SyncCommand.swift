@@ -2,7 +2,7 @@ import CommandLineKit
 import Foundation
 import SalternClient
 
-struct SyncAccount: Command {
+struct SyncCommand: Command {
     static let words = ["sync"]
     static let summary = "send local changes and fetch remote changes"
     static let usage = ["[DIR…] [OPTIONS]"]
