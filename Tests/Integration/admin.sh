@@ -112,7 +112,7 @@ says 'exists already'
 [[ $(cat "$work/tls/"*.pem | openssl dgst -sha256) == "$before" ]] || fail "the files to be as they were"
 
 scenario "check notices what would hurt"
-chmod 0640 "$work/tls/key.pem"
+chmod 0644 "$work/tls/key.pem"
 run_command 2 certificate check --directory "$work/tls"
 says 'chmod 600'
 chmod 0600 "$work/tls/key.pem"
