@@ -63,7 +63,8 @@ struct BackUpDatabase: Command {
                         + "again; after an unfinished `saltern migrate up`, run it again")
             }
         }
-        if let obstacle = DumpProgram.obstacle(program: try DumpProgram.majorVersion(console), server: server) {
+        let program = try await DumpProgram.majorVersion(console)
+        if let obstacle = DumpProgram.obstacle(program: program, server: server) {
             throw CommandFailure("nothing was written: \(obstacle)", status: 1, code: "program_too_old")
         }
         let file = try path(at: now)
