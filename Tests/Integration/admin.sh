@@ -238,6 +238,8 @@ run_command 0 account list --userid-part "${userid:1:12}"
 says "$account_id"
 run_command 0 account list --userid-prefix "${userid^^}"
 says "try --userid-prefix '$userid'"
+run_command 0 account list --plan lrage
+says 'there is no plan lrage'
 run_command 0 account sessions "$userid" --json
 [[ $(jq '.sessions | length' <<<"$said") == 1 ]] || fail "one session: $said"
 run_command 0 account sessions --id "$account_id"
