@@ -44,6 +44,7 @@ struct BackUpDatabase: Command {
         let database = settings.ownerDatabase()
         try settings.finish()
         guard let database else { throw CommandFailure("no database is configured") }
+        let connection = try database.programConnection
         let (tables, now, server) = try await DatabaseCommand.asOwner(console, needsSchema: false) { client in
             let tables = try await client.execute(CountTables()).first ?? 0
             guard tables > 0 else { throw CommandFailure("the database has no schema saltern: nothing to back up") }
@@ -70,7 +71,7 @@ struct BackUpDatabase: Command {
         let file = try path(at: now)
         guard !FileManager.default.fileExists(atPath: file) else { throw CommandFailure("\(file) exists already") }
         try await onOwnThread { [console] in
-            try write(to: file, from: database.programConnection, Int(tables), console)
+            try write(to: file, from: connection, Int(tables), console)
         }
         let size = try FileManager.default.attributesOfItem(atPath: file)[.size] as? Int ?? 0
         console.print("\(file): \(tables) tables, \(size) bytes, read back")
