@@ -8,7 +8,7 @@ public enum CertificateError: Error, Hashable, Sendable {
     case cannotWrite(path: String, reason: String)
     /// A file is larger than any certificate chain or key.
     case fileTooLarge(path: String)
-    /// The group or others can read or write a key file. `mode` has its permission bits.
+    /// A key file is not private (``ProtectedFile/isPrivate(_:)``). `mode` has its permission bits.
     case keyFileNotPrivate(path: String, mode: UInt32)
     /// An existing file would be overwritten.
     case alreadyExists(path: String)

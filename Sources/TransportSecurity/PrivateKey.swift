@@ -25,7 +25,7 @@ public struct PrivateKey: Sendable {
         owner = Owner(takingOwnershipOf: key)
     }
 
-    /// Reads a PEM file. Rejects one that its group or others can read or write.
+    /// Reads a PEM file. Rejects one that is not private (``ProtectedFile/isPrivate(_:)``).
     public init(contentsOf path: String) throws(CertificateError) {
         try self.init(pem: ProtectedFile.read(path, access: .owner))
     }

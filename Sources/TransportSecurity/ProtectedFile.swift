@@ -28,7 +28,7 @@ public enum ProtectedFile {
         case replace
     }
 
-    /// Reads a file. `.owner` rejects one that is not private (``isPrivate(_:user:)``).
+    /// Reads a file. `.owner` rejects one that is not private (``isPrivate(_:)``).
     public static func read(_ path: String, access: Access) throws(CertificateError) -> SecureBytes {
         // Without O_NONBLOCK, a named pipe would block the server until another process writes to it.
         let descriptor = HeldDescriptor(open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC))
@@ -64,14 +64,12 @@ public enum ProtectedFile {
         }
     }
 
-    /// Returns whether only users that the owner has chosen can read the file, by PostgreSQL's rule for key files.
+    /// Returns whether only users that the owner has chosen can read the file, by libpq's rule for key files.
     ///
-    /// Group and others have no rights. Exception: if root owns the file and this process is not root's, its group may
-    /// read it. This serves processes with a user that owns no files, as with a Secret of Kubernetes.
-    /// - Parameter user: The user of the process.
-    static func isPrivate(_ status: stat, user: uid_t = geteuid()) -> Bool {
-        let isRoots = status.st_uid == 0 && user != 0
-        return status.st_mode & (isRoots ? 0o037 : 0o077) == 0
+    /// Group and others have no rights. Exception: if root owns the file, its group may read it. This serves processes
+    /// with a user that owns no files, as with a Secret of Kubernetes. Root's own commands read the same file.
+    static func isPrivate(_ status: stat) -> Bool {
+        status.st_mode & (status.st_uid == 0 ? 0o037 : 0o077) == 0
     }
 
     /// Returns whether the path exists, also as a broken link. Returns true when the system reports another error.

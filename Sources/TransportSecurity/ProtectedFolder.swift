@@ -59,7 +59,7 @@ public final class ProtectedFolder: Sendable {
     }
 
     /// Reads a file, and rejects a link. `.owner` rejects a file that is not private
-    /// (``ProtectedFile/isPrivate(_:user:)``).
+    /// (``ProtectedFile/isPrivate(_:)``).
     public func read(_ name: String, access: ProtectedFile.Access) throws(CertificateError) -> SecureBytes {
         let descriptor = HeldDescriptor(
             openat(folder.number, name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC))

@@ -30,6 +30,9 @@ import Testing
         ("application/json;q=0.2;ext=1, application/octet-stream;v=2;q=0.3", 1),
         ("text/html;, application/octet-stream;;q=0.8;", 1),
         ("text/x;v=\"a,b;c\", application/octet-stream;q=\"0.5\"", 1),
+        // What HttpURLConnection of Java sends.
+        ("text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2", 0), ("*", 0), ("* ; q=0.5", 0),
+        ("application/json;q=.5,application/octet-stream;q=.501", 1), ("*;q=0.1, application/octet-stream;q=.2", 1),
         // The closest range counts, wherever it stands.
         ("*/*;q=1, application/*;q=0, application/octet-stream;q=0.3", 1),
     ])
@@ -48,10 +51,11 @@ import Testing
 
     @Test(arguments: [
         "json", "application/", "/json", "*/json", "application/json/x", "application/json;q",
-        "application/json;q=", "application/json;q=1.001", "application/json;q=2", "application/json;q=.5",
-        "application/json;q=0.1234", "application/json;q=-1", "application/json;q=0,5x/", "application/json;q=1;q=1",
-        "application/json;charset", "application/json;=x", "application/json;v=", "application/json;v=\"",
-        "application/json;v=a b", "application json", "a\"b/c",
+        "application/json;q=", "application/json;q=1.001", "application/json;q=2", "application/json;q=.",
+        "application/json;q=.1234", "application/json;q=0.1234", "application/json;q=-1",
+        "application/json;q=0,5x/", "application/json;q=1;q=1", "application/json;charset", "application/json;=x",
+        "application/json;v=", "application/json;v=\"", "application/json;v=a b", "application json",
+        "a\"b/c", "**", "*x", "*;q",
     ])
     func `what is no list of media types is refused`(value: String) {
         let problem = #expect(throws: Problem.self) { try best(value) }

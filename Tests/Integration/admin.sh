@@ -112,7 +112,7 @@ says 'exists already'
 [[ $(cat "$work/tls/"*.pem | openssl dgst -sha256) == "$before" ]] || fail "the files to be as they were"
 
 scenario "check notices what would hurt"
-chmod 0640 "$work/tls/key.pem"
+chmod 0644 "$work/tls/key.pem"
 run_command 2 certificate check --directory "$work/tls"
 says 'chmod 600'
 chmod 0600 "$work/tls/key.pem"
@@ -238,6 +238,8 @@ run_command 0 account list --userid-part "${userid:1:12}"
 says "$account_id"
 run_command 0 account list --userid-prefix "${userid^^}"
 says "try --userid-prefix '$userid'"
+run_command 0 account list --plan lrage
+says 'there is no plan lrage'
 run_command 0 account sessions "$userid" --json
 [[ $(jq '.sessions | length' <<<"$said") == 1 ]] || fail "one session: $said"
 run_command 0 account sessions --id "$account_id"

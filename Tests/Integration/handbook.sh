@@ -132,7 +132,7 @@ declare -A spoken=(
     ['CONNECTION LIMIT']='Tests/Integration/backup.sh CONNECTION LIMIT 6'
     ['"allowed": 10']='' ['"limit": "items"']='' ['package=SHA-256 of the signing certificate']=''
     ['--reuse-key']='' ['keytool -list -v']='' ['apt upgrade']='' ['ulimit -n']=''
-    ['libevent-core-2.1-7 libpq5 libssl3 libfido2-1 libcbor0.8 libstdc++6']=''
+    ['ca-certificates libevent-core-2.1-7 libpq5 libssl3 libcurl4 libfido2-1 libcbor0.8 libstdc++6']=''
     ['log_error_verbosity = terse']='scripts/lib/postgres.sh log_error_verbosity=terse'
     ['max_prepared_statements = 500']='Tests/Integration/pooler.sh max_prepared_statements = 500'
     ['http-request set-log-level silent if { path_beg /s/ /v1/shares }']='Tests/Integration/proxies.sh http-request set-log-level'

@@ -88,6 +88,28 @@ setup 0 --host a.example.org --registration closed
 [[ $(setting SALTERN_REGISTRATION) == closed ]] || fail "a setting that is not there to be added"
 setup 64 --host a.example.org --registration sometimes
 
+scenario "quotes around settings and relative paths are read as by a shell and in the server's folder"
+sed --in-place "s|^SALTERN_SALT_PREFIX=.*|SALTERN_SALT_PREFIX='org.example.notes:'|
+    s|^SALTERN_REGISTRATION=.*|SALTERN_REGISTRATION=\"invite\"|; s|=$place/lib/|=|" "$place/etc/saltern.conf"
+before=$(sha256sum "$place"/etc/* "$place"/lib/master.key "$place"/lib/tls/*)
+setup 0 --host a.example.org
+[[ $said == *sli_* ]] || fail "an invite: $said"
+[[ $(sha256sum "$place"/etc/* "$place"/lib/master.key "$place"/lib/tls/*) == "$before" ]] || fail "everything to be kept"
+setup 1 --salt-prefix another: --host a.example.org
+[[ $said == *'SALTERN_SALT_PREFIX=org.example.notes:,'* ]] || fail "the prefix: $said"
+setup 0 --host a.example.org --registration closed
+[[ $(setting SALTERN_REGISTRATION) == closed ]] || fail "the quoted setting to be replaced"
+
+scenario "help of an installed command changes nothing, and keys of tokens are in the server's folder"
+for option in -h --help; do
+    said=$(admin certificate install "$option")
+    [[ $said == *--chain* && $said != *'next start'* ]] || fail "only the help: $said"
+done
+printf 'SALTERN_SIGNING_KEY_FILE=signing-keys\n' >>"$place/etc/saltern.conf"
+(cd / && admin signing-key create) >"$work/created" || fail "the keys: $(<"$work/created")"
+[[ $(stat --format %a "$place/lib/signing-keys") == 600 ]] || fail "a file in the server's folder"
+sed --in-place '/^SALTERN_SIGNING_KEY_FILE=/d' "$place/etc/saltern.conf"
+
 scenario "another host is refused until the certificate is for it, and the words that make one are printed"
 before=$(sha256sum "$place"/lib/tls/*)
 setup 1 --host b.example.org

@@ -65,6 +65,18 @@ sed -n '/^```python$/,/^```$/{/^```/d;p}' "$repository/docs/services.md" >"$work
 [[ -s $work/example.py ]] || fail "an example in docs/services.md"
 python example "$work/example.py"
 
+scenario "a reload that cannot use the signing keys fails, and the server keeps its keys"
+cp -- "$keys" "$work/keys"
+echo 'no key' >>"$keys"
+if said=$(saltern reload "$(own_server_process)" 2>&1); then fail "the reload to fail"; fi
+[[ $said == *'SALTERN_SIGNING_KEY_FILE: '* ]] || fail "the reload to name the file: $said"
+wait_until 60 grep --quiet '"event":"signing_keys_not_reloaded"' "$own_home/run.log" || fail "a line in the log"
+request GET /.well-known/jwks.json
+expect_json '.keys | length' 1
+# With the mode of the present file.
+cp -- "$work/keys" "$keys"
+said=$(saltern reload "$(own_server_process)" 2>&1) || fail "the reload to succeed: $said"
+
 scenario "no kind of token works in the place of another, and an ended session has no active token"
 request POST /v1/tokens '{"audience":"support"}'
 expect_status 200

@@ -68,9 +68,14 @@ import Testing
     @Test func `a connection string is read, refused without being quoted, and never printed`() throws {
         let configuration = try PostgresConfiguration("postgresql://ada:canary@localhost/x?connect_timeout=3")
         #expect(configuration.connectTimeout == .seconds(3))
-        let program = configuration.programConnection
+        let program = try configuration.programConnection
         #expect(program.string.contains("connect_timeout='3'") && !program.string.contains("canary"))
         #expect(try PostgresConfiguration("host=x").programConnection.string == "host='x' connect_timeout='5'")
+        let marked = try PostgresConfiguration("host=x user='a\\'\u{301}b'").programConnection.string
+        #expect(Array(marked.utf8) == Array("user='a\\'\u{301}b' host='x' connect_timeout='5'".utf8))
+        let passphrase = try PostgresConfiguration("postgresql://ada@localhost/x?sslpassword=canary")
+        let refused = #expect(throws: PostgresError.self) { try passphrase.programConnection }
+        #expect(refused.map { "\($0)".contains("sslpassword") && !"\($0)".contains("canary") } == true)
         #expect(!"\(configuration)".contains("canary"))
         #expect(!String(reflecting: configuration).contains("canary"))
         var dumped = ""

@@ -160,7 +160,7 @@ import Testing
         #expect(rotated.output.hasSuffix("\nolder   \(first)\n"))
         #expect(try await run("master-key", "list", environment: environment).output == rotated.output)
 
-        try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: file)
+        try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: file)
         let shown = try await run("master-key", "list", environment: environment)
         #expect(shown.status == 1)
         #expect(shown.error.contains("chmod 600"))

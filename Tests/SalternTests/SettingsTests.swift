@@ -4,6 +4,7 @@ import HTTPCore
 import SalternServer
 import SalternTesting
 import Testing
+import TransportSecurity
 
 @testable import saltern
 
@@ -15,6 +16,26 @@ import Testing
         var settings = Settings(["SALTERN_DATABASE_URL_FILE": file])
         #expect(settings.text("SALTERN_DATABASE_URL") == "s3cret")
         #expect(settings.problems == [])
+    }
+
+    @Test func `authorities of receivers are certificates that can be read, and no value is quoted`() throws {
+        let directory = try TemporaryDirectory()
+        let certificates = CertificateDirectory(path: directory.path + "/tls")
+        _ = try certificates.create(hosts: [Host("localhost")])
+        var settings = Settings(["SALTERN_DESTINATION_CA_FILE": certificates.certificateFile])
+        #expect(settings.destinationAuthorities()?.starts(with: "-----BEGIN CERTIFICATE-----".utf8) == true)
+        #expect(settings.problems == [])
+        let key = try String(contentsOfFile: certificates.keyFile, encoding: .utf8)
+            .trimmingCharacters(in: .newlines)
+        let broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----"
+        for text in ["certificate", key, broken] {
+            var settings = Settings(["SALTERN_DESTINATION_CA": text])
+            #expect(settings.destinationAuthorities() == nil)
+            #expect(settings.problems.count == 1)
+            let problem = try #require(settings.problems.first)
+            #expect(problem.hasPrefix("SALTERN_DESTINATION_CA must be none, or certificates in PEM"))
+            #expect(!problem.contains("-----BEGIN"))
+        }
     }
 
     @Test func `a variable and its file together are refused`() {

@@ -307,7 +307,7 @@ struct CertificateDirectoryTests {
         try directory.create(hosts: [Host("localhost")])
         try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: directory.keyFile)
         #expect(severity(.keyFile) == .problem)
-        try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: directory.backupKeyFile)
+        try FileManager.default.setAttributes([.posixPermissions: 0o604], ofItemAtPath: directory.backupKeyFile)
         #expect(severity(.backupKeyFile) == .problem)
         try FileManager.default.removeItem(atPath: directory.keyFile)
         try PrivateKey.generate().write(to: "key.pem", in: ProtectedFolder(directory.path), existing: .refuse)

@@ -55,7 +55,7 @@ struct PrivateKeyTests {
         #expect(error?.code == "invalid_key")
     }
 
-    @Test(arguments: [0o640, 0o644, 0o604, 0o620, 0o602, 0o610, 0o601, 0o666])
+    @Test(arguments: [0o644, 0o604, 0o620, 0o602, 0o610, 0o601, 0o660, 0o666])
     func `a key file that others can read or write is refused`(_ mode: Int) throws {
         let directory = try TemporaryDirectory()
         let pem = try PrivateKey.generate().pem().withUnsafeBytes { [UInt8]($0) }

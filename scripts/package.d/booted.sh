@@ -147,6 +147,9 @@ back_up() {
 
 say "a backup is made by the timer's service"
 [[ $(systemctl list-timers --no-legend saltern-backup.timer) == *saltern-backup.service* ]] || fail "a timer: $(systemctl list-timers --no-pager)"
+printf '%s\n' SALTERN_TOKEN_ISSUER=https://localhost SALTERN_TOKEN_AUDIENCES=billing SALTERN_SIGNING_KEY_FILE=signing-keys \
+    >>/etc/saltern/saltern.conf
+saltern-admin signing-key create >/dev/null
 systemctl start saltern-backup.service || fail "a backup: $(journalctl --no-pager --lines 20 --unit saltern-backup)"
 stat --format '%U %a' /var/backups/saltern/*.backup /var/backups/saltern/*.tar /var/backups/saltern-keys/*.tar | uniq >/tmp/modes
 [[ $(</tmp/modes) == 'root 600' ]] || fail "files for root alone: $(ls -l /var/backups/*)"
@@ -158,7 +161,7 @@ for name in etc/saltern/saltern.conf var/lib/saltern/tls/certificate.pem; do
     archived /var/backups/saltern/*.tar "$name" || fail "$name in the archive"
 done
 ! archived /var/backups/saltern/*.tar var/lib/saltern/tls/key.pem || fail "no key beside the database"
-for name in var/lib/saltern/master.key var/lib/saltern/tls/key.pem var/lib/saltern/tls/backup-key.pem etc/saltern/owner-database-url; do
+for name in var/lib/saltern/{master.key,signing-keys,tls/key.pem,tls/backup-key.pem} etc/saltern/owner-database-url; do
     archived /var/backups/saltern-keys/*.tar "$name" || fail "$name in the archive of keys"
 done
 kept=$(echo /var/backups/saltern-keys/*)

@@ -14,10 +14,11 @@ start_server() {
     mapfile -t settings < <(grep '^[A-Z]' /etc/saltern/saltern.conf)
     install --owner saltern --mode 0400 /etc/saltern/database-url /run/saltern-database-url
     [[ $(sed -n 's/^ExecStart=//p' /lib/systemd/system/saltern.service) == '/usr/bin/saltern serve' ]] || fail "the unit to serve"
-    cd /
-    setpriv --reuid saltern --regid saltern --init-groups --no-new-privs --bounding-set=-all env --ignore-environment \
-        PATH=/usr/bin "${settings[@]}" SALTERN_DATABASE_URL_FILE=/run/saltern-database-url "$@" /usr/bin/saltern serve &
+    (cd "$(sed -n 's/^WorkingDirectory=//p' /lib/systemd/system/saltern.service)" &&
+        exec setpriv --reuid saltern --regid saltern --init-groups --no-new-privs --bounding-set=-all env --ignore-environment \
+            PATH=/usr/bin "${settings[@]}" SALTERN_DATABASE_URL_FILE=/run/saltern-database-url "$@" /usr/bin/saltern serve) &
     server=$!
+    cd /
     for _ in {1..900}; do
         ! saltern-admin health --ready >/dev/null 2>&1 || return 0
         kill -0 "$server" || fail "the server to go on"
@@ -143,6 +144,16 @@ start_server
     fail "to register: $(</tmp/reply)"
 log_in
 saltern-admin doctor >/tmp/doctor || fail "nothing to mend: $(</tmp/doctor)"
+stop_server
+
+say "relative paths are below the server's folder, and the server can read the keys of tokens"
+sed --in-place 's|=/var/lib/saltern/|=|' /etc/saltern/saltern.conf
+printf '%s\n' SALTERN_TOKEN_ISSUER=https://localhost SALTERN_TOKEN_AUDIENCES=billing SALTERN_SIGNING_KEY_FILE=signing-keys \
+    >>/etc/saltern/saltern.conf
+saltern-admin signing-key create >/dev/null
+[[ $(stat --format '%U %a' /var/lib/saltern/signing-keys) == 'saltern 600' ]] || fail "keys that the server may read"
+start_server
+log_in
 
 say "it is upgraded: the server goes on until somebody restarts it; settings, keys and accounts stay"
 # As if systemd ran here: what is asked of it is noted.

@@ -13,6 +13,9 @@ public struct ProxyHeader: Equatable, Sendable {
         0x0D, 0x0A, 0x0D, 0x0A, 0x00, 0x0D, 0x0A, 0x51, 0x55, 0x49, 0x54, 0x0A,
     ]
 
+    /// A whole header without a client, of a connection that its sender opens for itself (LOCAL).
+    public static let local: [UInt8] = signature + [0x20, 0x00, 0x00, 0x00]
+
     /// Returns whether the bytes, however few, may begin a header.
     public static func mayBegin(with bytes: some Sequence<UInt8>) -> Bool {
         zip(bytes, signature).allSatisfy { $0 == $1 }

@@ -1,6 +1,7 @@
 /// The `Accept` field of a request (RFC 9110 §12.5.1): media ranges with weights, read in place.
 ///
-/// Parameters other than `q` are ignored: there is one form of each type here.
+/// Parameters other than `q` are ignored: there is one form of each type here. `*` alone and weights such as `.2` are
+/// read, because HttpURLConnection of Java sends both.
 public enum AcceptList {
     /// Selects the preferred one of several media types in lower case, the first of equal ones.
     ///
@@ -65,7 +66,7 @@ public enum AcceptList {
 
         init?(_ text: UnsafeBufferPointer<UInt8>) {
             var quality: Int?
-            let type = MediaType(text) { parameter in
+            let type = MediaType(text, readsBareWildcard: true) { parameter in
                 guard parameter.isNamed("q") else { return true }
                 guard quality == nil, let weight = AcceptList.weight(parameter.value) else { return false }
                 quality = weight
@@ -88,14 +89,17 @@ public enum AcceptList {
         }
     }
 
-    /// Reads a weight, in thousandths (RFC 9110 §12.4.2): `0` or `1`, with at most three digits after the point.
+    /// Reads a weight, in thousandths (RFC 9110 §12.4.2): `0` or `1`, with at most three digits after the point. A missing
+    /// `0` before digits is read as one.
     private static func weight(_ text: [UInt8]) -> Int? {
-        guard let first = text.first, first == ASCII.zero || first == ASCII.zero + 1 else { return nil }
-        let rest = text.dropFirst()
+        guard let first = text.first else { return nil }
+        let isBare = first == ASCII.dot && text.count > 1
+        guard isBare || first == ASCII.zero || first == ASCII.zero + 1 else { return nil }
+        let rest = isBare ? text[...] : text.dropFirst()
         guard rest.isEmpty || rest.first == ASCII.dot else { return nil }
         let digits = rest.dropFirst()
         guard digits.count <= 3, digits.allSatisfy(ASCII.isDigit) else { return nil }
-        var weight = Int(first - ASCII.zero)
+        var weight = isBare ? 0 : Int(first - ASCII.zero)
         for digit in digits { weight = weight * 10 + Int(digit - ASCII.zero) }
         for _ in digits.count..<3 { weight *= 10 }
         return weight <= 1_000 ? weight : nil

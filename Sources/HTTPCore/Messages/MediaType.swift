@@ -7,15 +7,22 @@ struct MediaType {
     /// The position of the slash in ``name``.
     let slash: Int
 
+    private static let anyType: StaticString = "*/*"
+
     /// Reads a type and calls `visit` for each parameter.
     ///
     /// - Parameters:
     ///   - text: One media type. The memory must stay valid during the value's use.
+    ///   - readsBareWildcard: True if `*` alone is read as `*/*`.
     ///   - visit: Returns false for a parameter that makes the type unusable.
     /// - Returns: Nil when the text is no media type, or when `visit` returned false.
-    init?(_ text: UnsafeBufferPointer<UInt8>, _ visit: (Parameter) -> Bool) {
+    init?(_ text: UnsafeBufferPointer<UInt8>, readsBareWildcard: Bool = false, _ visit: (Parameter) -> Bool) {
         var parts = FieldParts(of: text, separator: ASCII.semicolon)
-        guard let name = parts.next(), let slash = name.firstIndex(of: ASCII.slash), ASCII.isToken(name[..<slash]),
+        guard var name = parts.next() else { return nil }
+        if readsBareWildcard, name.count == 1, name[0] == UInt8(ascii: "*") {
+            name = UnsafeBufferPointer(start: Self.anyType.utf8Start, count: Self.anyType.utf8CodeUnitCount)
+        }
+        guard let slash = name.firstIndex(of: ASCII.slash), ASCII.isToken(name[..<slash]),
             ASCII.isToken(name[(slash + 1)...])
         else { return nil }
         self.name = name

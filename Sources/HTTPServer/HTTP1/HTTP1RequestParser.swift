@@ -6,8 +6,8 @@ import HTTPCore
 /// events, except the division of a body. After `.end`, the next call reads the next pipelined request from the buffer.
 /// Call it only after the earlier reply is complete.
 ///
-/// Stricter than the RFC: it rejects `Content-Length` lists, obsolete line folding, a `Host` that differs from an
-/// absolute target, and more than one empty line before a request line.
+/// Stricter than the RFC: it rejects `Content-Length` lists, obsolete line folding, and more than one empty line before
+/// a request line. The host of an absolute target replaces `Host` (RFC 9112 §3.2.2).
 public struct HTTP1RequestParser: Sendable {
     public let limits: HTTP1Limits
     /// The maximum length in bytes of the current request's body. Set it after `.head`. Each head resets it to no

@@ -1,5 +1,6 @@
 public import EventLoop
 internal import Glibc
+public import HTTPCore
 
 /// The only interpretation of a listening address, for the server of this machine and for local commands.
 extension SocketAddress {
@@ -61,10 +62,15 @@ extension SocketAddress {
     }
 
     /// Connects to a server of this machine that listens here, at its first address that accepts.
-    /// - Parameter timeout: The time limit of connecting, and of each later read and write, in seconds.
+    /// - Parameters:
+    ///   - timeout: The time limit of connecting, and of each later read and write, in seconds.
+    ///   - senders: The server's ``HTTPServerConfiguration/proxyProtocolSenders``. A connection from one of them begins
+    ///     with a ``ProxyHeader``.
     /// - Returns: A blocking socket.
     /// - Throws: ``ListenError`` with the last reason.
-    public func connectLocally(timeout: Int) throws(ListenError) -> OwnedDescriptor {
+    public func connectLocally(
+        timeout: Int, proxyProtocolSenders senders: TrustedProxies = TrustedProxies()
+    ) throws(ListenError) -> OwnedDescriptor {
         var failure = ListenError.unresolvable(self, reason: "it has no address")
         for resolved in try ResolvedAddress.all(resolving: self) {
             for target in try resolved.targets() {
@@ -77,8 +83,18 @@ extension SocketAddress {
                 for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
                     setsockopt(raw, SOL_SOCKET, option, &limit, socklen_t(MemoryLayout<timeval>.size))
                 }
-                if target.withPointer({ connect(raw, $0, $1) }) == 0 { return descriptor }
-                failure = .system(self, operation: "connect", errno)
+                guard target.withPointer({ connect(raw, $0, $1) }) == 0 else {
+                    failure = .system(self, operation: "connect", errno)
+                    continue
+                }
+                if let source = sockaddr_storage(boundTo: raw)?.clientAddress, senders.contains(source.ip) {
+                    let header = ProxyHeader.local
+                    guard send(raw, header, header.count, CInt(MSG_NOSIGNAL)) == header.count else {
+                        failure = .system(self, operation: "send", errno)
+                        continue
+                    }
+                }
+                return descriptor
             }
         }
         throw failure

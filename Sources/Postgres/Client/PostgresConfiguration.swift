@@ -194,15 +194,29 @@ extension PostgresConfiguration {
         public let password: String?
     }
 
+    /// Secrets that PostgreSQL's programs accept in no variable of the environment.
+    private static let secrets = ["sslpassword", "scram_client_key", "scram_server_key", "oauth_client_secret"]
+
     /// The connection for PostgreSQL's own programs.
+    /// - Throws: ``PostgresError/configuration(_:)`` if it has a secret that would be an argument of theirs.
     public var programConnection: ProgramConnection {
-        // Without a limit they wait for an unresponsive address as long as the kernel does.
-        let shown =
-            options.filter { $0.keyword != "password" && $0.keyword != "connect_timeout" }
-            + [(keyword: "connect_timeout", value: String(connectTimeout.components.seconds))]
-        let words = shown.map { option in "\(option.keyword)='\(Self.quoted(option.value))'" }
-        return ProgramConnection(string: words.joined(separator: " "), password: value(of: "password"))
+        get throws(PostgresError) {
+            if let secret = Self.secrets.first(where: { value(of: $0) != nil }) {
+                throw .configuration(
+                    "PostgreSQL's programs accept \(secret) of the database URL only as an argument, which every user of "
+                        + "this machine can read: move it to a service in pg_service.conf, and name that with service=")
+            }
+            // Without a limit they wait for an unresponsive address as long as the kernel does.
+            let shown =
+                options.filter { $0.keyword != "password" && $0.keyword != "connect_timeout" }
+                + [(keyword: "connect_timeout", value: String(connectTimeout.components.seconds))]
+            let words = shown.map { option in "\(option.keyword)='\(Self.quoted(option.value))'" }
+            return ProgramConnection(string: words.joined(separator: " "), password: password)
+        }
     }
+
+    /// The password in the connection string, if any.
+    public var password: String? { value(of: "password") }
 
     /// The role of the connection; nil if the string names none.
     public var user: String? { value(of: "user") }
@@ -213,7 +227,13 @@ extension PostgresConfiguration {
     private func value(of keyword: String) -> String? { options.last { $0.keyword == keyword }?.value }
 
     private static func quoted(_ value: String) -> String {
-        String(value.flatMap { $0 == "'" || $0 == "\\" ? ["\\", $0] : [$0] })
+        // Scalars, because a quote and a combining mark are one character.
+        var quoted = String.UnicodeScalarView()
+        for scalar in value.unicodeScalars {
+            if scalar == "'" || scalar == "\\" { quoted.append("\\") }
+            quoted.append(scalar)
+        }
+        return String(quoted)
     }
 }
 

@@ -44,6 +44,7 @@ struct BackUpDatabase: Command {
         let database = settings.ownerDatabase()
         try settings.finish()
         guard let database else { throw CommandFailure("no database is configured") }
+        let connection = try database.programConnection
         let (tables, now, server) = try await DatabaseCommand.asOwner(console, needsSchema: false) { client in
             let tables = try await client.execute(CountTables()).first ?? 0
             guard tables > 0 else { throw CommandFailure("the database has no schema saltern: nothing to back up") }
@@ -63,13 +64,14 @@ struct BackUpDatabase: Command {
                         + "again; after an unfinished `saltern migrate up`, run it again")
             }
         }
-        if let obstacle = DumpProgram.obstacle(program: try DumpProgram.majorVersion(console), server: server) {
+        let program = try await DumpProgram.majorVersion(console)
+        if let obstacle = DumpProgram.obstacle(program: program, server: server) {
             throw CommandFailure("nothing was written: \(obstacle)", status: 1, code: "program_too_old")
         }
         let file = try path(at: now)
         guard !FileManager.default.fileExists(atPath: file) else { throw CommandFailure("\(file) exists already") }
         try await onOwnThread { [console] in
-            try write(to: file, from: database.programConnection, Int(tables), console)
+            try write(to: file, from: connection, Int(tables), console)
         }
         let size = try FileManager.default.attributesOfItem(atPath: file)[.size] as? Int ?? 0
         console.print("\(file): \(tables) tables, \(size) bytes, read back")

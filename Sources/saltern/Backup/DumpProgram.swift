@@ -4,8 +4,8 @@ import CommandLineKit
 enum DumpProgram {
     /// Returns the major version of the `pg_dump` that a backup would call, such as 15.
     /// - Throws: ``CommandFailure`` when there is none, or when its reply has no version.
-    static func majorVersion(_ console: Console) throws -> Int {
-        let reply = try DatabaseProgram("pg_dump", console).run(["--version"])
+    static func majorVersion(_ console: Console) async throws -> Int {
+        let reply = try await onOwnThread { try DatabaseProgram("pg_dump", console).run(["--version"]) }
         guard let version = majorVersion(in: reply) else {
             throw CommandFailure("pg_dump --version has an unknown form: \(reply)")
         }

@@ -52,6 +52,7 @@ struct RestoreDatabase: Command {
         let server = settings.text("SALTERN_DATABASE_URL") == nil ? nil : settings.serverDatabase()
         try settings.finish()
         guard let owner else { throw CommandFailure("no database is configured") }
+        let connection = try owner.programConnection
         let (backup, version, tables) = try await onOwnThread { [console] in
             let backup = BackupFile(content: try OpenFile(reading: file), console: console)
             let version = try backup.content.version()
@@ -67,7 +68,7 @@ struct RestoreDatabase: Command {
             do {
                 try await ServerSessions.waitUntilGone(console)
                 let transaction = RestoreTransaction(
-                    backup: backup, version: version, tables: tables, connection: owner.programConnection)
+                    backup: backup, version: version, tables: tables, connection: connection)
                 try await onOwnThread { try transaction.commit() }
             } catch {
                 guard await !RestoreMark.removeIfUnused(console) else { throw error }
@@ -129,9 +130,9 @@ struct DatabaseRoles {
             throw CommandFailure("SALTERN_OWNER_DATABASE_URL names no role: postgresql://ROLE@…")
         }
         let names = [
-            "SALTERN_ROLE_OWNER": ownerName, "SALTERN_ROLE_OWNER_PASSWORD": owner.programConnection.password ?? "",
+            "SALTERN_ROLE_OWNER": ownerName, "SALTERN_ROLE_OWNER_PASSWORD": owner.password ?? "",
             "SALTERN_ROLE_SERVER": server?.user ?? ownerName,
-            "SALTERN_ROLE_SERVER_PASSWORD": server?.programConnection.password ?? "",
+            "SALTERN_ROLE_SERVER_PASSWORD": server?.password ?? "",
             "SALTERN_ROLE_DATABASE": database,
         ]
         let program = DatabaseProgram("psql", console, password: superuser.password, environment: names)

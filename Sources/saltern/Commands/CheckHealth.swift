@@ -25,13 +25,15 @@ struct CheckHealth: Command {
     func run(_ console: Console) async throws {
         var settings = Settings(console.environment)
         let address = settings.listenAddress()
+        let senders = settings.proxyProtocolSenders()
         try settings.finish()
         let path = asksReadiness ? "/v1/health/ready" : "/v1/health/live"
         let directory = try option.directory(console)
         let status: Int
         do {
             let pin = try directory.pins().active
-            status = try await onOwnThread { try HealthProbe(address: address, pin: pin).status(of: path) }
+            let probe = HealthProbe(address: address, pin: pin, proxyProtocolSenders: senders)
+            status = try await onOwnThread { try probe.status(of: path) }
         } catch {
             throw CommandFailure("\(error)")
         }

@@ -48,7 +48,7 @@ struct ListAccounts: Command {
     }
 
     private func printTable(_ console: Console) async throws {
-        let (next, isEmpty) = try await DatabaseCommand.asOwner(console) { [filter, after, limit] database in
+        let (next, isEmpty, misspelt) = try await DatabaseCommand.asOwner(console) { [filter, after, limit] database in
             var isEmpty = true
             var table = Table([
                 .text("userid"), .text("account"), .text("plan"), .number("items"), .number("bytes"),
@@ -65,9 +65,19 @@ struct ListAccounts: Command {
                 console.write(table.takeText())
             }
             console.write(table.takeText())
-            return (next, isEmpty)
+            var misspelt: String?
+            if isEmpty, let plan = filter.plan,
+                try await !PlanAdministration(database: database).plans().contains(where: { $0.name == plan })
+            {
+                misspelt = plan
+            }
+            return (next, isEmpty, misspelt)
         }
-        if isEmpty { hint(console) }
+        if let misspelt {
+            console.printError("there is no plan \(misspelt); see saltern plan list")
+        } else if isEmpty {
+            hint(console)
+        }
         guard let next else { return }
         let option = ShellWord.quoted(next).map { "--after \($0)" } ?? "see the member next of --json"
         console.printError("there may be more: \(option)")

@@ -7,14 +7,15 @@ import Foundation
 /// reports faults.
 struct ReloadServer: Command {
     static let words = ["reload"]
-    static let summary = "reload certificate, key and master key of a server"
+    static let summary = "reload certificate and keys of a server"
     static let usage = ["PID"]
     static let example = "saltern reload 4711"
     static let help = """
         Sends SIGHUP to the process PID, which must be a server with the settings of
-        this command. Exit status 1: a file is unusable. The server keeps the earlier
-        files, and would not start with the new ones. The systemd units use it, so that
-        `systemctl reload saltern` fails.
+        this command. It reads certificate, key, master key and signing keys again. Exit
+        status 1: one of these files is unusable. The server keeps the earlier file, and
+        would not start with the new one. The systemd units use it, so that `systemctl
+        reload saltern` fails.
         """
 
     private let process: pid_t
@@ -30,8 +31,9 @@ struct ReloadServer: Command {
         var settings = Settings(console.environment)
         _ = settings.tlsFiles()
         if let file = settings.masterKeyFile() { _ = settings.masterKey(file) }
-        // The signal is also sent with an unusable file. The server loads the other one, and reports the rejected one
-        // in log and metrics.
+        _ = settings.tokens()
+        // The signal is also sent with an unusable file. The server loads the others, and reports the rejected one in
+        // log and metrics.
         guard kill(process, SIGHUP) == 0 else {
             throw CommandFailure("no signal can be sent to \(process): \(String(cString: strerror(errno)))")
         }

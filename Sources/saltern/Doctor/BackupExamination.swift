@@ -8,10 +8,10 @@ import TransportSecurity
 enum BackupExamination {
     /// Checks that this machine's `pg_dump` can read the server.
     /// - Parameter server: `server_version_num`.
-    static func examineProgram(server: Int32, _ console: Console) -> Finding {
+    static func examineProgram(server: Int32, _ console: Console) async -> Finding {
         let program: Int
         do {
-            program = try DumpProgram.majorVersion(console)
+            program = try await DumpProgram.majorVersion(console)
         } catch {
             let reason = (error as? CommandFailure)?.messages.joined(separator: "; ") ?? "\(error)"
             return Finding("backup_program", .warning, "no backup can be made from here: \(reason)")

@@ -65,20 +65,20 @@ enum OwnerExamination {
         let variable = DatabaseCommand.ownerVariable(console)
         guard variable != DatabaseCommand.serverVariable else { return [] }
         do {
-            return try await DatabaseCommand.asOwner(console, needsSchema: false) { client in
+            let rows = try await DatabaseCommand.asOwner(console, needsSchema: false) { client in
                 try await client.execute(ReadDatabaseFacts())
-            }.flatMap { facts in
-                [
-                    // The first migration creates a missing schema.
-                    facts.isSuperuser || facts.ownsSchema != false
-                        ? Finding("database_owner", .fine, "the role of \(variable) can change the schema")
-                        : Finding(
-                            "database_owner", .problem,
-                            "the role of \(variable) does not own the schema, so it can neither migrate nor "
-                                + "administer it"),
-                    BackupExamination.examineProgram(server: facts.version, console),
-                ]
             }
+            guard let facts = rows.first else { return [] }
+            return [
+                // The first migration creates a missing schema.
+                facts.isSuperuser || facts.ownsSchema != false
+                    ? Finding("database_owner", .fine, "the role of \(variable) can change the schema")
+                    : Finding(
+                        "database_owner", .problem,
+                        "the role of \(variable) does not own the schema, so it can neither migrate nor "
+                            + "administer it"),
+                await BackupExamination.examineProgram(server: facts.version, console),
+            ]
         } catch {
             let failure = DatabaseCommand.failure(error, variable)
             let reasons = failure.messages

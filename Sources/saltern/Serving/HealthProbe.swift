@@ -1,4 +1,5 @@
 import EventLoop
+import HTTPCore
 import HTTPServer
 import TransportSecurity
 
@@ -6,6 +7,8 @@ import TransportSecurity
 struct HealthProbe {
     let address: SocketAddress
     let pin: SPKIPin
+    /// The addresses from which the server expects the PROXY protocol.
+    var proxyProtocolSenders = TrustedProxies()
 
     /// The reason of a failed request.
     enum Failure: Error, CustomStringConvertible {
@@ -49,7 +52,7 @@ struct HealthProbe {
 
     private func connect() throws(Failure) -> OwnedDescriptor {
         do throws(ListenError) {
-            return try address.connectLocally(timeout: Self.timeout)
+            return try address.connectLocally(timeout: Self.timeout, proxyProtocolSenders: proxyProtocolSenders)
         } catch {
             throw .cannotConnect(error, address)
         }

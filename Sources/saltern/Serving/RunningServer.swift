@@ -113,9 +113,17 @@ final class RunningServer: Sendable {
     ///
     /// It uses its own client, because the server's client does not connect to such a database.
     private static func isRestoring(_ database: PostgresConfiguration) async throws -> Bool {
-        try await DatabaseCommand.with(database, from: "SALTERN_DATABASE_URL", needsSchema: false) {
-            try await RestoreMark.isThere(in: $0)
+        // A failure of a command would end the start, also if it is transient.
+        let found: Result<Bool, PostgresError> = try await DatabaseCommand.with(
+            database, from: "SALTERN_DATABASE_URL", needsSchema: false
+        ) { client in
+            do {
+                return .success(try await RestoreMark.isThere(in: client))
+            } catch let error as PostgresError {
+                return .failure(error)
+            }
         }
+        return try found.get()
     }
 
     /// Rejects a database that may lose acknowledged commits, unless the operator allows it.

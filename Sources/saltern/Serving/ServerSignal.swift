@@ -5,7 +5,7 @@ import Synchronization
 enum ServerSignal: Sendable {
     /// SIGTERM or SIGINT: finish pending requests and end.
     case stop
-    /// SIGHUP: read certificate, key and master key again.
+    /// SIGHUP: read certificate, key, master key and signing keys again.
     case reload
 }
 

@@ -6,7 +6,7 @@ import SalternServer
 struct CreateSigningKey: Command {
     static let words = ["signing-key", "create"]
     static let summary = "create the keys of identity tokens in a file"
-    static let example = "saltern signing-key create --file /etc/saltern/signing-keys"
+    static let example = "saltern signing-key create --file /var/lib/saltern/signing-keys"
     static let help = """
         \(SigningKeyFileOption.help)
 

@@ -56,6 +56,29 @@ import Testing
         }
     }
 
+    @Test func `a server that expects the PROXY protocol from this machine gets its header`() throws {
+        let machine = TrustedProxies([try #require(AddressBlock("127.0.0.0/8"))])
+        for (senders, length) in [(machine, ProxyHeader.prefixLength), (TrustedProxies(), 0)] {
+            var sockets: [CInt] = []
+            defer { for socket in sockets { close(socket) } }
+            let port = try SocketAddress(host: "127.0.0.1", port: 0).listen { sockets.append(dup($0.rawValue)) }.port
+            let client = try SocketAddress(host: "127.0.0.1", port: port)
+                .connectLocally(timeout: 60, proxyProtocolSenders: senders)
+            shutdown(client.rawValue, CInt(SHUT_WR))
+            // Waits for the connection.
+            let listener = try #require(sockets.first)
+            #expect(fcntl(listener, F_SETFL, 0) == 0)
+            let peer = accept(listener, nil, nil)
+            defer { close(peer) }
+            var bytes = [UInt8](repeating: 0, count: 64)
+            let count = recv(peer, &bytes, bytes.count, CInt(MSG_WAITALL))
+            #expect(count == length)
+            let header = ProxyHeader(Array(bytes.prefix(max(count, 0))))
+            #expect((header != nil) == (length > 0))
+            #expect(header?.client == nil)
+        }
+    }
+
     @Test(arguments: [
         ("127.0.0.1", true), ("127.1.2.3", true), ("::1", true), ("localhost", true), ("0.0.0.0", false),
         ("127.a.b.example", false), ("::", false), ("10.0.0.1", false),

@@ -15,13 +15,17 @@ public struct InviteCode: Sendable {
 
     static func random() -> InviteCode { InviteCode(secret: SecureRandom.secureBytes(secretByteCount)) }
 
-    /// Reads the `invite` member as typed or pasted.
+    /// Reads the `invite` member as typed or pasted. Nil if the text is empty, like an empty field of a form.
     ///
     /// - Throws: ``RegistrationProblem/invalidInvite`` for all malformed codes, without the reason.
-    init(json: JSONValue) throws {
-        guard let text = PastedCode.read(try json.text(), keepsHyphens: true),
-            let secret = text.withContiguousStorageIfAvailable(Self.parse) ?? nil
-        else { throw RegistrationProblem.invalidInvite }
+    init?(optional json: JSONValue) throws {
+        guard let text = PastedCode.read(try json.text(), keepsHyphens: true) else {
+            throw RegistrationProblem.invalidInvite
+        }
+        if text.isEmpty { return nil }
+        guard let secret = text.withContiguousStorageIfAvailable(Self.parse) ?? nil else {
+            throw RegistrationProblem.invalidInvite
+        }
         self.init(secret: secret)
     }
 

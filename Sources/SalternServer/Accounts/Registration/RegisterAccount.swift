@@ -41,7 +41,7 @@ struct RegisterAccount: OpenEndpoint {
             iterations = try members.object("kdf") { try $0.required("iterations", kdf.newIterations(json:)) }
             keyring = try members.optional("keyring", Keyring.init(json:))
             deviceName = try DeviceName.device(from: &members)
-            invite = try members.optional("invite", InviteCode.init(json:))
+            invite = try members.optional("invite", InviteCode.init(optional:)) ?? nil
         }
     }
 

@@ -3,7 +3,7 @@ internal import HTTPCore
 /// Reasons to reject a share's creation, change or view. A missing share is `Problem.notFound` for any reason.
 enum ShareProblem: ProblemConvertible {
     case wrongSaltLength
-    /// The text is not RFC 3339 in UTC.
+    /// The text is not a time of RFC 3339.
     case notATime
     /// The end is in the past.
     case endHasPassed
@@ -24,7 +24,7 @@ enum ShareProblem: ProblemConvertible {
         case .notATime:
             Problem(
                 .unprocessableContent, "not_a_time",
-                detail: "The time must be RFC 3339 in UTC, for example 2026-02-01T12:30:00Z.")
+                detail: "The time must be RFC 3339 with an offset or Z, for example 2026-02-01T12:30:00Z.")
         case .endHasPassed:
             Problem(.unprocessableContent, "time_has_passed", detail: "The time must be in the future.")
         case .anonymousTooLong:
