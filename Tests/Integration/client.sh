@@ -410,6 +410,21 @@ expect_json .text Red.
 laptop open "$link" --json
 expect_error 66 not_found
 
+scenario "a link ends in time although the device's clock is wrong"
+if command -v faketime >"$work/faketime"; then
+    status=0
+    env --ignore-environment HOME="$work/phone" PATH="$PATH" faketime '+2 days' "$client" share wine --expires 1h --json \
+        >"$work/late" 2>"$work/errors" </dev/null || status=$?
+    headers=$(<"$work/errors")
+    expect_status 0
+    late=$(jq --raw-output .id "$work/late")
+    phone shares --json
+    expect_json ".shares[] | select(.id == \"$late\") | (.expiresAt | fromdate) - (.createdAt | fromdate) | . > 3500 and . < 3700" \
+        true
+    phone shares end "$late"
+    expect_status 0
+fi
+
 scenario "what is shown once and cannot be written is kept in memory"
 for words in "share wine --views 1" "recovery create --password-file $work/password"; do
     status=0
