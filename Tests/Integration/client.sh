@@ -110,6 +110,29 @@ device visitor register "${elsewhere[@]}" --password-file "$work/password" --jso
 expect_error 76 salt_prefix_in_use
 device visitor register "${elsewhere[@]}" --password-file "$work/password" --accept-salt-prefix --json
 expect_status 0
+
+scenario "a log-in is not undone by a log-out that still waits for the server"
+mallory=${elsewhere[3]}
+# shellcheck disable=SC2154  # coproc sets it
+kill -STOP "$relay_PID"
+env --ignore-environment HOME="$work/visitor" PATH="$PATH" "$client" logout --account "$mallory" >"$work/logout" 2>&1 \
+    </dev/null &
+leaving=$!
+# shellcheck disable=SC2317  # wait_until calls it
+is_logged_out() {
+    device visitor list --account "$mallory"
+    [[ $status == 78 ]]
+}
+wait_until 60 is_logged_out || fail "the account to be logged out"
+device visitor login --account "$mallory" --server "$SALTERN_TEST_URL" --userid "$mallory" --certificate "$certificate" \
+    --password-file "$work/password"
+expect_status 0
+device visitor put --account "$mallory" --title kept <<<'Buy salt.'
+expect_status 0
+wait "$leaving" || fail "the log-out to succeed: $(<"$work/logout")"
+kill -CONT "$relay_PID"
+device visitor get --account "$mallory" kept
+expect_output 'Buy salt.'
 eval "exec ${relay[1]}>&-"
 
 scenario "a second device logs in; a wrong password leaves nothing behind"
