@@ -110,6 +110,29 @@ device visitor register "${elsewhere[@]}" --password-file "$work/password" --jso
 expect_error 76 salt_prefix_in_use
 device visitor register "${elsewhere[@]}" --password-file "$work/password" --accept-salt-prefix --json
 expect_status 0
+
+scenario "a log-in is not undone by a log-out that still waits for the server"
+mallory=${elsewhere[3]}
+# shellcheck disable=SC2154  # coproc sets it
+kill -STOP "$relay_PID"
+env --ignore-environment HOME="$work/visitor" PATH="$PATH" "$client" logout --account "$mallory" >"$work/logout" 2>&1 \
+    </dev/null &
+leaving=$!
+# shellcheck disable=SC2317  # wait_until calls it
+is_logged_out() {
+    device visitor list --account "$mallory"
+    [[ $status == 78 ]]
+}
+wait_until 60 is_logged_out || fail "the account to be logged out"
+device visitor login --account "$mallory" --server "$SALTERN_TEST_URL" --userid "$mallory" --certificate "$certificate" \
+    --password-file "$work/password"
+expect_status 0
+device visitor put --account "$mallory" --title kept <<<'Buy salt.'
+expect_status 0
+wait "$leaving" || fail "the log-out to succeed: $(<"$work/logout")"
+kill -CONT "$relay_PID"
+device visitor get --account "$mallory" kept
+expect_output 'Buy salt.'
 eval "exec ${relay[1]}>&-"
 
 scenario "a second device logs in; a wrong password leaves nothing behind"
@@ -409,6 +432,21 @@ expect_json .text Red.
 [[ ! -e $kept ]] || fail "nothing to be kept of what was opened"
 laptop open "$link" --json
 expect_error 66 not_found
+
+scenario "a link ends in time although the device's clock is wrong"
+if command -v faketime >"$work/faketime"; then
+    status=0
+    env --ignore-environment HOME="$work/phone" PATH="$PATH" faketime '+2 days' "$client" share wine --expires 1h --json \
+        >"$work/late" 2>"$work/errors" </dev/null || status=$?
+    headers=$(<"$work/errors")
+    expect_status 0
+    late=$(jq --raw-output .id "$work/late")
+    phone shares --json
+    expect_json ".shares[] | select(.id == \"$late\") | (.expiresAt | fromdate) - (.createdAt | fromdate) | . > 3500 and . < 3700" \
+        true
+    phone shares end "$late"
+    expect_status 0
+fi
 
 scenario "what is shown once and cannot be written is kept in memory"
 for words in "share wine --views 1" "recovery create --password-file $work/password"; do

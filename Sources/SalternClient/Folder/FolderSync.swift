@@ -307,7 +307,7 @@ public actor FolderSync {
         for (id, known) in view.knownFolders where memory.hides(known.path) { view.ignored.insert(id) }
         for (id, folder) in view.remoteFolders where memory.hides(folder.path) { view.ignored.insert(id) }
         round.tree.keep(view.remoteFolders.values.map(\.path) + view.outerFolders)
-        if !settings.allowsHiddenExecutables, round.tree.keepsExecutableBit {
+        if !settings.allowsHiddenExecutables, round.tree.executableBits != .neverSet {
             for (id, path) in view.arrivingHiddenExecutables() {
                 view.ignored.insert(id)
                 report.warn(.hiddenExecutable, path.text)

@@ -170,19 +170,30 @@ final class FolderTree {
         return (other.st_dev, other.st_ino) == (own.st_dev, own.st_ino)
     }()
 
-    /// True when the file system stores the executable bit. On some mounts every file has it, on others none.
-    private(set) lazy var keepsExecutableBit: Bool = {
+    /// The executable bits of files on a file system.
+    enum ExecutableBits {
+        case stored
+        /// Every file has the bit, as on some mounts.
+        case alwaysSet
+        case neverSet
+    }
+
+    /// The executable bits of files in this folder.
+    private(set) lazy var executableBits: ExecutableBits = {
         if isReading {
             // The marker is created without it.
-            return system.status(Self.markerName, in: corner)?.isExecutable != true
+            return system.status(Self.markerName, in: corner)?.isExecutable == true ? .alwaysSet : .stored
         }
-        guard let probe = try? newPart() else { return true }
+        guard let probe = try? newPart() else { return .stored }
         defer { removePart(probe.name) }
-        guard let plain = system.status(probe.file) else { return true }
-        if plain.isExecutable { return false }
-        guard system.set(probe.file, modified: nil, mode: 0o700) else { return false }
-        return system.status(probe.file)?.isExecutable ?? true
+        guard let plain = system.status(probe.file) else { return .stored }
+        if plain.isExecutable { return .alwaysSet }
+        guard system.set(probe.file, modified: nil, mode: 0o700) else { return .neverSet }
+        return system.status(probe.file)?.isExecutable == false ? .neverSet : .stored
     }()
+
+    /// True when the file system stores the executable bit.
+    var keepsExecutableBit: Bool { executableBits == .stored }
 
     /// Returns the path's name in the form that the file system compares.
     func key(_ path: FolderPath) -> [UInt8] { Array(folds ? path.text.lowercased().utf8 : path.text.utf8) }

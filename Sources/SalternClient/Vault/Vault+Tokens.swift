@@ -1,4 +1,4 @@
-internal import Foundation
+package import Foundation
 
 extension Vault {
     // MARK: Services
@@ -29,4 +29,12 @@ extension Vault {
 
     /// The server's time, because this device's clock can be wrong.
     private var serverTime: Date { api.clock.time() ?? Date() }
+
+    /// Returns the server's time, for a period that begins now. Before the first reply, it sends a request.
+    package func fetchServerTime() async throws(VaultError) -> Date {
+        if api.clock.time() == nil {
+            _ = try await call { api throws(APIError) in try await api.describeService() }
+        }
+        return serverTime
+    }
 }

@@ -84,6 +84,23 @@ struct OpenAccount {
         if next != profile { try profiles.save(next, name) }
     }
 
+    /// Removes the files of the account after a sign-out. They stay when another process has logged in since then.
+    func removeFiles() async {
+        guard let settings = try? profile.settings(folder: folder) else { return profiles.remove(name) }
+        do {
+            try await Self.waiting(folder) {
+                // Commands that wait in the queue open a new store afterwards.
+                if try await Vault.resume(settings) == nil { profiles.remove(name) }
+            }
+        } catch VaultError.store(.inUse) {
+            // Another process uses the account.
+        } catch is CancellationError {
+            // The files have no data of the account.
+        } catch {
+            profiles.remove(name)
+        }
+    }
+
     /// Calls `body`, which needs the store, after the processes that came before. It fails when the queue makes no
     /// progress.
     static func waiting<Result>(_ folder: URL, _ body: () async throws -> Result) async throws -> Result {

@@ -32,7 +32,7 @@ struct LeaveServer: Command {
                 try console.confirm("Delete \(account.profile.userid) with \(counted(count, "item")) for good?")
             }
             try await account.vault.leave(password: password, discardingUnsentEdits: discardsUnsent)
-            account.profiles.remove(account.name)
+            await account.removeFiles()
             return account.name.description
         }
         try console.show(["left": name], asJSON: proof.asJSON) {

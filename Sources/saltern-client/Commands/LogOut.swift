@@ -37,7 +37,7 @@ struct LogOut: Command {
     func run(_ console: Console) async throws {
         let account = try await account.open(console)
         let session = try await signOut(account.vault)
-        account.profiles.remove(account.name)
+        await account.removeFiles()
         let record = Record(loggedOut: account.name.description, sessionEnded: session == .ended)
         try console.show(record, asJSON: asJSON) {
             "\(account.name.shown) is logged out\n"

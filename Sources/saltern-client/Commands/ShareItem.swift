@@ -43,10 +43,13 @@ struct ShareItem: Command {
         else {
             throw VaultError.notFound
         }
+        var end: Date?
+        // By the server's clock, which ends the link.
+        if let lifetime {
+            end = try await account.vault.fetchServerTime() + TimeInterval(lifetime.components.seconds)
+        }
         let link = try await account.vault.share(
-            try SharedFile.payload(of: item), base: base,
-            expiresAt: lifetime.map { Date(timeIntervalSinceNow: TimeInterval($0.components.seconds)) },
-            maxViews: views)
+            try SharedFile.payload(of: item), base: base, expiresAt: end, maxViews: views)
         try console.showOnce(["id": link.id, "url": link.url.absoluteString], asJSON: asJSON) {
             "\(link.url.absoluteString)\n"
         }

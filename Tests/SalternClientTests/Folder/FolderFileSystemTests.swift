@@ -158,6 +158,25 @@ import Testing
         }
     }
 
+    @Test(arguments: [mode_t(0o777), 0o600])
+    func `a hidden executable arrives on a mount only where no file is executable`(_ mode: mode_t) async throws {
+        try await LiveServer.with { server in
+            let phone = try await FolderDevice("phone", server, isFirst: true)
+            let laptop = try await FolderDevice("laptop", server, isFirst: false)
+            let (mount, _) = FolderDevice.syncs(laptop.vault, laptop.folder.path, "laptop", OneMode(mode: mode))
+            try phone.write("#!", to: ".git/hooks/a")
+            try phone.write("text", to: ".git/config")
+            try FileManager.default.setAttributes(
+                [.posixPermissions: 0o755], ofItemAtPath: phone.url(".git/hooks/a").path)
+            try await phone.sync.run()
+            let report = try await mount.run()
+            let isLeft = mode == 0o777
+            #expect(laptop.files() == (isLeft ? [".git/config": "text"] : phone.files()))
+            #expect(report.warnings.map(\.kind) == (isLeft ? [.hiddenExecutable] : []))
+            #expect(try await phone.sync.run().deletedHere.isEmpty)
+        }
+    }
+
     @Test func `a file that cannot be written says why`() async throws {
         try await LiveServer.with { server in
             let phone = try await FolderDevice("phone", server, isFirst: true)

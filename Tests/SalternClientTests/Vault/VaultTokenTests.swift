@@ -50,6 +50,20 @@ import Testing
         }
     }
 
+    @Test func `the server's time does not depend on the clock of the device`() async throws {
+        try await LiveServer.with { server in
+            var device = try Device("phone", server)
+            device.settings.now = { Date().addingTimeInterval(40 * 86_400) }
+            let vault = try Vault(device.settings)
+            // There was no reply before the first call, and there is none after it.
+            for isUnreachable in [false, true] {
+                device.link.setUnreachable(isUnreachable)
+                let time = try await vault.fetchServerTime()
+                #expect(abs(time.timeIntervalSinceNow) < 60)
+            }
+        }
+    }
+
     @Test func `an unknown audience is refused, and so is each where the server issues none`() async throws {
         try await withVault("5m") { _, vault in
             await #expect { try await vault.token(for: "unknown") } throws: {
