@@ -307,13 +307,20 @@ extension CertificateDirectory {
         } else {
             let remedy =
                 certificate.isSelfIssued
-                ? "certificate renew \((hosts + missing).map { "--host \($0)" }.joined(separator: " ")) creates one for the same key"
+                ? "certificate renew \(Self.options(hosts + missing)) creates one for the same key"
                 : "ask the authority for a certificate with that name, and install it with certificate install"
             report(
                 .hosts, .problem,
                 "the certificate is not for \(missing.map(\.description).joined(separator: ", ")), but for "
                     + "\(hosts.map(\.description).joined(separator: ", ")): \(remedy)")
         }
+    }
+
+    /// Returns `--host` options as words for a shell. Omits names that the option rejects, which may be anything.
+    private static func options(_ hosts: [Host]) -> String {
+        hosts.compactMap { try? Host($0.description).description }.map { name in
+            name.contains("*") ? "--host '\(name)'" : "--host \(name)"
+        }.joined(separator: " ")
     }
 
     private func checkVerification(_ chain: [Certificate], _ now: Int64, _ report: Report) {

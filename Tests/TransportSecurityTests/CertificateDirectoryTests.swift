@@ -281,7 +281,7 @@ struct CertificateDirectoryTests {
         let text = try #require(try finding("a.example.org", "new.example.org")).text
         #expect(
             text == "the certificate is not for new.example.org, but for a.example.org, *.b.example.org, 127.0.0.1: "
-                + "certificate renew --host a.example.org --host *.b.example.org --host 127.0.0.1 --host new.example.org "
+                + "certificate renew --host a.example.org --host '*.b.example.org' --host 127.0.0.1 --host new.example.org "
                 + "creates one for the same key")
         #expect(try directory.renew(hosts: [Host("a.example.org"), Host("new.example.org")]) == pins)
         #expect(try finding("a.example.org", "new.example.org")?.severity == .fine)

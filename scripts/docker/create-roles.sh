@@ -9,7 +9,10 @@ export PGOPTIONS='-c synchronous_commit=local'
 psql --no-psqlrc --set ON_ERROR_STOP=1 --username postgres --dbname postgres <<'SQL'
 \set owner_password `cat /run/secrets/owner-password`
 \set server_password `cat /run/secrets/server-password`
+-- Statements with a password stay out of the log, also after an error.
 SET log_statement = 'none';
+SET log_min_duration_statement = -1;
+SET log_min_error_statement = 'panic';
 CREATE ROLE saltern_server NOLOGIN;
 CREATE ROLE saltern_owner LOGIN PASSWORD :'owner_password';
 CREATE ROLE saltern_app LOGIN PASSWORD :'server_password' IN ROLE saltern_server;
