@@ -89,8 +89,8 @@ public enum AcceptList {
         }
     }
 
-    /// Reads a weight, in thousandths (RFC 9110 §12.4.2): `0` or `1`, with at most three digits after the point. A missing
-    /// `0` before digits is read as one.
+    /// Reads a weight, in thousandths (RFC 9110 §12.4.2): `0` or `1`, with at most three digits after the point. A
+    /// missing `0` before digits is read as one.
     private static func weight(_ text: [UInt8]) -> Int? {
         guard let first = text.first else { return nil }
         let isBare = first == ASCII.dot && text.count > 1

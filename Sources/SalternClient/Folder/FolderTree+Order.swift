@@ -22,8 +22,8 @@ extension FolderTree {
     }
 
     /// Cleans up the remains of a process that was ended. A file that was being moved gets its new place, an incomplete
-    /// file is removed, and a displaced file is kept in the trash. A file that cannot get a place now, such as on a full
-    /// disk, stays for the next clean-up.
+    /// file is removed, and a displaced file is kept in the trash. A file that cannot get a place now, such as on a
+    /// full disk, stays for the next clean-up.
     func tidy() {
         for name in partNames() where name.hasPrefix(Self.movePrefix) {
             let id = String(name.dropFirst(Self.movePrefix.count))

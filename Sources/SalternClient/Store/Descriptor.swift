@@ -17,8 +17,8 @@ final class Descriptor: Sendable {
 /// Makes changes of names durable. Otherwise a power failure could undo them, although the file itself is on the disk.
 package enum FileFolder {
     /// Writes the names in the folder of a file to the disk, after one was created, replaced or removed.
-    /// - Returns: False when the folder is missing or the disk fails. A file system that does not support it for folders,
-    ///   and a folder that may not be read, count as success.
+    /// - Returns: False when the folder is missing or the disk fails. A file system that does not support it for
+    ///   folders, and a folder that may not be read, count as success.
     package static func sync(of path: String) -> Bool {
         let end = path.lastIndex(of: "/")
         let folder = open(end.map { String(path[...$0]) } ?? ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)

@@ -42,8 +42,8 @@ struct ProfileStore {
 
     /// Reads the profile of an account.
     /// - Returns: nil when there is no such account.
-    /// - Throws: ``CommandFailure`` when the profile cannot be read. Without it, a server would be contacted without its
-    ///   pins, and could choose another salt prefix.
+    /// - Throws: ``CommandFailure`` when the profile cannot be read. Without it, a server would be contacted without
+    ///   its pins, and could choose another salt prefix.
     func profile(_ name: AccountName) throws(CommandFailure) -> AccountProfile? {
         let data: Data
         do {
