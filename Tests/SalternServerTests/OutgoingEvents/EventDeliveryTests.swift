@@ -163,6 +163,12 @@ import Testing
             }
             let destination = try #require(try await app.execute(FindDestinations()).first)
             #expect(!destination.isDisabled)
+            // The event that received 410 is delivered without a delay.
+            let working = FakeReceiver()
+            try await app.delivering(to: working) {
+                try await app.wait { try await app.undelivered().isEmpty }
+            }
+            #expect(working.delivered.map(\.type) == ["account.created"])
             #expect(destination.secrets(at: app.clock.now, masterKey).count == 2)
             app.clock.advance(by: DestinationAdministration.rotationTime)
             #expect(destination.secrets(at: app.clock.now, masterKey).count == 1)

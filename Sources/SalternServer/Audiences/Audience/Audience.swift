@@ -1,3 +1,6 @@
+public import HTTPCore
+public import Postgres
+
 /// A group of the operator's services that accepts identity tokens and shares one set of pairwise names.
 public struct Audience: Sendable, Hashable {
     public let name: AudienceName
@@ -26,3 +29,31 @@ public struct Audience: Sendable, Hashable {
 
 /// The name of an audience.
 public typealias AudienceName = OperatorName<Audience>
+
+/// A name of an audience, a service or a destination: 1 to 64 of `a-z`, `0-9`, `.`, `_` and `-`, the first a letter or a
+/// digit. The type names the kind, so that a service's name cannot be used as an audience's.
+public struct OperatorName<Named>: Sendable, Hashable, CustomStringConvertible {
+    public let description: String
+
+    /// The most bytes of a name.
+    public static var byteLimit: Int { 64 }
+
+    public init?(_ text: String) {
+        guard text.utf8.count <= Self.byteLimit, text.wholeMatch(of: /[a-z0-9][a-z0-9._-]*/) != nil else { return nil }
+        description = text
+    }
+}
+
+extension OperatorName: PostgresValue {
+    public static var postgresType: PostgresType { .text }
+
+    public func encode(to writer: inout ByteWriter) { description.encode(to: &writer) }
+
+    public static func decode(_ bytes: UnsafeRawBufferPointer?) -> OperatorName? {
+        String.decode(bytes).flatMap { OperatorName($0) }
+    }
+}
+
+extension OperatorName: LogValue {
+    public func writeLogValue(to writer: inout JSONWriter) { writer.string(description) }
+}

@@ -51,12 +51,10 @@ struct QueueDelivery: Sendable {
                 // Another node continues the delivery.
                 if held.isEmpty { return .delivered }
                 last = event.number
-            case .status(410):
-                _ = try await database.execute(
-                    DelayQueue(lease: lease, attempts: queue.attempts, dueAt: clock.now + RetrySchedule.longest))
-                return .gone
-            case .failed(.cancelled):
+            case .status(410), .failed(.cancelled):
+                // Not a failure of the event. After a 410 the disabled destination keeps the queue from being read.
                 _ = try await database.execute(DelayQueue(lease: lease, attempts: queue.attempts, dueAt: clock.now))
+                if case .status = outcome { return .gone }
                 return .idle
             case .status, .failed:
                 let isFirst = event.number == events.first?.number
