@@ -216,5 +216,57 @@ done
 ((sizes[2] <= sizes[1] * 12 / 10)) || fail "files that stay as they are: ${sizes[*]}"
 printf 'files: %s bytes\n' "${sizes[*]}"
 
+scenario "a stop ends a service's wait for events at once"
+saltern destination create late --audience late --pull >/dev/null
+service=$(saltern service create late-1 --audience late)
+begun=$SECONDS
+token=$service request POST /v1/service-events/lease '{"destination":"late","wait":25}' &
+waiting=$!
+sleep 2
+stop_own_server
+((SECONDS - begun < 12)) || fail "a stop within ten seconds, not after $((SECONDS - begun)) s"
+wait "$waiting" || fail "a reply to the service that waited"
+
+scenario "a name whose resolver does not answer delays no other receiver, and no stop"
+if is_root && unshare --mount --propagation private true 2>/dev/null; then
+    /usr/bin/python3 -c '
+import socket, time
+silent = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+silent.bind(("127.0.0.153", 53))
+print("ready", flush=True)
+time.sleep(600)' >"$work/resolver.log" 2>&1 </dev/null &
+    resolver=$!
+    wait_until 60 grep -q ready "$work/resolver.log" || fail "a silent resolver: $(<"$work/resolver.log")"
+    printf 'nameserver 127.0.0.153\noptions timeout:20 attempts:3\n' >"$work/resolv.conf"
+    # shellcheck disable=SC2016  # the inner shell expands them
+    printf '#!/usr/bin/env bash\nexec unshare --mount --propagation private bash -c %q %q %q "$@"\n' \
+        'mount --bind "$0" /etc/resolv.conf && exec "$@"' "$work/resolv.conf" "$executable" >"$work/unresolving"
+    chmod 0755 -- "$work/unresolving"
+    executable=$work/unresolving start_own_server SALTERN_RATE_LIMITS=off SALTERN_DESTINATION_CA_FILE="$work/receiver.pem"
+    saltern destination create dead --audience dead --url https://dead.example.org/ >/dev/null
+    sleep 6
+    longest=0
+    for _ in {1..12}; do
+        before=$(received crm length)
+        register far
+        begun=$(date +%s%3N)
+        wait_until 60 has_received crm $((before + 1)) || fail "an event at the receiver that works"
+        taken=$(($(date +%s%3N) - begun))
+        longest=$((taken > longest ? taken : longest))
+        sleep 1
+    done
+    ((longest < 8000)) || fail "events at the receiver that works within eight seconds, not $longest ms"
+    is_timed_out() { [[ $(query "SELECT count(*) FROM saltern.event_queues q JOIN saltern.destinations d USING (destination_id)
+        WHERE d.name = 'dead' AND q.attempts > 0") -ge 5 ]]; }
+    wait_until 60 is_timed_out || fail "attempts that end: $(query 'SELECT attempts, due_at FROM saltern.event_queues')"
+    begun=$SECONDS
+    stop_own_server
+    ((SECONDS - begun < 12)) || fail "a stop within ten seconds, not after $((SECONDS - begun)) s"
+    printf 'slowest of the receiver that works: %s ms; stop: %s s\n' "$longest" $((SECONDS - begun))
+    end_process "$resolver" KILL 30
+else
+    echo '-- skipped: only root mounts another resolver'
+fi
+
 end_process "$receiver" TERM 30
 wait "$receiver" 2>/dev/null || true

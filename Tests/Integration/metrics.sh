@@ -214,6 +214,8 @@ diff "$work/documented" "$work/served" >"$work/difference" || fail "the same nam
 } | grep --only-matching '\(saltern\|process\)_[a-z_]*' | sed 's/_bucket$//' | sort -u >"$work/asked"
 unknown=$(comm -23 "$work/asked" "$work/served")
 [[ -z $unknown ]] || fail "metrics that there are, not $unknown"
+missing=$(comm -13 "$work/asked" <(grep '^saltern_event_' "$work/served"))
+[[ -z $missing ]] || fail "all metrics of events in a panel or an alert, not without $missing"
 
 scenario "an address that others can reach is served with TLS"
 stop_own_server

@@ -55,7 +55,7 @@ public struct Application: Responder {
         case .notFound:
             return .refuse(refusal(Problem.notFound, requestID: requestID, head: head))
         case .methodNotAllowed(let allowed):
-            if let response = finisher.preflight(head, requestID) { return .refuse(response) }
+            if let response = preflight(head, requestID) { return .refuse(response) }
             let problem = Problem.methodNotAllowed(allowed: allowed)
             return .refuse(refusal(problem, requestID: requestID, head: head))
         case .found(let route, let parameters):
@@ -80,6 +80,15 @@ public struct Application: Responder {
         }
     }
 
+    /// Returns the reply to a preflight request of an allowed origin, for a path that has routes.
+    private func preflight(_ head: RequestHead, _ requestID: RequestID) -> Response? {
+        guard case .methodNotAllowed(let allowed) = router.match(head.method, head.pathBytes),
+            let method = allowed.first,
+            case .found(let route, _) = router.match(method, head.pathBytes)
+        else { return nil }
+        return finisher.preflight(head, route: route.metadata.name, requestID)
+    }
+
     public func refusal(_ refusal: Refusal, ofUnread head: UnreadHead?, from client: ClientAddress) -> Response {
         finisher.response(
             to: refusal, head: nil, requestID: requestIDs.next(), trace: nil, route: "unmatched", start: .now,
@@ -90,7 +99,7 @@ public struct Application: Responder {
         let requestID = requestIDs.next()
         guard let request else { return self.refusal(refusal, requestID: requestID, head: nil) }
         // A page cannot read the rejection of its preflight, and this reply costs no more.
-        if case .overloaded = refusal, let response = finisher.preflight(request.head, requestID) { return response }
+        if case .overloaded = refusal, let response = preflight(request.head, requestID) { return response }
         guard case .found(let route, _) = router.match(request.head.method, request.head.pathBytes) else {
             return self.refusal(refusal, requestID: requestID, head: request.head)
         }

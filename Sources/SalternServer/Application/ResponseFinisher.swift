@@ -37,8 +37,9 @@ final class ResponseFinisher: Sendable {
     }
 
     /// Returns the finished reply to a preflight request of an allowed origin. Nil for other requests.
-    func preflight(_ head: RequestHead, _ requestID: RequestID) -> Response? {
-        guard var response = origins.preflight(head) else { return nil }
+    /// - Parameter route: The name of a route of the path. Nil if routes are not available yet.
+    func preflight(_ head: RequestHead, route: String?, _ requestID: RequestID) -> Response? {
+        guard var response = origins.preflight(head, route: route) else { return nil }
         finish(
             &response, head: head, requestID: requestID, trace: TraceParent(head.fields), route: "preflight",
             start: .now)

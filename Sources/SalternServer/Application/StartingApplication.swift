@@ -19,7 +19,7 @@ public struct StartingApplication: Responder {
     }
 
     public func admit(_ head: RequestHead, from client: ClientAddress) -> Admission {
-        if let response = finisher.preflight(head, requestIDs.next()) { return .refuse(response) }
+        if let response = finisher.preflight(head, route: nil, requestIDs.next()) { return .refuse(response) }
         let isReading = head.method == .get || head.method == .head
         guard head.path == Self.livePath, isReading else {
             let route = head.path == Self.readyPath && isReading ? "GET \(Self.readyPath)" : "unmatched"

@@ -151,8 +151,9 @@ struct DropEvents: Command {
     }
 
     func run(_ console: Console) async throws {
+        let now = try await DatabaseCommand.now(console)
         let count = try await DatabaseCommand.asOwner(console) { [selection] in
-            try await EventAdministration(database: $0).drop(selection.selection($0))
+            try await EventAdministration(database: $0).drop(selection.selection($0), now: now)
         }
         console.print("\(counted(count, "event is", "events are")) removed")
     }

@@ -11,6 +11,10 @@ extension PrometheusText {
         single(
             "saltern_event_changes_dropped_total", .counter, "Changes of items that were not reported to destinations.",
             outbox.droppedChanges)
+        single(
+            "saltern_event_sessions_dropped_total", .counter,
+            "Events of sessions that were dropped, because too many of their account waited.",
+            outbox.droppedSessionEvents)
         guard let parts = backlog?.parts else { return }
         func write(_ name: String, _ help: String, _ value: (EventBacklog.Part) -> Double) {
             metric(name, .gauge, help)

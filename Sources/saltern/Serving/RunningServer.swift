@@ -304,6 +304,7 @@ final class RunningServer: Sendable {
     ///
     /// So no purge continues with a closed pool.
     func stop(timeout: Duration, after work: Task<Void, Never>? = nil) async {
+        runtime.outbox.endWaits()
         await listeners.close(timeout: timeout)
         await work?.value
         await runtime.stop()

@@ -106,9 +106,14 @@ import Testing
                 .options, item, fields: fields.merging(["Origin": Self.other]) { $1 })
             #expect(foreign.status == 405)
             expectUnreadable(foreign)
-            let inspect = try await app.client.send(.options, "/v1/tokens/inspect", fields: fields)
-            #expect(inspect.status == 405)
-            expectUnreadable(inspect)
+            #expect(try await app.client.send(.options, "/v1/%61ccount", fields: fields).status == 204)
+            for path in [
+                "/v1/tokens/inspect", "/v1/tokens/%69nspect", "/%76%31/tokens/inspect", "/v1/service%2Devents/lease",
+            ] {
+                let inspect = try await app.client.send(.options, path, fields: fields)
+                #expect(inspect.status == 405, "\(path)")
+                expectUnreadable(inspect)
+            }
         }
     }
 
@@ -140,6 +145,17 @@ import Testing
             return
         }
         #expect(preflight.status == .noContent)
+        for path in ["/v1/tokens/inspect", "/v1/tokens/%69nspect"] {
+            guard
+                case .refuse(let refusal) = application.admit(
+                    RequestHead(method: .options, target: path, fields: fields), from: client)
+            else {
+                Issue.record("nothing is admitted")
+                continue
+            }
+            #expect(refusal.status == .serviceUnavailable, "\(path)")
+            #expect(refusal.fields["Access-Control-Allow-Origin"] == nil, "\(path)")
+        }
         #expect(reply.status == .serviceUnavailable)
         #expect(reply.fields["Access-Control-Allow-Origin"] == Self.origin)
         let unread = application.refusal(

@@ -62,13 +62,27 @@ import Testing
 
     @Test func `a token ends with its session at the latest`() async throws {
         var configuration = TestApplication.configuration
-        configuration.sessions.lifetime = .seconds(120)
-        configuration.sessions.idleTimeout = .seconds(60)
+        configuration.sessions.lifetime = .seconds(240)
+        configuration.sessions.idleTimeout = .seconds(120)
+        configuration.sessions.touchInterval = .seconds(60)
         try await TestApplication.with(configuration) { app in
             let ada = try await app.register()
+            let service = try await app.service("billing-1", for: "billing")
+            // This use is not recorded, so the session ends 120 seconds after the log-in without another one.
             app.clock.advance(by: .seconds(30))
-            let reply = try await ada.client.post("/v1/tokens", ["audience": "billing"])
-            #expect(reply.string("expiresAt") == "2026-01-01T00:02:00.000Z")
+            let idle = try await ada.client.post("/v1/tokens", ["audience": "billing"])
+            #expect(idle.string("expiresAt") == "2026-01-01T00:02:00.000Z")
+            // This use is recorded.
+            app.clock.advance(by: .seconds(60))
+            let used = try await ada.client.post("/v1/tokens", ["audience": "billing"])
+            #expect(used.string("expiresAt") == "2026-01-01T00:03:30.000Z")
+            app.clock.advance(by: .seconds(119))
+            let inspected: JSONValue = ["token": .string(try #require(used.string("token")))]
+            #expect(try await service.post("/v1/tokens/inspect", inspected)["active"] == true)
+            let last = try await ada.client.post("/v1/tokens", ["audience": "billing"])
+            #expect(last.string("expiresAt") == "2026-01-01T00:04:00.000Z")
+            app.clock.advance(by: .seconds(1))
+            #expect(try await service.post("/v1/tokens/inspect", inspected)["active"] == false)
         }
     }
 

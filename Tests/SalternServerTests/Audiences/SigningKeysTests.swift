@@ -59,6 +59,8 @@ import Testing
         #expect(error(["# nothing"]) == .noKey)
         #expect(error([lines[2], lines[1]]) == .invalidLine(2))
         #expect(error([lines[1], lines[1]]) == .invalidLine(2))
+        // The same key with another time.
+        #expect(error([lines[1], "2027-01-16T08:00:00Z " + lines[1].dropFirst(21)]) == .repeatedKey(2))
         #expect(error([lines[0], String(lines[1].dropLast(4))]) == .invalidLine(2))
         // The number of another point.
         let other = try SigningKeys.first(at: now).text.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }

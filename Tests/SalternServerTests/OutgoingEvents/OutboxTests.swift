@@ -47,6 +47,62 @@ import Testing
         }
     }
 
+    @Test func `further events of sessions of an account are dropped and counted, and no others`() async throws {
+        try await TestApplication.with { app in
+            try await app.createDestination("billing", EventKind.allCases)
+            try await app.createDestination("ends", url: nil, [.sessionEnded])
+            try await app.readDestinations()
+            let ada = try await app.register()
+            let count = EventLane.queueLimit + 5
+            for _ in 0..<count { _ = try await app.logIn(ada) }
+            _ = try await app.register()
+            func stored(_ kind: String) async throws -> Int {
+                try await app.undelivered().filter { $0.kind == kind }.count
+            }
+            // The account's ordered events have one of the queues.
+            #expect(try await stored("session.opened") == EventLane.queueLimit - 1 + 1)
+            #expect(try await ada.client.delete("/v1/sessions").status == 200)
+            // All at the other destination, which had room, and none at the first.
+            #expect(try await stored("session.ended") == count)
+            #expect(try await stored("account.created") == 2)
+            let receiver = FakeReceiver()
+            try await app.delivering(to: receiver) {
+                try await app.wait {
+                    try await app.undelivered().allSatisfy { $0.destination == "ends" }
+                        && app.outbox.droppedSessionEvents > 0
+                }
+            }
+            #expect(receiver.received.count == EventLane.queueLimit + 2)
+            #expect(app.outbox.droppedSessionEvents == 7 + count)
+            _ = try await app.logIn(ada)
+            #expect(try await stored("session.opened") == 1)
+        }
+    }
+
+    @Test func `behind many waiting events one receipt waits, unless it is leased`() async throws {
+        try await TestApplication.with { app in
+            try await app.createDestination("billing", url: nil, EventKind.standard)
+            let ada = try await app.register()
+            func store(_ count: Int) async throws -> Int {
+                for number in 0..<count {
+                    _ = try await ada.client.put("/v1/account/receipt", ["receipt": .string("\(number)")])
+                }
+                return try await app.undelivered().count
+            }
+            #expect(try await store(EventLane.receiptLimit - 1) == EventLane.receiptLimit)
+            #expect(try await store(5) == EventLane.receiptLimit + 1)
+            let signature = InviteTests.signature(app)
+            _ = try await AccountAdministrationTests.administer(app) {
+                try await $0.assign("pro", to: .userid(ada.userid), by: signature)
+            }
+            #expect(try await store(5) == EventLane.receiptLimit + 2)
+            // A lease that covers the waiting receipt: another one must follow.
+            try await app.administer(
+                "UPDATE saltern.event_queues SET lease = gen_random_uuid(), leased_number = last_number")
+            #expect(try await store(5) == EventLane.receiptLimit + 3)
+        }
+    }
+
     @Test func `changes of items are gathered, and at most one waits for each account`() async throws {
         try await TestApplication.with { app in
             try await app.createDestination("billing", url: nil, [.changes])
@@ -99,6 +155,7 @@ import Testing
             app.clock.advance(by: .seconds(4 * 86_400))
             #expect(try await purge() == 0)
             #expect(try await app.undelivered().first?.parkedAt == app.clock.now)
+            #expect(try await app.undelivered().first?.dueAt == nil)
             app.clock.advance(by: .seconds(3 * 86_400))
             #expect(try await purge() == 1)
             #expect(try await app.undelivered().isEmpty)

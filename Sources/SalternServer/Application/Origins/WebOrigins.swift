@@ -19,11 +19,11 @@ public struct WebOrigins: Sendable {
     private static let responseFields = "ETag, Retry-After, Saltern-Views-Left, X-Request-Id"
     private static let maximumAge = "600"
 
-    /// Returns the reply to a preflight request for a path that has routes. Returns nil if the request is none or has
-    /// another origin.
-    func preflight(_ head: RequestHead) -> Response? {
+    /// Returns the reply to a preflight request. Returns nil if the request is none or has another origin.
+    /// - Parameter route: The name of a route of the path. Nil if routes are not available yet.
+    func preflight(_ head: RequestHead, route: String?) -> Response? {
         guard head.method == .options, head.fields.contains("access-control-request-method"),
-            Self.isForPages(head.path), allows(head.fields["origin"])
+            let path = Self.path(route, head, nil), Self.isForPages(path), allows(head.fields["origin"])
         else { return nil }
         return Response(
             status: .noContent,
@@ -48,11 +48,11 @@ public struct WebOrigins: Sendable {
 
     private func allows(_ origin: String?) -> Bool { origin.map(allowed.contains) ?? false }
 
-    /// Returns the template of a route, because a path has several spellings. Without a template, returns the path of
-    /// the request.
-    private static func path(_ route: String, _ head: RequestHead?, _ unread: UnreadHead?) -> String? {
-        if let space = route.firstIndex(of: " ") { return String(route[route.index(after: space)...]) }
-        return head?.path ?? unread?.path
+    /// Returns the template of a route, because a path has several spellings. Without a template, returns the decoded path
+    /// of the request.
+    private static func path(_ route: String?, _ head: RequestHead?, _ unread: UnreadHead?) -> String? {
+        if let route, let space = route.firstIndex(of: " ") { return String(route[route.index(after: space)...]) }
+        return (head?.path ?? unread?.path).flatMap { PercentDecoding.decode(Array($0.utf8)[...]) }
     }
 
     private static func isForPages(_ path: String) -> Bool {

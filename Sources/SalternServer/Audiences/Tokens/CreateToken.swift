@@ -5,10 +5,12 @@ internal import Postgres
 struct CreateToken: AccountEndpoint {
     private let issuing: TokenIssuing?
     private let policy: TokenPolicy
+    private let sessions: SessionPolicy
 
     init(_ parts: Dependencies) {
         issuing = TokenIssuing(parts)
         policy = parts.configuration.tokens
+        sessions = parts.configuration.sessions
     }
 
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
@@ -31,6 +33,13 @@ struct CreateToken: AccountEndpoint {
         }
     }
 
+    /// Returns the end of the session without further use. A token ends with it at the latest.
+    private func end(of subject: FindTokenSubject.Row, at now: Timestamp) -> Timestamp {
+        // This request is recorded as a use if the last record is older than the interval.
+        let isRecorded = now - subject.lastUsedAt >= sessions.touchInterval
+        return min(subject.expiresAt, (isRecorded ? now : subject.lastUsedAt) + sessions.idleTimeout)
+    }
+
     private func token(
         for audience: Audience, of subject: FindTokenSubject.Row, _ authorization: Authorization,
         _ issuing: TokenIssuing
@@ -43,8 +52,7 @@ struct CreateToken: AccountEndpoint {
             subject: PairwiseSubject(of: authorization.accountID, for: audience.name, key: key).text,
             session: PairwiseSubject(of: subject.sessionID, for: audience.name, key: key).text,
             audience: audience.name, issuedAt: now.unixSeconds,
-            // A token ends with its session at the latest.
-            expiresAt: min(now + policy.lifetime, subject.expiresAt).unixSeconds,
+            expiresAt: min(now + policy.lifetime, end(of: subject, at: now)).unixSeconds,
             identifier: try identifier.sealed(for: audience.name, with: key), plan: subject.plan,
             accountID: audience.seesAccountID ? authorization.accountID : nil,
             userid: audience.seesUserid ? subject.userid : nil)

@@ -23,6 +23,7 @@ extension SigningKeys {
                 guard let key = Self.key(line), key.usableFrom > keys.last?.usableFrom ?? .distantPast else {
                     throw .invalidLine(number)
                 }
+                guard !keys.contains(where: { $0.id == key.id }) else { throw .repeatedKey(number) }
                 keys.append(key)
             }
         }

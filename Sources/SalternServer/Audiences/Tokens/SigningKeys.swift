@@ -54,6 +54,8 @@ public enum SigningKeyError: Error, Hashable, Sendable, CustomStringConvertible 
     case noKey
     /// A line, counted from 1, is no time and key, or is out of order.
     case invalidLine(Int)
+    /// A line, counted from 1, has the key of an earlier line.
+    case repeatedKey(Int)
     case tooManyKeys
     /// An earlier added key is not in use yet.
     case nextKeyWaits(String)
@@ -65,6 +67,7 @@ public enum SigningKeyError: Error, Hashable, Sendable, CustomStringConvertible 
         case .noKey: "there is no key in it"
         case .invalidLine(let line):
             "line \(line) is no time and key, or its time is not later than that of the line above"
+        case .repeatedKey(let line): "line \(line) has the key of an earlier line"
         case .tooManyKeys: "it has \(SigningKeys.maximumCount) keys already: see saltern signing-key prune"
         case .nextKeyWaits(let id): "the key \(id) is not in use yet: rotate again when it is"
         case .notMade(let reason): "no key could be made: \(reason)"

@@ -25,7 +25,7 @@ enum ItemVersion {
     /// than an interval after its end comes from a fast clock and is ignored; it would otherwise block versions until
     /// then.
     private static func wasKept<Root, Context>(since moment: SQLTemplate<Root, Context>) -> SQLTemplate<Root, Context> {
-        "i.kept_at > \(moment) AND i.kept_at < \(moment)::timestamptz + interval '20 minutes'"
+        "i.kept_at > \(moment) AND i.kept_at < (\(moment)::timestamptz AT TIME ZONE 'UTC' + interval '20 minutes') AT TIME ZONE 'UTC'"
     }
 
     /// The value of `kept_at` of the item `i` after a replacement of its content. Null for an item that is created

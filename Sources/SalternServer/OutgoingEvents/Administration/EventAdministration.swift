@@ -41,7 +41,7 @@ public struct EventAdministration {
         try await database.execute(FindUndelivered(selection: selection, limit: Int64(limit)))
     }
 
-    /// The number of events in a step of ``retry(_:now:)`` and ``drop(_:)``.
+    /// The number of events in a step of ``retry(_:now:)`` and ``drop(_:now:)``.
     private static let slice = 500
 
     /// Attempts events again at once, including parked ones.
@@ -55,11 +55,15 @@ public struct EventAdministration {
         }
     }
 
-    /// Removes events.
+    /// Removes events. The next event of their account is attempted at once.
     /// - Returns: The number of events.
-    public func drop(_ selection: Selection) async throws -> Int {
+    public func drop(_ selection: Selection, now: Timestamp) async throws -> Int {
         try await forEach(selection) { keys in
-            for key in keys { _ = try await database.execute(RemoveDelivered(key: key.queue, number: key.number)) }
+            for key in keys {
+                _ = try await database.execute(
+                    LockQueue(key: key.queue), RemoveDelivered(key: key.queue, number: key.number),
+                    SettleQueue(key: key.queue, now: now), RemoveEndedQueue(key: key.queue))
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 internal import Postgres
 
 // The purge bounds both tables whatever receivers do. It parks events without further attempts, removes expired parked
-// events, and removes rows of removed destinations. Like deliveries, these statements lock no account.
+// events, and ends the wait of queues without waiting events. Like deliveries, these statements lock no account.
 
 /// Finds accounts with events that have waited for too long.
 struct FindOverdueEvents: Statement {
@@ -17,7 +17,17 @@ struct FindOverdueEvents: Statement {
         """
 }
 
-/// Parks these events.
+/// Locks the due queues of these accounts like their writers. A cluster locks rows of several accounts by an update only.
+struct LockQueues: Statement {
+    let accounts: [AccountID]
+
+    static let sql: SQL<Self> = """
+        UPDATE saltern.event_queues q SET attempts = q.attempts
+        WHERE q.account_id = ANY(\(\.accounts)) AND q.due_at IS NOT NULL
+        """
+}
+
+/// Parks these events. ``SettleQueues`` follows.
 struct ParkOverdueEvents: Statement {
     let accounts: [AccountID]
     let before: Timestamp
@@ -56,7 +66,8 @@ struct RemoveExpiredEvents: Statement {
         """
 }
 
-/// Finds accounts with queues without a waiting event that were due for longer than any event is kept.
+/// Finds accounts with queues without a waiting event that were due for longer than any event is kept. A node that crashed
+/// can leave such queues.
 struct FindIdleQueues: Statement {
     typealias Row = AccountID
 
@@ -74,14 +85,14 @@ struct FindIdleQueues: Statement {
         """
 }
 
-/// Ends the wait of queues that have no waiting event. ``RemoveEndedQueues`` follows.
-struct SettleIdleQueues: Statement {
+/// Ends the wait and the lease of queues that have no waiting event. Follows ``LockQueues``. ``RemoveEndedQueues``
+/// follows.
+struct SettleQueues: Statement {
     let accounts: [AccountID]
-    let before: Timestamp
 
     static let sql: SQL<Self> = """
-        UPDATE saltern.event_queues q SET due_at = NULL
-        WHERE q.account_id = ANY(\(\.accounts)) AND q.due_at <= \(\.before) AND NOT EXISTS (
+        UPDATE saltern.event_queues q SET due_at = NULL, lease = NULL
+        WHERE q.account_id = ANY(\(\.accounts)) AND q.due_at IS NOT NULL AND NOT EXISTS (
             SELECT FROM saltern.outgoing_events e
             WHERE e.account_id = ANY(\(\.accounts)) AND e.account_id = q.account_id
                 AND e.destination_id = q.destination_id AND e.lane = q.lane AND e.parked_at IS NULL)
@@ -110,7 +121,9 @@ extension PurgeRun {
         while case let accounts = try await connection.execute(FindOverdueEvents(before: overdue, limit: biteSize)),
             !accounts.isEmpty
         {
-            _ = try await connection.execute(ParkOverdueEvents(accounts: accounts, before: overdue, now: now))
+            _ = try await connection.execute(
+                LockQueues(accounts: accounts), ParkOverdueEvents(accounts: accounts, before: overdue, now: now),
+                SettleQueues(accounts: accounts), RemoveEndedQueues(accounts: accounts))
             try noting(0)
         }
         let expired = now - RetrySchedule.parkedRetention
@@ -128,7 +141,7 @@ extension PurgeRun {
             !accounts.isEmpty
         {
             _ = try await connection.execute(
-                SettleIdleQueues(accounts: accounts, before: idle), RemoveEndedQueues(accounts: accounts))
+                LockQueues(accounts: accounts), SettleQueues(accounts: accounts), RemoveEndedQueues(accounts: accounts))
             try noting(0)
         }
         return removed

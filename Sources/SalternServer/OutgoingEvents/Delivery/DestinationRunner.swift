@@ -17,8 +17,6 @@ struct DestinationRunner: Sendable {
 
     /// The most queues with a delivery at the same time.
     static let concurrency = 8
-    /// The most due queues of one read.
-    private static let readLimit = 64
 
     private enum Event: Sendable {
         case tick
@@ -58,7 +56,10 @@ struct DestinationRunner: Sendable {
                 case .ended(let outcome)?:
                     active -= 1
                     await take(outcome, &breaker, delivery.destination)
-                    if case .delivered? = outcome { isPaused = false }
+                    switch outcome {
+                    case .delivered, .settled: isPaused = false
+                    case .idle, .failed, .gone, nil: break
+                    }
                 case nil: return
                 }
             }
@@ -72,7 +73,7 @@ struct DestinationRunner: Sendable {
         switch outcome {
         case .delivered: breaker.succeed()
         case .failed: breaker.fail(.now)
-        case .idle, nil: breaker.abandon(.now)
+        case .idle, .settled, nil: breaker.abandon(.now)
         case .gone:
             outbox.disable(id, now: clock.now)
             log.write(.warning, "destination_disabled", ["destination": destination.name])
@@ -80,13 +81,18 @@ struct DestinationRunner: Sendable {
     }
 
     private func findDue() async -> [DueQueue] {
-        let find = FindDueQueues(destinationID: id, now: clock.now, limit: Int64(Self.readLimit))
         // Failures of the database are reported elsewhere.
-        return (try? await database.execute(find)) ?? []
+        let due = try? await database.execute(FindDueQueues(destinationID: id, now: clock.now))
+        return due?.inTurns() ?? []
     }
 
     private func deliver(_ queue: DueQueue, _ delivery: QueueDelivery) async -> QueueDelivery.Outcome? {
-        try? await delivery.run(queue) { counters.count($0, of: delivery.destination.name) }
+        if queue.lane == EventLane.dropped {
+            let key = EventQueueKey(accountID: queue.accountID, destinationID: id, lane: queue.lane)
+            do { try await outbox.takeDropped(key, database) } catch { return nil }
+            return .settled
+        }
+        return try? await delivery.run(queue) { counters.count($0, of: delivery.destination.name) }
     }
 
     /// Returns a delivery with the destination's current state, or nil if nothing can be delivered.

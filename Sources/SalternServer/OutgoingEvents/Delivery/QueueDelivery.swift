@@ -14,8 +14,10 @@ struct QueueDelivery: Sendable {
 
     /// The end of a delivery.
     enum Outcome: Sendable {
-        /// Another node was first, or the queue was empty.
+        /// Another node was first, or the node stops.
         case idle
+        /// The queue had no event, and is no longer due.
+        case settled
         case delivered
         case failed(WebhookOutcome)
         /// The receiver answered 410. The destination is disabled in the database.
@@ -27,7 +29,8 @@ struct QueueDelivery: Sendable {
     func run(_ due: DueQueue, counting: (WebhookOutcome) -> Void) async throws(PostgresError) -> Outcome {
         let key = EventQueueKey(accountID: due.accountID, destinationID: destination.id, lane: due.lane)
         let lease = EventLease(key: key, id: .random())
-        let (leased, events) = try await database.execute(
+        let (_, leased, events) = try await database.execute(
+            LockQueue(key: key),
             LeaseQueue(
                 lease: lease, seen: due.dueAt, until: clock.now + EventLease.duration, limit: EventLease.eventLimit),
             FindLeasedEvents(lease: lease, limit: EventLease.eventLimit))
@@ -71,7 +74,7 @@ struct QueueDelivery: Sendable {
         _ = try await database.execute(
             EndLease(lease: lease, deliveredNumber: isWhole ? max(queue.lastNumber, last) : last, now: clock.now),
             RemoveEndedQueue(key: key))
-        return events.isEmpty ? .idle : .delivered
+        return events.isEmpty ? .settled : .delivered
     }
 
     private func fail(_ event: OutgoingEvent, _ lease: EventLease, attempts: Int32) async throws(PostgresError) {

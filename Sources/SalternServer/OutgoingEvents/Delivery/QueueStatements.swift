@@ -11,6 +11,28 @@ struct DueQueue: Sendable, DecodableRow {
         lane = try row.next()
         dueAt = try row.next()
     }
+
+    init(accountID: AccountID, lane: UUID, dueAt: Timestamp) {
+        self.accountID = accountID
+        self.lane = lane
+        self.dueAt = dueAt
+    }
+}
+
+extension [DueQueue] {
+    /// Returns the queues in turns of their accounts: the first one of each account, then the second ones. An account
+    /// with many queues then delays no other.
+    func inTurns() -> [DueQueue] {
+        var turns: [[DueQueue]] = []
+        var counts: [AccountID: Int] = [:]
+        for queue in self {
+            let turn = counts[queue.accountID, default: 0]
+            counts[queue.accountID] = turn + 1
+            if turn == turns.count { turns.append([]) }
+            turns[turn].append(queue)
+        }
+        return turns.flatMap(\.self)
+    }
 }
 
 /// Finds due queues of a destination, the longest waiting first.
@@ -19,7 +41,9 @@ struct FindDueQueues: Statement {
 
     let destinationID: DestinationID
     let now: Timestamp
-    let limit: Int64
+
+    /// The most queues of one read. It is more than one account has (``EventLane/queueLimit``).
+    static let limit: Int64 = 64
 
     static let isReadOnly = true
     static let sql: SQL<Self> = """
@@ -27,7 +51,7 @@ struct FindDueQueues: Statement {
         WHERE q.destination_id = \(\.destinationID) AND q.due_at IS NOT NULL AND q.due_at <= \(\.now)
             AND EXISTS (SELECT FROM saltern.destinations d
                 WHERE d.destination_id = \(\.destinationID) AND d.disabled_at IS NULL)
-        ORDER BY q.due_at LIMIT \(\.limit)
+        ORDER BY q.due_at LIMIT \(limit)
         """
 }
 
@@ -44,7 +68,17 @@ struct EventLease: Sendable {
     static let turn = Duration.seconds(15)
 }
 
-/// Leases a queue in the state that was read. Returns no row if another node was first.
+/// Locks a queue's row like its writers. The statements that follow then see all of its events.
+struct LockQueue: Statement {
+    typealias Row = UUID
+
+    let key: EventQueueKey
+
+    static let sql: SQL<Self> =
+        "SELECT q.lane FROM saltern.event_queues q WHERE \(EventQueueKey.holds("q", \.key)) FOR UPDATE"
+}
+
+/// Leases a queue in the state that was read. Returns no row if another node was first. Follows ``LockQueue``.
 struct LeaseQueue: Statement {
     let lease: EventLease
     let seen: Timestamp
@@ -61,7 +95,7 @@ struct LeaseQueue: Statement {
             SELECT max(c.number) FROM (
                 SELECT e.number FROM saltern.outgoing_events e
                 WHERE \(EventQueueKey.holds("e", \.lease.key)) AND e.parked_at IS NULL ORDER BY e.number LIMIT \(\.limit)
-            ) c), 0)
+            ) c), q.leased_number)
         WHERE \(EventQueueKey.holds("q", \.lease.key)) AND q.due_at = \(\.seen)
         RETURNING q.last_number, q.attempts
         """
@@ -130,6 +164,33 @@ struct RemoveEndedQueue: Statement {
 
     static let sql: SQL<Self> = """
         DELETE FROM saltern.event_queues q WHERE \(EventQueueKey.holds("q", \.key)) AND q.ends AND q.due_at IS NULL
+        """
+}
+
+/// Ends the lease of a queue when no event that it covers waits. The queue is due at once if it has further events, and
+/// otherwise not due. Follows ``LockQueue``. ``RemoveEndedQueue`` follows.
+struct SettleQueue: Statement {
+    let key: EventQueueKey
+    let now: Timestamp
+
+    static let sql: SQL<Self> = """
+        UPDATE saltern.event_queues q
+        SET lease = NULL, attempts = 0, due_at = CASE WHEN EXISTS (\(waiting)) THEN \(\.now)::timestamptz END
+        WHERE \(EventQueueKey.holds("q", \.key)) AND NOT EXISTS (\(waiting) AND e.number <= q.leased_number)
+        """
+    private static let waiting: SQL<Self> = """
+        SELECT FROM saltern.outgoing_events e WHERE \(EventQueueKey.holds("e", \.key)) AND e.parked_at IS NULL
+        """
+}
+
+/// Takes the count of an account's dropped events, with its row.
+struct TakeDroppedEvents: Statement {
+    typealias Row = Int64
+
+    let key: EventQueueKey
+
+    static let sql: SQL<Self> = """
+        DELETE FROM saltern.event_queues q WHERE \(EventQueueKey.holds("q", \.key)) RETURNING q.last_number
         """
 }
 

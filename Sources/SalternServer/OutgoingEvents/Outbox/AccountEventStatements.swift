@@ -15,6 +15,9 @@ struct ReportedEvent: Sendable {
 
 /// Takes the next number in the queue of each destination. ``StoreAccountEvent`` follows.
 ///
+/// A receipt takes none where another one waits that no lease has covered, behind ``EventLane/receiptLimit`` events: that
+/// event reports both. The row is still updated, because a lease must not cover that event before this commit.
+///
 /// `MERGE`, because an INSERT that selects from another table is planned for every shard of a cluster.
 struct QueueAccountEvent: Statement {
     typealias Row = ChangedRows
@@ -23,11 +26,19 @@ struct QueueAccountEvent: Statement {
 
     static let sql: SQL<Self> = """
         MERGE INTO saltern.event_queues q USING (
-            SELECT a.account_id, d.destination_id FROM saltern.accounts a CROSS JOIN saltern.destinations d
+            SELECT a.account_id, d.destination_id, CASE WHEN \(\.event.kind.rawValue) = \(EventKind.receiptStored) THEN (
+                SELECT max(w.number) FROM (
+                    SELECT e.number, e.kind FROM saltern.outgoing_events e
+                    WHERE e.account_id = \(\.event.accountID) AND e.destination_id = d.destination_id
+                        AND e.lane = \(EventLane.orderedSQL) AND e.parked_at IS NULL
+                    ORDER BY e.number OFFSET \(EventLane.receiptLimit)
+                ) w WHERE w.kind = \(EventKind.receiptStored)) END AS waiting
+            FROM saltern.accounts a CROSS JOIN saltern.destinations d
             WHERE a.account_id = \(\.event.accountID)
                 AND (\(\.event.writer)::bigint IS NULL OR a.writer = \(\.event.writer))
                 AND d.disabled_at IS NULL AND \(\.event.kind.rawValue) = ANY (d.kinds)
         ) s ON q.account_id = s.account_id AND q.destination_id = s.destination_id AND q.lane = \(EventLane.orderedSQL)
+        WHEN MATCHED AND s.waiting > q.leased_number THEN UPDATE SET latest = q.latest
         WHEN MATCHED THEN UPDATE
             SET last_number = q.last_number + 1, latest = \(\.event.seed), due_at = coalesce(q.due_at, \(\.event.now))
         WHEN NOT MATCHED THEN INSERT (account_id, destination_id, lane, last_number, latest, due_at)

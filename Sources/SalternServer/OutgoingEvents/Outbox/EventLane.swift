@@ -6,9 +6,17 @@ enum EventLane {
     static let ordered = UUID.zero
     /// The lane of the latest change of the account's items. It replaces an earlier one.
     static let changes = UUID(high: 0, low: 1)
+    /// The lane that counts dropped events of sessions. It has no events, and its last number is the count.
+    static let dropped = UUID(high: 0, low: 2)
+
+    /// While an account has this number of queues at a destination, its further events of sessions are dropped.
+    static let queueLimit = 32
+    /// Beyond this number of waiting events of an account, only one receipt waits.
+    static let receiptLimit = 32
 
     static let orderedSQL: SQLFragment = "'00000000-0000-0000-0000-000000000000'::uuid"
     static let changesSQL: SQLFragment = "'00000000-0000-0000-0000-000000000001'::uuid"
+    static let droppedSQL: SQLFragment = "'00000000-0000-0000-0000-000000000002'::uuid"
 
     /// Returns an identifier that differs for each destination, so that destinations cannot compare identifiers. It
     /// depends on a random seed, because a cluster evaluates random functions once for all rows of a statement.

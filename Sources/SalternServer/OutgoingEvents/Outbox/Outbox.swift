@@ -19,6 +19,7 @@ public final class Outbox: Sendable {
     /// One bit for each kind that any destination receives.
     private let kinds = Atomic<UInt>(0)
     private let dropped = Atomic<Int>(0)
+    private let droppedOfSessions = Atomic<Int>(0)
     /// Requests that wait for events.
     let waits = EventWaits()
 
@@ -32,6 +33,18 @@ public final class Outbox: Sendable {
 
     /// The number of changes dropped since the start, because too many accounts changed.
     public var droppedChanges: Int { dropped.load(ordering: .relaxed) }
+
+    /// The number of events of sessions that this node has found dropped, because too many of their account wait.
+    public var droppedSessionEvents: Int { droppedOfSessions.load(ordering: .relaxed) }
+
+    /// Moves a queue's count of dropped events to the node's.
+    func takeDropped(_ key: EventQueueKey, _ database: PostgresClient) async throws(PostgresError) {
+        guard let count = try await database.execute(TakeDroppedEvents(key: key)).first else { return }
+        droppedOfSessions.add(Int(count), ordering: .relaxed)
+    }
+
+    /// Ends all requests that wait for events, because the node stops.
+    public func endWaits() { waits.endAll() }
 
     func use(_ destinations: [Destination]) {
         let bits = EventKind.allCases.reduce(0 as UInt) { bits, kind in

@@ -3,6 +3,9 @@ internal import Postgres
 // Events of sessions have no order, so each is its own lane: log-ins of one account wait for no common row. A node
 // sends these statements only if a destination receives the events (``Outbox/gets(_:)``). Otherwise they add no cost to
 // a log-in.
+//
+// An account with ``EventLane/queueLimit`` queues at a destination gets no more. Its further events are counted in the
+// lane ``EventLane/dropped``, which a delivery moves to the node's metrics.
 
 /// The SQL of events of sessions.
 enum SessionEvents {
@@ -20,28 +23,41 @@ enum SessionEvents {
         """
     }
 
-    /// Returns the statement that queues the events.
+    /// Returns the statement that queues the events, or counts them where the account has no room.
     static func queueing<Root, Context>(
         _ kind: EventKind, _ condition: SQLTemplate<Root, Context>, of account: SQLTemplate<Root, Context>,
         seed: SQLTemplate<Root, Context>, now: SQLTemplate<Root, Context>
     ) -> SQLTemplate<Root, Context> {
         """
         MERGE INTO saltern.event_queues q USING (
-            \(rows(kind, condition, of: account, seed: seed, now: now))
+            SELECT r.account_id, r.destination_id, r.lane, count(*) AS count FROM (
+                SELECT e.account_id, e.destination_id, CASE WHEN (
+                    SELECT count(*) FROM (
+                        SELECT FROM saltern.event_queues w
+                        WHERE w.account_id = \(account) AND w.destination_id = e.destination_id
+                        LIMIT \(EventLane.queueLimit)
+                    ) c) < \(EventLane.queueLimit) THEN e.lane ELSE \(EventLane.droppedSQL) END AS lane
+                FROM (\(rows(kind, condition, of: account, seed: seed, now: now))) e
+            ) r GROUP BY r.account_id, r.destination_id, r.lane
         ) n ON q.account_id = n.account_id AND q.destination_id = n.destination_id AND q.lane = n.lane
+        WHEN MATCHED THEN UPDATE SET last_number = q.last_number + n.count
         WHEN NOT MATCHED THEN INSERT (account_id, destination_id, lane, last_number, latest, due_at, ends)
-            VALUES (n.account_id, n.destination_id, n.lane, 1, n.lane, \(now), true)
+            VALUES (n.account_id, n.destination_id, n.lane, n.count, \(seed), \(now), true)
         """
     }
 
-    /// Returns the statement that stores the events.
+    /// Returns the statement that stores the queued events. It finds their queues by the seed, because a cluster writes from
+    /// a table of every node in two steps.
     static func storing<Root, Context>(
         _ kind: EventKind, _ condition: SQLTemplate<Root, Context>, of account: SQLTemplate<Root, Context>,
         seed: SQLTemplate<Root, Context>, now: SQLTemplate<Root, Context>
     ) -> SQLTemplate<Root, Context> {
         """
         MERGE INTO saltern.outgoing_events e USING (
-            \(rows(kind, condition, of: account, seed: seed, now: now))
+            SELECT q.account_id, q.destination_id, q.lane, s.session_id
+            FROM saltern.sessions s JOIN saltern.event_queues q ON q.account_id = s.account_id AND q.lane
+                = \(EventLane.identifier(seed, "uuid_send(s.session_id) || uuid_send(q.destination_id)"))
+            WHERE s.account_id = \(account) AND q.account_id = \(account) AND q.latest = \(seed) AND \(condition)
         ) n ON e.account_id = n.account_id AND e.destination_id = n.destination_id AND e.lane = n.lane AND e.number = 1
         WHEN NOT MATCHED THEN INSERT
             (account_id, destination_id, lane, number, event_id, kind, session_id, occurred_at, waiting_since)

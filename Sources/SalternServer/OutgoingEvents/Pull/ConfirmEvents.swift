@@ -1,8 +1,8 @@
 internal import HTTPCore
 internal import Postgres
 
-/// `POST /v1/service-events/ack`: removes events that a service has processed. Unknown identifiers count as confirmed
-/// earlier.
+/// `POST /v1/service-events/ack`: removes events that a service has processed, in any order. Unknown identifiers count as
+/// confirmed earlier.
 struct ConfirmEvents: OpenEndpoint {
     private let database: PostgresClient
     private let clock: any WallClock
@@ -44,10 +44,9 @@ struct ConfirmEvents: OpenEndpoint {
             EventQueueKey(accountID: $0.accountID, destinationID: destination.id, lane: $0.lane)
         }
         for (key, rows) in queues {
-            let numbers = rows.map(\.number)
             _ = try await database.execute(
-                LockQueue(key: key), RemoveConfirmed(key: key, numbers: numbers),
-                SettleConfirmed(key: key, highest: numbers.max() ?? 0, now: clock.now), RemoveEndedQueue(key: key))
+                LockQueue(key: key), RemoveConfirmed(key: key, numbers: rows.map(\.number)),
+                SettleQueue(key: key, now: clock.now), RemoveEndedQueue(key: key))
         }
         return .json { writer in
             writer.object { writer in writer.member("confirmed", found.count) }

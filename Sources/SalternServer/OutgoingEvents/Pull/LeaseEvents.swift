@@ -7,7 +7,7 @@ struct LeaseEvents: OpenEndpoint {
     private let database: PostgresClient
     private let clock: any WallClock
     private let pairwiseKey: PairwiseKey?
-    private let waits: EventWaits
+    private let outbox: Outbox
 
     /// The most events of a reply.
     static let countLimit = 100
@@ -16,12 +16,14 @@ struct LeaseEvents: OpenEndpoint {
     static let deadline = Duration.seconds(60)
     /// The pause between two reads of the database.
     private static let pollInterval = Duration.seconds(1)
+    /// The most reads in a row that find queues without events.
+    private static let readLimit = 8
 
     init(_ parts: Dependencies) {
         database = parts.database
         clock = parts.clock
         pairwiseKey = parts.installation.pairwiseKey
-        waits = parts.outbox.waits
+        outbox = parts.outbox
     }
 
     private struct Body {
@@ -66,30 +68,45 @@ struct LeaseEvents: OpenEndpoint {
         let event: OutgoingEvent
     }
 
-    /// Leases due events, or waits for the first one.
+    /// Leases due events, or waits for the first one. The end of the node's waits ends it without events.
     private func events(of destination: Destination, _ body: Body) async throws -> [Leased] {
         let end = ContinuousClock.now + .seconds(body.wait)
         let events = try await lease(from: destination, limit: body.limit)
         guard events.isEmpty, body.wait > 0 else { return events }
-        guard let wait = waits.begin(destination.id) else { throw EventProblem.tooManyWaits }
-        defer { withExtendedLifetime(wait) {} }
-        while ContinuousClock.now < end {
-            try await Task.sleep(for: Self.pollInterval)
+        guard let wait = outbox.waits.begin(destination.id) else { throw EventProblem.tooManyWaits }
+        while ContinuousClock.now < end, try await wait.pause(Self.pollInterval) {
             let events = try await lease(from: destination, limit: body.limit)
             if !events.isEmpty { return events }
         }
         return []
     }
 
+    /// Leases due events. Queues without events, whose events were parked or dropped, are settled on the way.
     private func lease(from destination: Destination, limit: Int64) async throws -> [Leased] {
-        let now = clock.now
         var events: [Leased] = []
-        for due in try await database.execute(FindDueQueues(destinationID: destination.id, now: now, limit: limit)) {
+        for _ in 0..<Self.readLimit {
+            let due = try await database.execute(FindDueQueues(destinationID: destination.id, now: clock.now))
+            try await lease(due.inTurns(), of: destination, limit: limit, to: &events)
+            if !events.isEmpty || due.count < Int(FindDueQueues.limit) { break }
+        }
+        return events
+    }
+
+    private func lease(
+        _ queues: [DueQueue], of destination: Destination, limit: Int64, to events: inout [Leased]
+    ) async throws {
+        let now = clock.now
+        for due in queues {
             let left = min(limit - Int64(events.count), EventLease.eventLimit)
             if left <= 0 { break }
             let key = EventQueueKey(accountID: due.accountID, destinationID: destination.id, lane: due.lane)
+            if due.lane == EventLane.dropped {
+                try await outbox.takeDropped(key, database)
+                continue
+            }
             let lease = EventLease(key: key, id: .random())
-            let (leased, found) = try await database.execute(
+            let (_, leased, found) = try await database.execute(
+                LockQueue(key: key),
                 LeaseQueue(lease: lease, seen: due.dueAt, until: now + EventLease.duration, limit: left),
                 FindLeasedEvents(lease: lease, limit: left))
             guard let queue = leased.first else { continue }
@@ -99,7 +116,6 @@ struct LeaseEvents: OpenEndpoint {
             }
             events += found.map { Leased(key: key, event: $0) }
         }
-        return events
     }
 }
 
