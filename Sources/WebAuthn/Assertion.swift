@@ -1,3 +1,5 @@
+internal import Synchronization
+
 /// Parses and verifies a response of `navigator.credentials.get()`.
 public struct Assertion {
     /// The longest signature, in bytes. RSA signatures have 256.
@@ -53,7 +55,8 @@ public struct Assertion {
         public let isUserVerified: Bool
     }
 
-    /// Verifies the assertion (WebAuthn Level 3 §7.2). The signature is verified before the sign count is compared.
+    /// Verifies the assertion (WebAuthn Level 3 §7.2). The signature is verified before any comparison with the stored
+    /// state, so all comparisons take the same work.
     /// - Parameter challenge: The challenge that the server created for the assertion.
     /// - Throws: ``WebAuthnFailure/signCountDidNotGrow`` if the signature is right, and its count is not above the
     ///   stored one. Two counts of zero are accepted.
@@ -62,16 +65,15 @@ public struct Assertion {
     ) throws(WebAuthnFailure) -> Verified {
         try relyingParty.check(
             clientData, data, challenge: challenge, requiresUserVerification: requiresUserVerification)
+        let isSigned = try isSigned(
+            by: expected.key, for: relyingParty, requiresUserVerification: requiresUserVerification)
         guard userHandle == nil ? !expected.requiresUserHandle : userHandle == expected.userHandle else {
             throw .wrongUserHandle
         }
         guard isBackupEligible == expected.isBackupEligible else {
             throw .changedBackupEligibility
         }
-        let object = try AssertionObject.make(
-            data: data, clientDataHash: clientData.hash, signature: signature, relyingPartyID: relyingParty.id,
-            requiresUserVerification: requiresUserVerification)
-        guard try PublicKeyObject.make(expected.key).verifies(object) else { throw .wrongSignature }
+        guard isSigned else { throw .wrongSignature }
         guard data.signCount > expected.signCount || data.signCount == 0 && expected.signCount == 0 else {
             throw .signCountDidNotGrow
         }
@@ -79,4 +81,27 @@ public struct Assertion {
             signCount: data.signCount, isBackedUp: data.flags.contains(.backedUp),
             isUserVerified: data.flags.contains(.userVerified))
     }
+
+    private func isSigned(
+        by key: CredentialKey, for relyingParty: RelyingParty, requiresUserVerification: Bool
+    ) throws(WebAuthnFailure) -> Bool {
+        Self.verifications?.add()
+        let object = try AssertionObject.make(
+            data: data, clientDataHash: clientData.hash, signature: signature, relyingPartyID: relyingParty.id,
+            requiresUserVerification: requiresUserVerification)
+        return try PublicKeyObject.make(key).verifies(object)
+    }
+
+    /// Counts the signatures that a task verifies, for tests of equal work.
+    package final class Verifications: Sendable {
+        private let total = Atomic(0)
+
+        package init() {}
+
+        package var count: Int { total.load(ordering: .relaxed) }
+
+        fileprivate func add() { total.add(1, ordering: .relaxed) }
+    }
+
+    @TaskLocal package static var verifications: Verifications?
 }

@@ -1,14 +1,21 @@
 #!/usr/bin/env bash
-# Passkeys with soft-webauthn, an authenticator that is not ours: as a second factor, and to log in without password. And what
-# two servers do with the answer to one challenge.
+# Passkeys with soft-webauthn, an authenticator that is not ours: as a second factor, to log in without password, and in the
+# place of the password key. The browser code of docs/passkeys.md in Chromium. And what two servers do with the answer to one
+# challenge.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+# shellcheck source=scripts/lib/packages.sh
+source "$repository/scripts/lib/packages.sh"
 # shellcheck source=scripts/lib/python.sh
 source "$repository/scripts/lib/python.sh"
 
+ensure_packages "${browser_packages[@]}"
 ensure_python_tools
 origin=https://localhost
-passkeys=(SALTERN_PASSKEYS_RP_ID=localhost "SALTERN_PASSKEYS_ORIGINS=$origin" SALTERN_RATE_LIMITS=off)
+page_port=$(free_port)
+passkeys=(
+    SALTERN_PASSKEYS_RP_ID=localhost "SALTERN_PASSKEYS_ORIGINS=$origin,http://localhost:$page_port" SALTERN_RATE_LIMITS=off
+)
 start_own_server "${passkeys[@]}"
 
 # authenticator create|get NAME [ORIGIN] [--verified]: answers the options of the last reply.
@@ -77,6 +84,17 @@ token=$(json .session.token)
 request GET /v1/account
 expect_status 200
 
+scenario "an assertion for one request replaces the password key"
+digest=$(printf '{}' | openssl dgst -sha256 -binary | openssl base64)
+for name in laptop phone; do
+    request POST /v1/account/passkeys/options "{\"purpose\":\"exportAccount\",\"bodySHA256\":\"$digest\"}"
+    expect_status 201
+    answer=$(authenticator get "$name" "$origin" --verified | openssl base64 -A | tr '+/' '-_' | tr -d =)
+    request POST /v1/account/export '{}' --header "Passkey-Assertion: $answer"
+    # The phone does not log in, so it does not replace the password key either.
+    if [[ $name == phone ]]; then expect_problem 403 wrong_passkey; else expect_status 200; fi
+done
+
 scenario "an output of PRF is refused, and is nowhere in the log"
 request POST /v1/passkeys/options
 answer=$(authenticator get laptop "$origin" --verified)
@@ -125,3 +143,25 @@ saltern account remove-second-factor "$userid" >"$work/removed"
 grep --quiet phone "$work/removed" || fail "the passkeys to be named: $(cat "$work/removed")"
 log_in_with
 expect_status 201
+
+scenario "the browser code of docs/passkeys.md in Chromium"
+register bea
+SALTERN_TEST_URL=$SALTERN_TEST_URL SALTERN_TEST_CERTIFICATE=$certificate SALTERN_TEST_PAGE_PORT=$page_port \
+    SALTERN_TEST_ID=$account_id SALTERN_TEST_USERID=$userid SALTERN_TEST_KEY=$password_key SALTERN_TEST_TOKEN=$token \
+    "$repository/.venv/bin/python" "$repository/Tests/Browser/passkeys_page.py"
+
+scenario "the removal of a passkey ends the sessions that it has opened"
+register cleo
+add_passkey tablet true --verified
+owner=$token
+token=
+request POST /v1/passkeys/options
+request POST /v1/passkeys/sessions "{\"credential\":$(authenticator get tablet "$origin" --verified)}"
+thief=$(json .session.token)
+token=$owner
+request GET /v1/account/passkeys
+request DELETE "/v1/account/passkeys/$(json '.passkeys[0].id')" "$(proof)"
+expect_status 204
+token=$thief
+request GET /v1/account
+expect_status 401

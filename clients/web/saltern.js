@@ -39,7 +39,7 @@ export class SalternError extends Error {
 }
 
 // MARK: Bytes
-const parts = Object.freeze({ title: 1, body: 2, chunk: 3, keyring: 4, recovery: 5 });
+const parts = Object.freeze({ title: 1, body: 2, chunk: 3, keyring: 4, recovery: 5, passkey: 6 });
 const encoder = new TextEncoder();
 /** @param {Bytes} bytes */
 const sha256 = async (bytes) => new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
@@ -168,8 +168,9 @@ export async function openKeyring(sealed, unlockKey) {
       sealed, { part: "keyring", account: zeros, item: zeros, collection: "" }, [keyringKey]);
     const view = new DataView(content.buffer);
     const end = 43 + 32 * view.getUint16(41);
-    const length = end + 1 + (view.getUint8(end) === 1 ? 99 + view.getUint16(end + 98) : 0);
-    const isWhole = content[0] === 1 && end > 43 && content[end] <= 1 && content.length === length;
+    let length = end + 1 + (view.getUint8(end) === 1 ? 99 + view.getUint16(end + 98) : 0);
+    if (content[0] === 2) for (let n = view.getUint8(length++); n > 0; n--) length += 99 + view.getUint16(length);
+    const isWhole = content[0] >= 1 && content[0] <= 2 && end > 43 && content[end] <= 1 && content.length === length;
     if (!isWhole || view.getBigUint64(1) !== number) throw new RangeError();
     const digest = toBase64(await sha256(content));
     const keys = [];

@@ -299,6 +299,8 @@ class Visitor:
         self.ask("GET", "/v1/account/passkeys", expect=(200, 404))
         self.ask("POST", "/v1/account/passkeys", {"currentPasswordKey": self.key}, expect=(404, 422))
         self.ask("POST", "/v1/account/passkeys/confirm", {"currentPasswordKey": self.key}, expect=(404, 422))
+        begin = {"purpose": "exportAccount", "bodySHA256": "RBNvo1WzZ4oRRq0W9+hknpT7T8If536DEMBg9hyq/4o="}
+        self.ask("POST", "/v1/account/passkeys/options", begin, expect=(404, 409))
         for method, path, body in [
             ("PUT", "/v1/account/passkeys/{id}/box", {"currentPasswordKey": self.key}),
             ("PATCH", "/v1/account/passkeys/{id}", {"name": "Key"}),

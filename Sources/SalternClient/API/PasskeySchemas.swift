@@ -142,7 +142,7 @@ public struct PasskeyLoginReply: Decodable, Sendable {
     /// The sealed values by which a passkey unlocks the keyring.
     public struct Unlock: Decodable, Sendable {
         /// A private key, sealed under the passkey's PRF output.
-        public let unlockKey: Base64Bytes
+        public let sealedPrivateKey: Base64Bytes
         /// The account's unlock key, sealed to that key.
         public let box: Base64Bytes
     }

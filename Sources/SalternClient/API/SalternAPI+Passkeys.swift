@@ -55,18 +55,19 @@ extension SalternAPI {
 
     /// `PUT /v1/account/passkeys/{id}/box`
     /// - Parameters:
-    ///   - unlockKey: A private key, sealed under the passkey's PRF output.
+    ///   - sealedPrivateKey: A private key, sealed under the passkey's PRF output.
     ///   - box: The account's unlock key, sealed to that key.
     public func putPasskeyBox(
-        _ id: [UInt8], unlockKey: [UInt8], box: [UInt8], currentPasswordKey: SecretBytes, _ token: Token
+        _ id: [UInt8], sealedPrivateKey: [UInt8], box: [UInt8], currentPasswordKey: SecretBytes, _ token: Token
     ) async throws(APIError) {
         struct Body: Encodable {
             let currentPasswordKey: SecretBytes
-            let unlockKey: Base64Bytes
+            let sealedPrivateKey: Base64Bytes
             let box: Base64Bytes
         }
         let body = Body(
-            currentPasswordKey: currentPasswordKey, unlockKey: Base64Bytes(unlockKey), box: Base64Bytes(box))
+            currentPasswordKey: currentPasswordKey, sealedPrivateKey: Base64Bytes(sealedPrivateKey),
+            box: Base64Bytes(box))
         try await call(Self.request(.put, Self.path(id) + "/box", token: token, body))
     }
 

@@ -26,7 +26,7 @@ extension Application {
                 .post, "/v1/accounts", rate: .registration, body: .json(limit: Keyring.requestLimit),
                 RegisterAccount(parts)),
             build.account(.get, "/v1/account", ShowAccount()),
-            build.account(.delete, "/v1/account", body: small, deadline: DeleteAccount.deadline, DeleteAccount()),
+            build.account(.delete, "/v1/account", body: small, deadline: DeleteAccount.deadline, DeleteAccount(parts)),
             build.account(
                 .put, "/v1/account/credential", body: keyrings, admitsRestricted: true, ChangeCredential(parts)),
             build.account(.put, "/v1/account/userid", rate: .registration, body: keyrings, ChangeUserid(parts)),
@@ -38,13 +38,14 @@ extension Application {
 
             build.account(.post, "/v1/account/totp", body: small, BeginSecondFactor(parts)),
             build.account(.post, "/v1/account/totp/confirm", body: small, FinishSecondFactor(parts)),
-            build.account(.post, "/v1/account/totp/recovery-codes", body: small, RenewRecoveryCodes()),
+            build.account(.post, "/v1/account/totp/recovery-codes", body: small, RenewRecoveryCodes(parts)),
             build.account(.delete, "/v1/account/totp", body: small, EndSecondFactor()),
 
             build.account(.post, "/v1/account/passkeys", body: small, BeginPasskey(parts)),
             build.account(
                 .post, "/v1/account/passkeys/confirm", body: .json(limit: FinishPasskey.requestLimit),
                 FinishPasskey(parts)),
+            build.account(.post, "/v1/account/passkeys/options", body: small, BeginPasskeyAssertion(parts)),
             build.account(.get, "/v1/account/passkeys", ListPasskeys()),
             build.account(.patch, "/v1/account/passkeys/{id}", body: small, RenamePasskey()),
             build.account(.delete, "/v1/account/passkeys/{id}", body: small, RemovePasskey()),

@@ -127,6 +127,8 @@ extension Application {
             statement(Owned<FindPasskeys>.self), statement(Owned<FindPasskeyIDs>.self), statement(InsertPasskey.self),
             statement(Guarded<RenameStoredPasskey>.self), statement(DeletePasskey.self), statement(DeletePasskeys.self),
             statement(StoreUnlockBox.self), statement(ReplaceUnlockBox.self), statement(UseChallenge.self),
+            statement(RemoveUnlockBox.self), statement(CountUsedChallenges.self),
+            statement(ForgetExpiredChallenges.self), statement(RecordPasskeyUse.self),
             statement(Owned<FindUsablePasskey>.self), statement(FindPasskeyLogIn.self),
             statement(OpenSessionWithPasskey.self), statement(FindExpiredChallenges.self),
             statement(RemoveExpiredChallenges.self), statement(FindDueChallenges.self),

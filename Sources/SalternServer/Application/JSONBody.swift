@@ -7,9 +7,15 @@ enum JSONBody {
     ///
     /// A member named `password`, at any depth, is rejected before all other errors: such a client has not derived a
     /// key.
-    static func read<Value>(_ request: Request, _ read: (inout JSONMembers) throws -> Value) throws -> Value {
+    ///
+    /// - Parameter refuse: Rejects further documents, before the members are read.
+    static func read<Value>(
+        _ request: Request, refusing refuse: (JSONValue) throws -> Void = { _ in },
+        _ read: (inout JSONMembers) throws -> Value
+    ) throws -> Value {
         let document = try JSONParser(valueLimit: request.valueLimit).parse(request.takeBody())
         try refusePassword(in: document)
+        try refuse(document)
         return try JSONMembers.read(document, read)
     }
 

@@ -95,11 +95,14 @@ struct OperationsTests {
                 id: [1], clientDataJSON: [1], attestationObject: [1], publicKeyAlgorithm: -7)
             _ = try await $0.confirmPasskey(created, name: "a", logsIn: true, currentPasswordKey: secret, token)
         },
+        "beginPasskeyAssertion": {
+            _ = try await $0.beginPasskeyAssertion(for: .deleteAccount, bodySHA256: [1], token)
+        },
         "listPasskeys": { _ = try await $0.listPasskeys(token) },
         "renamePasskey": { _ = try await $0.renamePasskey([1], name: "a", token) },
         "removePasskey": { try await $0.removePasskey([1], currentPasswordKey: secret, token) },
         "putPasskeyBox": {
-            try await $0.putPasskeyBox([1], unlockKey: [1], box: [1], currentPasswordKey: secret, token)
+            try await $0.putPasskeyBox([1], sealedPrivateKey: [1], box: [1], currentPasswordKey: secret, token)
         },
         "beginPasskeyLogIn": { _ = try await $0.beginPasskeyLogIn() },
         "logInWithPasskey": {

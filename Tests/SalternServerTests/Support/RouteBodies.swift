@@ -24,7 +24,7 @@ enum RouteBodies {
             ]
         case "PATCH /v1/account/passkeys/{id}": ["name": "Key"]
         case "PUT /v1/account/passkeys/{id}/box":
-            ["currentPasswordKey": .string(Fixtures.passwordKey("present")), "unlockKey": "AQ==", "box": "AQ=="]
+            ["currentPasswordKey": .string(Fixtures.passwordKey("present")), "sealedPrivateKey": "AQ==", "box": "AQ=="]
         case "POST /v1/tokens": ["audience": "billing"]
         case "PUT /v1/account/receipt": ["receipt": "receipt"]
         case "POST /v1/shares", "PUT /v1/shares/{id}":

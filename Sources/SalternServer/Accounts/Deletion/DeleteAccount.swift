@@ -5,8 +5,14 @@ struct DeleteAccount: AccountEndpoint {
     /// Long enough for a very large account.
     static let deadline = Duration.seconds(600)
 
+    private let proofs: ProofReader
+
+    init(_ parts: Dependencies) {
+        proofs = ProofReader(parts, for: .deleteAccount)
+    }
+
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
-        let proven = try await authorization.prove(request)
+        let proven = try await authorization.prove(proofs.read(request))
         let deletion = AccountDeletion(
             accountID: proven.accountID, by: AuditSignature(actor: .account, now: proven.now))
         try await authorization.change(as: proven, use: authorization.longUse) { transaction in

@@ -6,14 +6,16 @@ internal import Synchronization
 struct ExportAccount: AccountEndpoint {
     private let service: String
     private let running: RunningExports
+    private let proofs: ProofReader
 
     init(_ parts: Dependencies) {
+        proofs = ProofReader(parts, for: .exportAccount)
         service = parts.configuration.name
         running = parts.nodeState.exports
     }
 
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
-        let proven = try await authorization.prove(request)
+        let proven = try await authorization.prove(proofs.read(request))
         let place = try running.take(proven.accountID)
         try await authorization.change(as: proven) { transaction in
             try await transaction.note(

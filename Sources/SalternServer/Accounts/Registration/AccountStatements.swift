@@ -48,12 +48,14 @@ struct InsertSession: Statement {
     let deviceName: DeviceName?
     let now: Timestamp
     let expiresAt: Timestamp
+    /// The passkey that opens the session, alone or as the second factor.
+    var passkey: PasskeyHash?
 
     static let sql: SQL<Self> = """
         INSERT INTO saltern.sessions
-            (account_id, token_hash, session_id, device_name, created_at, last_used_at, expires_at)
+            (account_id, token_hash, session_id, device_name, created_at, last_used_at, expires_at, passkey_hash)
         VALUES (\(\.accountID), \(\.tokenHash), \(\.sessionID), \(\.deviceName?.string), \(\.now), \(\.now),
-            \(\.expiresAt))
+            \(\.expiresAt), \(\.passkey))
         """
 }
 

@@ -27,6 +27,8 @@ enum SecurityEvent {
         case passkeyRemoved = "passkey_removed"
         /// A passkey received a new unlock box.
         case passkeyUnlockSet = "passkey_unlock_set"
+        /// A passkey lost its unlock box.
+        case passkeyUnlockRemoved = "passkey_unlock_removed"
         /// Log-ins with a correct password key and a wrong code, counted.
         case secondFactorFailed = "second_factor_failed"
         /// Log-ins with a wrong key, counted.

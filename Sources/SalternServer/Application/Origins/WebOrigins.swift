@@ -15,7 +15,8 @@ public struct WebOrigins: Sendable {
     private static let servicePaths = ["/v1/tokens/inspect", "/v1/service-events"]
 
     private static let methods = "GET, HEAD, POST, PUT, PATCH, DELETE"
-    private static let requestFields = "Authorization, Content-Type, If-Match, If-None-Match, Last-Event-ID"
+    private static let requestFields =
+        "Authorization, Content-Type, If-Match, If-None-Match, Last-Event-ID, Passkey-Assertion"
     private static let responseFields = "ETag, Retry-After, Saltern-Views-Left, X-Request-Id"
     private static let maximumAge = "600"
 

@@ -3,25 +3,25 @@ internal import Postgres
 
 /// `PUT /v1/account/credential`: replaces the password key, with at least as many iterations, and the resealed keyring.
 ///
-/// The other sessions end. A restricted session of a recovery requires no present key. All sessions then end, including
+/// An assertion of a passkey can replace the present key. The other sessions end. A restricted session of a recovery requires no present key. All sessions then end, including
 /// the caller's, and the user logs in with the new key.
 struct ChangeCredential: AccountEndpoint {
     private let kdf: KDFPolicy
     private let attempts: Attempts
+    private let proofs: ProofReader
 
     init(_ parts: Dependencies) {
         kdf = parts.configuration.kdf
+        proofs = ProofReader(parts, for: .changeCredential)
         attempts = parts.attempts
     }
 
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
-        let (currentKey, new) = try JSONBody.read(request) { members in
-            (try members.optional("currentPasswordKey", PasswordKey.init(json:)), try NewCredential(&members, kdf))
-        }
-        guard let currentKey else {
+        let (proof, new) = try proofs.read(request) { members in try NewCredential(&members, kdf) }
+        guard let proof else {
             return reply(try await changeRestricted(new, authorization), new, endsSession: true)
         }
-        let outcome = try await authorization.replaceKey(currentKey, by: new) { transaction, proven in
+        let outcome = try await authorization.replaceKey(proof, by: new) { transaction, proven in
             if let done = try await new.outcomeOfRetry(by: proven, transaction) { return done }
             return try await CredentialChange(by: proven, to: new, attempts).apply(transaction)
         }
@@ -65,7 +65,8 @@ extension CredentialChange.Outcome {
 }
 
 extension Authorization {
-    /// Changes the credential of a caller with the present key, or with the one that the new key has already replaced.
+    /// Changes the credential of a caller with the present key, the one that the new key has already replaced, or an
+    /// assertion of a passkey.
     ///
     /// If the credential changes between proof and change, the proof is repeated once: the same request may have been
     /// sent twice.
@@ -73,11 +74,11 @@ extension Authorization {
     /// - Throws: ``CredentialProblem`` if the new credential must not follow the present one; also the errors of
     ///   ``prove(_:replacement:)`` and ``change(as:use:_:)``.
     func replaceKey<Result>(
-        _ key: PasswordKey, by new: NewCredential, use: LeaseUse = .short,
+        _ proof: CallerProof, by new: NewCredential, use: LeaseUse = .short,
         _ body: (Transaction, ProvenCaller) async throws -> Result
     ) async throws -> Result {
         for isLast in [false, true] {
-            let proven = try await prove(key, replacement: new.verifier)
+            let proven = try await prove(proof, replacement: new.verifier)
             try new.check(follows: proven.verifier, iterations: proven.kdfIterations)
             do {
                 return try await change(as: proven, use: use) { try await body($0, proven) }

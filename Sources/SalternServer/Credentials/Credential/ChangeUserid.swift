@@ -6,20 +6,20 @@ internal import Postgres
 struct ChangeUserid: AccountEndpoint {
     private let kdf: KDFPolicy
     private let attempts: Attempts
+    private let proofs: ProofReader
 
     init(_ parts: Dependencies) {
         kdf = parts.configuration.kdf
+        proofs = ProofReader(parts, for: .changeUserid)
         attempts = parts.attempts
     }
 
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
-        let (currentKey, userid, new) = try JSONBody.read(request) { members in
-            (
-                try members.required("currentPasswordKey", PasswordKey.init(json:)),
-                try members.required("userid", Userid.init(json:)), try NewCredential(&members, kdf)
-            )
+        let (proof, (userid, new)) = try proofs.read(request) { members in
+            (try members.required("userid", Userid.init(json:)), try NewCredential(&members, kdf))
         }
-        let outcome = try await authorization.replaceKey(currentKey, by: new) { transaction, proven in
+        guard let proof else { throw CurrentKeyMissing() }
+        let outcome = try await authorization.replaceKey(proof, by: new) { transaction, proven in
             guard userid == proven.userid else {
                 // A different userid requires a different key.
                 guard new.verifier != proven.verifier else { throw CredentialProblem.keyUnchanged }

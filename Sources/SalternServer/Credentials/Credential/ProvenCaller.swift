@@ -1,7 +1,8 @@
 internal import HTTPCore
 internal import Postgres
+internal import WebAuthn
 
-/// A caller with a session who has presented the account's present password key.
+/// A caller with a session who has presented the account's present password key, or an assertion of a passkey.
 struct ProvenCaller: Sendable {
     let caller: Caller
     let userid: Userid
@@ -14,6 +15,8 @@ struct ProvenCaller: Sendable {
     /// True if the presented key is the previous one and the request's new key is already in place: the request repeats
     /// a change whose reply was lost.
     let hasBeenReplaced: Bool
+    /// The assertion, which ``Authorization/change(as:use:_:)`` records and uses up. Nil for a password key.
+    var passkeyUse: PasskeyUse?
 
     var accountID: AccountID { caller.accountID }
     var tokenHash: TokenHash { caller.tokenHash }
@@ -60,12 +63,34 @@ extension Authorization {
         }
     }
 
+    /// Checks the proof of a request against the caller's account.
+    ///
+    /// - Throws: ``WrongPasskey`` for an assertion; also the errors of ``prove(_:replacement:)``.
+    func prove(_ proof: CallerProof, replacement: Verifier? = nil) async throws -> ProvenCaller {
+        switch proof {
+        case .passwordKey(let key): return try await prove(key, replacement: replacement)
+        case .assertion(let assertion):
+            let passkeys = try await read(FindUsablePasskey(id: assertion.response.id))
+            let use = try assertion.verify(by: caller, passkeys.first)
+            guard let userid = try await read(FindUserid()).first else { throw Unauthenticated() }
+            // The account may have left the userid, which now belongs to another account.
+            guard let login = try await database.execute(FindLogin(userid: userid)).first,
+                login.accountID == accountID
+            else { throw WrongCurrentKey() }
+            return ProvenCaller(
+                caller: caller, userid: userid, verifier: login.verifier, kdfIterations: login.kdfIterations,
+                credentialRevision: login.credentialRevision, deviceGeneration: login.deviceGeneration,
+                hasBeenReplaced: false, passkeyUse: use)
+        }
+    }
+
     /// Changes the account of a proven caller in one transaction. It locks the account's row `FOR UPDATE` first, which
     /// excludes log-ins and writes.
     ///
     /// - Parameter use: ``longUse`` for more than a few statements.
     /// - Throws: ``Unauthenticated`` if the session has ended meanwhile, ``WrongCurrentKey`` if the credential has
-    ///   changed meanwhile, an error of `body`, or a `PostgresError`.
+    ///   changed meanwhile, ``WrongPasskey`` if the assertion was used, ``TooManyPasskeyUses``, an error of `body`, or a
+    ///   `PostgresError`.
     func change<Result>(
         as proven: ProvenCaller, use: LeaseUse = .short, _ body: (Transaction) async throws -> Result
     ) async throws -> Result {
@@ -75,7 +100,18 @@ extension Authorization {
                 LockAccountWholly(accountID: accountID), FindCredentialRevision(caller: caller))
             guard let revision = credentials.first else { throw Unauthenticated() }
             guard revision == proven.credentialRevision else { throw WrongCurrentKey() }
+            if let use = proven.passkeyUse { try await transaction.record(use, of: accountID, now: now) }
             return try await body(transaction)
+        }
+    }
+}
+
+extension Transaction {
+    /// Records the use of a passkey in place of the password key, and uses up its challenge.
+    fileprivate func record(_ use: PasskeyUse, of accountID: AccountID, now: Timestamp) async throws {
+        let recorded = try await execute(RecordPasskeyUse(accountID: accountID, use: use, now: now))
+        guard !recorded.isEmpty, try await spend(use.challenge, of: accountID, now: now) else {
+            throw WrongPasskey(accountID: accountID, failure: .wrongChallenge, isInSession: true)
         }
     }
 }

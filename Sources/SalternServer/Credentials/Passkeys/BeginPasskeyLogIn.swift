@@ -18,7 +18,7 @@ struct BeginPasskeyLogIn: OpenEndpoint {
         return .json(.created) { writer in
             writer.object { writer in
                 writer.name("publicKey")
-                writer.value(PasskeyOptions.request(challenge, relyingParty, allowed: []))
+                writer.value(PasskeyOptions.request(challenge, relyingParty, allowed: [], verifiesUser: true))
             }
         }
     }

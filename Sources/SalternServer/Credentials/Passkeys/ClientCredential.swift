@@ -9,13 +9,8 @@ private struct ClientCredential {
     let response: JSONObject
 
     init(_ json: JSONValue) throws {
+        try PRFOutput.refuse(in: json)
         let object = try json.object()
-        // Rejects an output, because it opens the keyring and belongs to the client alone.
-        if case .object(let results)? = object["clientExtensionResults"], case .object(let prf)? = results["prf"],
-            let outputs = prf["results"], outputs != .null
-        {
-            throw PasskeyProblem.prfOutput
-        }
         guard object["type"] == "public-key", let id = try object["id"].map(PasskeyID.init(json:)),
             try object["rawId"].map(PasskeyID.init(json:)) ?? id == id, case .object(let response)? = object["response"]
         else { throw PasskeyProblem.malformed }

@@ -4,6 +4,8 @@ internal import WebAuthn
 
 /// `POST /v1/account/passkeys/confirm`: verifies the authenticator's response, and stores the passkey. From then on
 /// log-ins with the password key require a second factor.
+///
+/// The same response sent again, after a lost reply, returns the stored passkey.
 struct FinishPasskey: AccountEndpoint {
     /// The longest body, in bytes. Unrequested attestation statements may contain certificates.
     static let requestLimit = 65_536
@@ -31,7 +33,7 @@ struct FinishPasskey: AccountEndpoint {
     }
 
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
-        let body = try JSONBody.read(request) { try Body(&$0) }
+        let body = try JSONBody.readResponse(request) { try Body(&$0) }
         let proven = try await authorization.prove(body.currentKey)
         guard let relyingParty else { throw PasskeyProblem.off }
         let (challenge, passkey) = try verify(body, for: relyingParty, proven)
@@ -41,9 +43,11 @@ struct FinishPasskey: AccountEndpoint {
         )
         let stored = try await authorization.change(as: proven) { transaction in
             let find = Owned(accountID: proven.accountID, read: FindPasskeys())
-            let (used, before) = try await transaction.execute(
-                UseChallenge(accountID: proven.accountID, challenge: challenge), find)
-            guard !used.isEmpty else { throw PasskeyProblem.refused(.wrongChallenge) }
+            let before = try await transaction.execute(find)
+            guard try await transaction.spend(challenge, of: proven.accountID, now: proven.now) else {
+                guard try await transaction.has(insert) else { throw PasskeyProblem.refused(.wrongChallenge) }
+                return before.first { $0.id == id }
+            }
             guard before.count < PasskeyProblem.limit else { throw PasskeyProblem.tooMany }
             guard try await !transaction.execute(insert).isEmpty else { throw PasskeyProblem.exists }
             try await transaction.note(
@@ -69,6 +73,16 @@ struct FinishPasskey: AccountEndpoint {
         } catch {
             throw .refused(error)
         }
+    }
+}
+
+extension Transaction {
+    /// Returns true if the account has a passkey with this key and use.
+    fileprivate func has(_ insert: InsertPasskey) async throws(PostgresError) -> Bool {
+        let find = Owned(accountID: insert.accountID, read: FindUsablePasskey(id: insert.id))
+        guard let stored = try await execute(find).first else { return false }
+        return stored.publicKey == insert.passkey.key.bytes && stored.logsIn == insert.logsIn
+            && Int(stored.algorithm) == insert.passkey.key.algorithm.rawValue
     }
 }
 

@@ -31,7 +31,7 @@ struct LogInWithPasskey: OpenEndpoint {
     }
 
     func respond(to request: Request) async throws -> Response {
-        let (response, device) = try JSONBody.read(request) { members in
+        let (response, device) = try JSONBody.readResponse(request) { members in
             (
                 try members.required("credential", AuthenticationResponse.init(json:)),
                 try DeviceName.device(from: &members)
@@ -47,9 +47,9 @@ struct LogInWithPasskey: OpenEndpoint {
                     writer.member("keyring", base64: keyring)
                     writer.member("keyringRevision", opened.account.keyringRevision)
                 }
-                guard let key = opened.login.unlockKey, let box = opened.login.unlockBox else { return }
+                guard let key = opened.login.sealedPrivateKey, let box = opened.login.unlockBox else { return }
                 writer.object("unlock") { writer in
-                    writer.member("unlockKey", base64: key)
+                    writer.member("sealedPrivateKey", base64: key)
                     writer.member("box", base64: box)
                 }
             }
@@ -61,7 +61,7 @@ struct LogInWithPasskey: OpenEndpoint {
         let accountID = response.userHandle.flatMap { UUID(bytes: $0) }.map(AccountID.init) ?? .random()
         let found = try await database.execute(FindPasskeyLogIn(accountID: accountID, id: response.id)).first
         let (challenge, verified) = try verifier.verify(
-            response, of: accountID, found?.passkey, for: .logIn, isAlone: true, now: now)
+            response, of: accountID, found?.passkey, for: .logIn, .alone, now: now)
         guard let found else { throw WrongPasskey(accountID: nil, failure: nil) }
         let session = NewSession(accountID: accountID, now: now, policy: sessions)
         let opening = OpenSession(
@@ -74,7 +74,6 @@ struct LogInWithPasskey: OpenEndpoint {
                 try await transaction.open(
                     opening, found.passkey, challenge, verified, isCounted: isCounted, reportingTo: outbox)
             }
-            guard let account else { throw WrongPasskey(accountID: accountID, failure: .wrongChallenge) }
             if isCounted { tally.counted(accountID, before: true) }
             return Opened(session: session, account: account, login: found)
         } catch {
@@ -86,29 +85,35 @@ struct LogInWithPasskey: OpenEndpoint {
 
 extension Transaction {
     /// Opens the session of a passkey, ends excess sessions, and reports the session.
-    /// - Returns: Nil if the challenge is used, or the passkey or account has changed since it was read.
+    /// - Throws: The errors of ``use(_:_:_:for:)``.
     fileprivate func open(
         _ opening: OpenSession, _ passkey: UsablePasskey, _ challenge: PasskeyChallenge,
         _ verified: Assertion.Verified, isCounted: Bool, reportingTo outbox: Outbox
-    ) async throws -> OpenSession.Row? {
-        guard let account = try await use(passkey, challenge, verified, for: opening) else { return nil }
+    ) async throws -> OpenSession.Row {
+        let account = try await use(passkey, challenge, verified, for: opening)
         report(opening, to: outbox)
         if isCounted { try await trim(opening) }
         return account
     }
 
-    /// Uses up a challenge and records the use of the passkey. The session is sent with the transaction's next
+    /// Records the use of the passkey and uses up the challenge. The session is sent with the transaction's next
     /// statements.
+    ///
+    /// After an error the transaction must be rolled back. A rejected assertion then changes nothing.
+    ///
+    /// - Throws: ``WrongPasskey`` if the challenge is used, or the passkey or account has changed since it was read.
+    ///   ``TooManyPasskeyUses``, or a `PostgresError`.
     func use(
         _ passkey: UsablePasskey, _ challenge: PasskeyChallenge, _ verified: Assertion.Verified,
         for opening: OpenSession
-    ) async throws(PostgresError) -> OpenSession.Row? {
-        let (opened, used) = try await execute(
+    ) async throws -> OpenSession.Row {
+        let opened = try await execute(
             OpenSessionWithPasskey(
-                opening: opening, id: passkey.id, signCount: passkey.signCount, verified: verified),
-            UseChallenge(accountID: opening.accountID, challenge: challenge))
-        guard let account = opened.first, !used.isEmpty else { return nil }
-        enqueue(InsertSession(opening))
+                opening: opening, id: passkey.id, signCount: passkey.signCount, verified: verified))
+        guard let account = opened.first,
+            try await spend(challenge, of: opening.accountID, now: opening.now)
+        else { throw WrongPasskey(accountID: opening.accountID, failure: .wrongChallenge) }
+        enqueue(InsertSession(opening, by: passkey.id.hash))
         return account
     }
 }

@@ -12,12 +12,16 @@ struct PasskeyChallenge: Sendable {
         case secondFactor(AccountID)
         /// A log-in without a userid.
         case logIn
+        /// A request of a session, with SHA-256 of its body.
+        case request(AccountID, TokenHash, ProvenRequest, SHA256Digest)
 
         fileprivate var bytes: [UInt8] {
             switch self {
             case .registration(let account, let token): [1] + account.uuid.bytes + token.digest.bytes
             case .secondFactor(let account): [2] + account.uuid.bytes
             case .logIn: [3]
+            case .request(let account, let token, let request, let body):
+                [4] + account.uuid.bytes + token.digest.bytes + body.bytes + request.rawValue.utf8
             }
         }
     }

@@ -24,6 +24,9 @@ struct PasskeyID: Sendable, Hashable, PathParameterConvertible, PostgresValue, P
         self = id
     }
 
+    /// The mark of the sessions that the passkey opens.
+    var hash: PasskeyHash { PasskeyHash(SHA256.hash(bytes)) }
+
     /// Base64url, as in `id` of the WebAuthn JSON forms.
     var text: String { Base64URL.encodeToString(bytes) }
 
@@ -35,4 +38,9 @@ struct PasskeyID: Sendable, Hashable, PathParameterConvertible, PostgresValue, P
     static func decode(_ bytes: UnsafeRawBufferPointer?) -> PasskeyID? {
         [UInt8].decode(bytes).flatMap { PasskeyID($0) }
     }
+}
+
+/// SHA-256 of a credential id. It has a constant length, unlike the id.
+struct PasskeyHash: StoredDigest {
+    let digest: SHA256Digest
 }

@@ -36,13 +36,15 @@ enum PasskeyOptions {
         ]
     }
 
-    /// - Parameter allowed: The permitted passkeys. Empty permits any that names its account.
+    /// - Parameters:
+    ///   - allowed: The permitted passkeys. Empty permits any that names its account.
+    ///   - verifiesUser: True if the authenticator must verify its user.
     static func request(
-        _ challenge: PasskeyChallenge, _ relyingParty: RelyingParty, allowed: [PasskeyID]
+        _ challenge: PasskeyChallenge, _ relyingParty: RelyingParty, allowed: [PasskeyID], verifiesUser: Bool
     ) -> JSONValue {
         [
             "challenge": base64URL(challenge.bytes), "timeout": timeout, "rpId": .string(relyingParty.id),
-            "allowCredentials": descriptors(allowed), "userVerification": allowed.isEmpty ? "required" : "preferred",
+            "allowCredentials": descriptors(allowed), "userVerification": verifiesUser ? "required" : "preferred",
         ]
     }
 

@@ -15,6 +15,8 @@ enum PasskeyProblem: ProblemConvertible {
     case invalidName
     /// The unlock box belongs to a passkey that does not log in.
     case doesNotLogIn
+    /// The account has no passkey that logs in.
+    case noneLogsIn
     case invalidBox
     /// A change of the password key lacks the boxes of these passkeys, or contains those of others.
     case boxesRequired([PasskeyID])
@@ -50,6 +52,8 @@ enum PasskeyProblem: ProblemConvertible {
         case .doesNotLogIn:
             Problem(
                 .conflict, "passkey_does_not_log_in", detail: "Only a passkey with `logsIn` can have an unlock box.")
+        case .noneLogsIn:
+            Problem(.conflict, "passkey_does_not_log_in", detail: "The account has no passkey with `logsIn`.")
         case .invalidBox:
             Problem(
                 .unprocessableContent, "invalid_unlock_box", detail: "The value must be base64 of 1 to 1024 bytes.",
@@ -69,6 +73,8 @@ struct WrongPasskey: OperatorProblem {
     let accountID: AccountID?
     /// Nil if the challenge or the passkey is unknown.
     let failure: WebAuthnFailure?
+    /// True if the request has a session, which stays valid.
+    var isInSession = false
 
     func write(to log: Log, requestID: RequestID) {
         // A copy of the authenticator may be in use.
@@ -81,7 +87,12 @@ struct WrongPasskey: OperatorProblem {
     }
 
     var problem: Problem {
-        Problem(
+        if isInSession {
+            return Problem(
+                .forbidden, "wrong_passkey",
+                detail: "The passkey does not log in, or its signature or challenge is not accepted for this request.")
+        }
+        return Problem(
             .unauthorized, "wrong_passkey",
             detail: "The passkey is unknown, or its signature or challenge is not accepted.",
             responseFields: ["WWW-Authenticate": "Bearer"])

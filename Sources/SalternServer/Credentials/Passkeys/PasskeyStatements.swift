@@ -94,14 +94,19 @@ struct DeletePasskey: Statement {
         """
 }
 
-/// Removes all passkeys of an account, and returns their names.
+/// Removes all passkeys of an account.
 struct DeletePasskeys: Statement {
-    typealias Row = String
-
     let accountID: AccountID
 
+    struct Row: Sendable {
+        let id: PasskeyID
+        let name: String
+    }
+
     static let sql: SQL<Self> =
-        "DELETE FROM saltern.passkeys k WHERE k.account_id = \(\.accountID) RETURNING k.name"
+        "DELETE FROM saltern.passkeys k WHERE k.account_id = \(\.accountID) RETURNING k.credential_id, k.name"
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
 /// Stores the unlock box of a passkey. Returns whether the passkey logs in, or no row if it is unknown.
@@ -110,14 +115,28 @@ struct StoreUnlockBox: Statement {
 
     let accountID: AccountID
     let id: PasskeyID
-    let key: PasskeyBox
+    let sealedPrivateKey: PasskeyBox
     let box: PasskeyBox
 
     static let sql: SQL<Self> = """
-        UPDATE saltern.passkeys k SET unlock_key = CASE WHEN k.logs_in THEN \(\.key.bytes)::bytea END,
+        UPDATE saltern.passkeys k SET unlock_key = CASE WHEN k.logs_in THEN \(\.sealedPrivateKey.bytes)::bytea END,
             unlock_box = CASE WHEN k.logs_in THEN \(\.box.bytes)::bytea END
         WHERE k.account_id = \(\.accountID) AND k.credential_id = \(\.id)
         RETURNING k.logs_in
+        """
+}
+
+/// Removes the unlock box of a passkey and the key that opens it. Returns no row if the passkey has none.
+struct RemoveUnlockBox: Statement {
+    typealias Row = PasskeyID
+
+    let accountID: AccountID
+    let id: PasskeyID
+
+    static let sql: SQL<Self> = """
+        UPDATE saltern.passkeys k SET unlock_key = NULL, unlock_box = NULL
+        WHERE k.account_id = \(\.accountID) AND k.credential_id = \(\.id) AND k.unlock_box IS NOT NULL
+        RETURNING k.credential_id
         """
 }
 

@@ -23,7 +23,7 @@ struct UsablePasskey: Sendable, DecodableRow {
     }
 }
 
-/// Finds a passkey of an account after a right password key.
+/// Finds a passkey of an account, for a caller with the right password key or a session.
 struct FindUsablePasskey: AccountRead {
     typealias Row = UsablePasskey
 
@@ -43,7 +43,7 @@ struct FindPasskeyLogIn: Statement {
     struct Row: Sendable {
         let passkey: UsablePasskey
         let credentialRevision: Int64
-        let unlockKey: [UInt8]?
+        let sealedPrivateKey: [UInt8]?
         let unlockBox: [UInt8]?
     }
 
@@ -56,8 +56,8 @@ struct FindPasskeyLogIn: Statement {
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
         Row(
-            passkey: try UsablePasskey(row: &row), credentialRevision: try row.next(), unlockKey: try row.next(),
-            unlockBox: try row.next())
+            passkey: try UsablePasskey(row: &row), credentialRevision: try row.next(),
+            sealedPrivateKey: try row.next(), unlockBox: try row.next())
     }
 }
 
@@ -86,4 +86,24 @@ struct OpenSessionWithPasskey: Statement {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> OpenSession.Row {
         try OpenSession.decode(&row)
     }
+}
+
+/// Records the use of a passkey without a new session. Returns no row if the passkey does not log in, or its sign count
+/// has changed since it was read.
+struct RecordPasskeyUse: Statement {
+    typealias Row = AccountID
+
+    let accountID: AccountID
+    let use: PasskeyUse
+    let now: Timestamp
+
+    private var newSignCount: Int64 { Int64(use.verified.signCount) }
+
+    static let sql: SQL<Self> = """
+        UPDATE saltern.passkeys k
+        SET sign_count = \(\.newSignCount), backed_up = \(\.use.verified.isBackedUp), last_used_at = \(\.now)
+        WHERE k.account_id = \(\.accountID) AND k.credential_id = \(\.use.passkey.id) AND k.logs_in
+            AND k.sign_count = \(\.use.passkey.signCount)
+        RETURNING k.account_id
+        """
 }

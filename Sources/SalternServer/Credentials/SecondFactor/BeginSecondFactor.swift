@@ -6,14 +6,16 @@ internal import Postgres
 struct BeginSecondFactor: AccountEndpoint {
     private let masterKey: MasterKey
     private let issuer: String
+    private let proofs: ProofReader
 
     init(_ parts: Dependencies) {
+        proofs = ProofReader(parts, for: .beginTOTP)
         masterKey = parts.configuration.masterKey
         issuer = parts.configuration.name
     }
 
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
-        let proven = try await authorization.prove(request)
+        let proven = try await authorization.prove(proofs.read(request))
         let passwords = OneTimePasswords.random()
         let sealed = try masterKey.seal(passwords.secret, for: .oneTimePasswords(of: proven.accountID))
         try await authorization.change(as: proven) { transaction in

@@ -3,8 +3,14 @@ internal import Postgres
 
 /// `POST /v1/account/totp/recovery-codes`: replaces the remaining recovery codes by ten new ones.
 struct RenewRecoveryCodes: AccountEndpoint {
+    private let proofs: ProofReader
+
+    init(_ parts: Dependencies) {
+        proofs = ProofReader(parts, for: .renewRecoveryCodes)
+    }
+
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
-        let proven = try await authorization.prove(request)
+        let proven = try await authorization.prove(proofs.read(request))
         let account = proven.accountID
         let codes = SecondFactorRecoveryCode.randomSet()
         try await authorization.change(as: proven) { transaction in

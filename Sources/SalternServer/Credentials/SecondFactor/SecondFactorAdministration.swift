@@ -30,7 +30,7 @@ public struct SecondFactorAdministration {
     }
 
     /// Removes an account's second factors and its recovery codes, for a person who has lost them. Log-ins then need
-    /// only the password. Writes a row in the audit log and events for the account's owner.
+    /// only the password. Ends the sessions that the passkeys have opened. Writes a row in the audit log and events for the account's owner.
     /// - Throws: ``AccountRefusal``, ``Refusal``, or a `PostgresError`.
     public func remove(of reference: AccountReference, by signature: AuditSignature) async throws -> Removed {
         try await reference.act(in: database) { transaction, account in
@@ -46,8 +46,13 @@ public struct SecondFactorAdministration {
                     RecordSecurityEvent(
                         accountID: account, kind: .passkeyRemoved, now: signature.now, count: Int64(passkeys.count)))
             }
+            for passkey in passkeys {
+                _ = try await transaction.endSessions(
+                    RemoveAllSessions(
+                        accountID: account, exception: nil, now: signature.now, passkey: passkey.id.hash))
+            }
             try await transaction.record(AppendAudit(signature, .secondFactorRemoved, account))
-            return Removed(account: account, hadCodes: !codes.isEmpty, passkeys: passkeys)
+            return Removed(account: account, hadCodes: !codes.isEmpty, passkeys: passkeys.map(\.name))
         }
     }
 }

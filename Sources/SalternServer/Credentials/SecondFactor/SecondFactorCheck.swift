@@ -21,13 +21,18 @@ struct SecondFactorCheck: Sendable {
         completion: @Sendable (Transaction) async throws -> Void = { _ in }
     ) async throws -> CheckResult<OpenSession.Row> {
         if let found, proof == nil, !found.hasPasskeys { return .undecided(SecondFactorProblem.required) }
-        return try await check.transaction(of: opening.accountID) { transaction in
-            let result = try await open(opening, found?.secondFactor, proof, transaction)
-            if case .right = result {
-                transaction.report(opening, to: outbox)
-                try await completion(transaction)
+        do {
+            return try await check.transaction(of: opening.accountID) { transaction in
+                let result = try await open(opening, found?.secondFactor, proof, transaction)
+                if case .right = result {
+                    transaction.report(opening, to: outbox)
+                    try await completion(transaction)
+                }
+                return result
             }
-            return result
+        } catch let error as any RejectedPasskeyUse {
+            // The error has rolled the transaction back.
+            return .undecided(error)
         }
     }
 
@@ -73,12 +78,14 @@ struct SecondFactorCheck: Sendable {
         let options = passkeys.relyingParty.map { relyingParty in
             PasskeyOptions.request(
                 passkeys.challenges.make(for: .secondFactor(opening.accountID), now: opening.now), relyingParty,
-                allowed: ids)
+                allowed: ids, verifiesUser: false)
         }
         return SecondFactorProblem.passkeyRequired(hasCodes: account.secondFactor != nil, options)
     }
 
     /// Opens the session with an assertion. Undecided if it is wrong.
+    ///
+    /// - Throws: ``RejectedPasskeyUse``, after which the transaction must be rolled back, or a `PostgresError`.
     private func use(
         _ response: AuthenticationResponse, _ opening: OpenSession, _ transaction: Transaction
     ) async throws -> CheckResult<OpenSession.Row> {
@@ -87,16 +94,14 @@ struct SecondFactorCheck: Sendable {
         guard let passkey = try await transaction.execute(find).first else {
             return .undecided(WrongPasskey(accountID: account, failure: nil))
         }
+        let accepted: (challenge: PasskeyChallenge, verified: Assertion.Verified)
         do {
-            let (challenge, verified) = try passkeys.verify(
-                response, of: account, passkey, for: .secondFactor(account), isAlone: false, now: opening.now)
-            guard let opened = try await transaction.use(passkey, challenge, verified, for: opening) else {
-                return .undecided(WrongPasskey(accountID: account, failure: .wrongChallenge))
-            }
-            return .right(opened)
+            accepted = try passkeys.verify(
+                response, of: account, passkey, for: .secondFactor(account), .secondFactor, now: opening.now)
         } catch let error as any ProblemConvertible {
             return .undecided(error)
         }
+        return .right(try await transaction.use(passkey, accepted.challenge, accepted.verified, for: opening))
     }
 
     /// Uses the code up and opens the session. Nil if the code is wrong, used, or of another secret.
@@ -151,10 +156,10 @@ enum SecondFactorProof: Sendable {
 
 extension InsertSession {
     /// Creates the session that a log-in opens.
-    init(_ opening: OpenSession) {
+    init(_ opening: OpenSession, by passkey: PasskeyHash? = nil) {
         self.init(
             accountID: opening.accountID, tokenHash: opening.tokenHash, sessionID: opening.sessionID,
-            deviceName: opening.deviceName, now: opening.now, expiresAt: opening.expiresAt)
+            deviceName: opening.deviceName, now: opening.now, expiresAt: opening.expiresAt, passkey: passkey)
     }
 }
 

@@ -33,7 +33,7 @@ struct LogIn: OpenEndpoint {
         let proof: SecondFactorProof?
 
         init(_ request: Request) throws {
-            self = try JSONBody.read(request) { try Body(&$0) }
+            self = try JSONBody.readResponse(request) { try Body(&$0) }
         }
 
         private init(_ members: inout JSONMembers) throws {

@@ -222,12 +222,17 @@ struct RemoveAllSessions: SessionRemoval {
     /// The session that stays.
     let exception: TokenHash?
     let now: Timestamp
+    /// Limits the end to sessions that this passkey has opened.
+    var passkey: PasskeyHash?
 
     static let noting: SQL<Self> = SessionEnd.noting(isMeant, of: "\(\.accountID)", at: moment)
     static let sql: SQL<Self> = """
         \(SessionEnd.removing(isMeant, of: "\(\.accountID)", at: moment))
         RETURNING s.session_id
         """
-    static let isMeant: SQL<Self> = "s.token_hash IS DISTINCT FROM \(\.exception)"
+    static let isMeant: SQL<Self> = """
+        s.token_hash IS DISTINCT FROM \(\.exception)
+            AND (\(\.passkey)::bytea IS NULL OR s.passkey_hash = \(\.passkey))
+        """
     private static let moment: SQL<Self> = "LEAST(\(\.now), s.expires_at)"
 }

@@ -20,7 +20,7 @@ struct CommitRotation: AccountEndpoint {
             (try members.required("currentPasswordKey", PasswordKey.init(json:)), try NewCredential(&members, kdf))
         }
         let outcome = try await authorization.replaceKey(
-            currentKey, by: new, use: authorization.longUse
+            .passwordKey(currentKey), by: new, use: authorization.longUse
         ) { transaction, proven in
             try await RotationCommit(id: id, by: proven, to: new, attempts).apply(transaction)
         }

@@ -1,7 +1,9 @@
 import Cryptography
 import HTTPCore
+import Postgres
 import SalternTesting
 import Testing
+import WebAuthn
 
 @testable import SalternServer
 
@@ -189,6 +191,54 @@ import Testing
             try await app.administer("UPDATE saltern.accounts SET locked_at = now()")
             details.append(try await refusal(answer))
             #expect(Set(details).count == 1)
+        }
+    }
+
+    @Test func `unknown passkeys, locked accounts and wrong signatures take the same work`() async throws {
+        try await TestApplication.with(TestApplication.withPasskeys) { app in
+            let ada = try await app.register()
+            let key = try await app.addPasskey(ada, logsIn: true)
+            let handle = try #require(key.userHandle)
+            let unknown = SoftwareAuthenticator()
+            unknown.userHandle = handle
+            let stranger = SoftwareAuthenticator()
+            stranger.userHandle = SecureRandom.bytes(16)
+            let id = AccountID(try #require(UUID(bytes: handle)))
+            let stored = try #require(
+                PasskeyID(key.id).map { Owned(accountID: id, read: FindUsablePasskey(id: $0)) })
+            let known = try #require(try await app.execute(stored).first)
+            var answers: [(answer: JSONValue, passkey: UsablePasskey?)] = []
+            func answer(_ authenticator: SoftwareAuthenticator, _ passkey: UsablePasskey?) async throws {
+                answers.append((try await authenticator.get(app.passkeyLogInOptions()), passkey))
+            }
+            try await answer(unknown, nil)
+            try await answer(stranger, nil)
+            key.changeSignature = { SecureRandom.bytes($0.count) }
+            try await answer(key, known)
+            key.changeSignature = { $0 }
+            key.flags = 0x05
+            try await answer(key, known)
+            key.flags = 0x1D
+            // A locked account has no usable passkey.
+            try await answer(key, nil)
+            try await app.administer("UPDATE saltern.accounts SET locked_at = now()")
+            var executions: [[String: Int64]] = []
+            for (answer, passkey) in answers {
+                let before = try await app.executions()
+                let reply = try await app.client.post("/v1/passkeys/sessions", ["credential": answer])
+                #expect(reply.status == 401)
+                executions.append(try await app.executions().difference(from: before))
+                let count = Assertion.Verifications()
+                #expect(throws: WrongPasskey.self) {
+                    try Assertion.$verifications.withValue(count) {
+                        try PasskeyVerifier(app.configuration).verify(
+                            AuthenticationResponse(json: answer), of: id, passkey, for: .logIn, .alone,
+                            now: app.clock.now)
+                    }
+                }
+                #expect(count.count == 1)
+            }
+            #expect(executions == Array(repeating: ["FindPasskeyLogIn": 1], count: answers.count))
         }
     }
 

@@ -89,6 +89,30 @@ import Testing
         }
     }
 
+    @Test func `a confirmation whose reply was lost can be repeated`() async throws {
+        try await TestApplication.with(TestApplication.withPasskeys) { app in
+            let ada = try await app.register()
+            let key = SoftwareAuthenticator()
+            let credential = try await key.create(app.passkeyOptions(ada))
+            let first = try await app.confirm(credential, ada)
+            let again = try await app.confirm(credential, ada)
+            #expect(first.status == 201 && again.status == 201)
+            #expect(first["id"] == again["id"] && again.string("id") == key.idText)
+            #expect(first["createdAt"] == again["createdAt"])
+            #expect(try await app.confirm(credential, ada, logsIn: true).string("reason") == "wrong_challenge")
+            #expect(try await app.events(of: ada).filter { $0 == "passkey_added" }.count == 1)
+            // The passkey must still be there, and have the same key.
+            let options = try await app.passkeyOptions(ada)
+            let other = SoftwareAuthenticator()
+            #expect(try await app.confirm(other.create(options), ada).status == 201)
+            let forged = SoftwareAuthenticator(id: other.id)
+            #expect(try await app.confirm(forged.create(options), ada).string("reason") == "wrong_challenge")
+            _ = try await ada.client.send(
+                .delete, "/v1/account/passkeys/\(key.idText)", body: TestClient.document(ada.currentKey))
+            #expect(try await app.confirm(credential, ada).string("reason") == "wrong_challenge")
+        }
+    }
+
     @Test func `an output of PRF is refused and not stored`() async throws {
         try await TestApplication.with(TestApplication.withPasskeys) { app in
             let ada = try await app.register()

@@ -7,7 +7,7 @@ import Testing
 @Suite struct PasskeyUnlockTests {
     private static func setBox(_ account: TestAccount, _ id: String) async throws -> TestResponse {
         try await account.client.put(
-            "/v1/account/passkeys/\(id)/box", account.currentKey.with("unlockKey", "a2V5").with("box", "Ym94"))
+            "/v1/account/passkeys/\(id)/box", account.currentKey.with("sealedPrivateKey", "a2V5").with("box", "Ym94"))
     }
 
     @Test func `a log-in returns what unlocks the keyring`() async throws {
@@ -17,7 +17,7 @@ import Testing
             #expect(try await Self.setBox(ada, key.idText).status == 204)
             let answer = try await key.get(app.passkeyLogInOptions())
             let opened = try await app.client.post("/v1/passkeys/sessions", ["credential": answer])
-            #expect(opened["unlock"] == ["unlockKey": "a2V5", "box": "Ym94"])
+            #expect(opened["unlock"] == ["sealedPrivateKey": "a2V5", "box": "Ym94"])
             let listed = try await ada.client.get("/v1/account/passkeys").array("passkeys")
             #expect(listed?.first?.member("unlocks") == true)
         }
@@ -31,9 +31,33 @@ import Testing
             #expect(try await Self.setBox(ada, second.idText).code == "passkey_does_not_log_in")
             #expect(try await Self.setBox(eve, second.idText).status == 404)
             let key = try await app.addPasskey(ada, logsIn: true)
-            let empty = ada.currentKey.with("unlockKey", "a2V5").with("box", "")
+            let empty = ada.currentKey.with("sealedPrivateKey", "a2V5").with("box", "")
             #expect(
                 try await ada.client.put("/v1/account/passkeys/\(key.idText)/box", empty).code == "invalid_unlock_box")
+        }
+    }
+
+    @Test func `box null ends the unlocking, and can be repeated`() async throws {
+        try await TestApplication.with(TestApplication.withPasskeys) { app in
+            let ada = try await app.register()
+            let key = try await app.addPasskey(ada, logsIn: true)
+            let path = "/v1/account/passkeys/\(key.idText)/box"
+            #expect(try await Self.setBox(ada, key.idText).status == 204)
+            #expect(try await ada.client.put(path, ada.currentKey).code == "missing_member")
+            let halved = ada.currentKey.with("box", "Ym94")
+            #expect(try await ada.client.put(path, halved).code == "missing_member")
+            let both = ada.currentKey.with("box", .null).with("sealedPrivateKey", "a2V5")
+            #expect(try await ada.client.put(path, both).code == "unknown_member")
+            let end = ada.currentKey.with("box", .null)
+            for _ in 0..<2 { #expect(try await ada.client.put(path, end).status == 204) }
+            #expect(try await ada.client.put("/v1/account/passkeys/AAAA/box", end).status == 404)
+            let answer = try await key.get(app.passkeyLogInOptions())
+            let opened = try await app.client.post("/v1/passkeys/sessions", ["credential": answer])
+            #expect(opened.status == 201 && opened["unlock"] == nil)
+            let listed = try await ada.client.get("/v1/account/passkeys").array("passkeys")
+            #expect(listed?.first?.member("unlocks") == false)
+            let events = try await app.events(of: ada).filter { $0.hasPrefix("passkey_unlock") }
+            #expect(events == ["passkey_unlock_set", "passkey_unlock_removed"])
         }
     }
 
@@ -58,7 +82,7 @@ import Testing
             #expect(try await ada.client.put("/v1/account/credential", boxes).status == 200)
             let answer = try await key.get(app.passkeyLogInOptions())
             let opened = try await app.client.post("/v1/passkeys/sessions", ["credential": answer])
-            #expect(opened["unlock"] == ["unlockKey": "a2V5", "box": "bmV3"])
+            #expect(opened["unlock"] == ["sealedPrivateKey": "a2V5", "box": "bmV3"])
         }
     }
 }

@@ -18,9 +18,15 @@ final class SoftwareAuthenticator {
     var userHandle: [UInt8]?
     /// Further members of the client data, such as `,"crossOrigin":true`.
     var moreClientData = ""
+    /// Changes what is signed.
+    var changeClientData: (String) -> String = { $0 }
+    var changeData: ([UInt8]) -> [UInt8] = { $0 }
+    /// Changes what is sent beside it.
+    var changeObject: ([UInt8]) -> [UInt8] = { $0 }
+    var changeSignature: ([UInt8]) -> [UInt8] = { $0 }
     private let seed = SecureRandom.bytes(32)
 
-    init(idCount: Int = 32) { id = SecureRandom.bytes(idCount) }
+    init(id: [UInt8] = SecureRandom.bytes(32)) { self.id = id }
 
     var idText: String { Base64URL.encodeToString(id) }
 
@@ -51,13 +57,13 @@ final class SoftwareAuthenticator {
 
     private func clientData(_ type: String, _ options: JSONValue) throws -> [UInt8] {
         let challenge = try #require(options.member("challenge")).string()
-        return Array(
-            #"{"type":"\#(type)","challenge":"\#(challenge)","origin":"\#(origin)"\#(moreClientData)}"#.utf8)
+        let text = #"{"type":"\#(type)","challenge":"\#(challenge)","origin":"\#(origin)"\#(moreClientData)}"#
+        return Array(changeClientData(text).utf8)
     }
 
     private func data(_ more: UInt8, _ rest: [UInt8]) -> [UInt8] {
         let count = withUnsafeBytes(of: signCount.bigEndian) { [UInt8]($0) }
-        return SHA256.hash(rpID.utf8).bytes + [flags | more] + count + rest
+        return changeData(SHA256.hash(rpID.utf8).bytes + [flags | more] + count + rest)
     }
 
     private func credential(_ response: JSONValue) -> JSONValue {
@@ -80,7 +86,7 @@ final class SoftwareAuthenticator {
             + Array("authData".utf8) + [0x59, UInt8(data.count >> 8), UInt8(data.count & 0xFF)] + data
         return credential([
             "clientDataJSON": .string(Base64URL.encodeToString(try clientData("webauthn.create", options))),
-            "attestationObject": .string(Base64URL.encodeToString(object)), "publicKeyAlgorithm": -8,
+            "attestationObject": .string(Base64URL.encodeToString(changeObject(object))), "publicKeyAlgorithm": -8,
             "transports": ["internal"],
         ])
     }
@@ -93,7 +99,8 @@ final class SoftwareAuthenticator {
         return credential([
             "clientDataJSON": .string(Base64URL.encodeToString(clientData)),
             "authenticatorData": .string(Base64URL.encodeToString(data)),
-            "signature": .string(Base64URL.encodeToString(try sign(data + SHA256.hash(clientData).bytes))),
+            "signature": .string(
+                Base64URL.encodeToString(changeSignature(try sign(data + SHA256.hash(clientData).bytes)))),
             "userHandle": userHandle.map { .string(Base64URL.encodeToString($0)) } ?? .null,
         ])
     }
