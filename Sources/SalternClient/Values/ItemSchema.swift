@@ -5,6 +5,8 @@ public import Foundation
 ///
 /// New optional members need no new number: older versions of the app keep unknown members. A number and a migration
 /// are for changes that older versions cannot read, such as a new name or type of a member.
+///
+/// Example: "New version of a type" in docs/app.md.
 public struct ItemSchema<Value: Codable>: Sendable {
     /// Converts an item's JSON from an earlier number to this one.
     public typealias Migration = @Sendable (_ json: Data, _ number: Int) throws -> Data
@@ -139,6 +141,8 @@ extension ItemSchema where Value: Sendable {
 extension VaultSettings {
     /// Sets the function that merges two versions of an item in one collection. Members that the type does not contain
     /// are kept. If both versions have changed one of those, both versions are kept.
+    ///
+    /// Example: "Conflicts" in docs/app.md.
     /// - Parameter rule: Returns one value for two that were made from the same one, or nil to keep both. The first
     ///   value is their common base, if it is known.
     public mutating func merge<Value: Codable & Sendable>(
