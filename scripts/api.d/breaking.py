@@ -1,11 +1,12 @@
 """Compares the public interface of the client kit at two commits, by the lists in docs/api.
 
 Breaking are removed and changed symbols, removed conformances, and new requirements of protocols without a default. New cases
-of enums are noted, because they break a `switch` without `default`.
+of enums are noted, because they break a `switch` without `default`. A property that becomes writable is noted, too.
 """
 
 import argparse
 import collections
+import re
 import subprocess
 import sys
 
@@ -30,12 +31,20 @@ def listed(commit):
     return found
 
 
+def writable(declaration):
+    """The declaration of a property, once it can be set."""
+    return re.sub(r"\blet ", "var ", declaration.replace(" { get }", ""))
+
+
 def compare(old, new):
     """Returns the breaking changes, and those that are worth a note."""
     breaking, notes = [], []
     for key in sorted(old.keys() | new.keys()):
         (path, kind), before, after = key, old.get(key, set()), new.get(key, set())
         gone, come = sorted(before - after), sorted(after - before)
+        if kind.endswith("property") and [writable(name) for name in gone] == [name.replace(" { get set }", "") for name in come]:
+            notes += [f"writable  {path}" for _ in come]
+            continue
         if kind == "conformance":
             breaking += [f"removed   {path}: {name}" for name in gone]
         elif gone and come:

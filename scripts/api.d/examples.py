@@ -30,8 +30,10 @@ private func show(_ values: Any..., hiddenCount: Int = 0) {}
 PARAMETERS = (
     "_ vault: Vault, _ settings: VaultSettings, _ notes: VaultCollection<Note>, _ lists: VaultCollection<List>, _ id: ItemID, "
     "_ draft: ItemID, _ selection: [ItemID], _ typed: String, _ text: String, _ joined: String, _ password: Password, "
-    "_ file: URL, _ url: URL, _ link: URL, _ jpeg: Data, _ note: Note, _ item: PlainItem, _ attachment: Attachment"
+    "_ file: URL, _ url: URL, _ link: URL, _ jpeg: Data, _ item: PlainItem, _ attachment: Attachment, _ folder: URL, "
+    "_ server: PinnedServer, _ transport: any HTTPTransport, _ pin: String, _ backupPin: String"
 )
+VARIABLES = {"edits": "VaultEdits()", "note": 'Note(text: "Buy salt.")'}
 
 
 def examples(folder):
@@ -62,10 +64,11 @@ def main():
     print(HEAD, end="")
     for index, (file, line, block) in enumerate(found):
         print(f"@MainActor private func example{index}({PARAMETERS}) async throws {{")
-        print("var edits = VaultEdits()\ndo {")
+        used = {name: value for name, value in VARIABLES.items() if re.search(rf"\b{name}\b", "\n".join(block))}
+        print("\n".join(f"var {name} = {value}" for name, value in used.items()) + "\ndo {")
         print(f'#sourceLocation(file: "{file}", line: {line})')
         print("\n".join(block))
-        print("#sourceLocation()\n}\n_ = edits\n}\n")
+        print(f"#sourceLocation()\n}}\n_ = ({', '.join(used)})\n}}\n")
 
 
 if __name__ == "__main__":

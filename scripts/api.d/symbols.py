@@ -19,6 +19,15 @@ REQUIRED = re.compile(
 )
 # Types of which an app calls each function: each has an example, or names the section of a page that has one.
 EXEMPLARY = {"Vault", "VaultCollection"}
+# Other types that an app creates or calls: the example can also stand at the type.
+ILLUSTRATED = {
+    "AttachmentSource", "AttachmentStorage", "CollectionEntry", "CollectionModel", "CollectionOrder", "CurlTransport",
+    "FileKeyStore", "FolderSettings", "FolderSync", "Identifier", "ItemSchema", "KeychainDeviceKeyStore", "Password",
+    "PinnedServer", "RecoveryCode", "Retries", "SharedLink", "StretchingRule", "URLSessionTransport", "VaultEdits",
+    "VaultModel", "VaultSettings",
+}
+# The kit or the standard library calls these, by a protocol.
+CALLED_BY_KIT = re.compile(r"^(load\(\)|save\(_:\)|remove\(\)|send\(_:\)|stream\(_:\)|encode\(to:\)|init\(from:\))$")
 CALLABLE = {"swift.method", "swift.type.method", "swift.init", "swift.subscript"}
 EXAMPLE = re.compile(r'Examples?: "([^"]+)" in (\S+\.md)')
 CONFORMANCES_OF_ALL = {"Copyable", "Escapable", "SendableMetatype", "Sendable", "BitwiseCopyable"}
@@ -113,8 +122,13 @@ def headings(root, page):
     return {line.lstrip("#").strip() for line in file.read_text().splitlines() if line.startswith("#")}
 
 
+def has_example(text):
+    return "```swift" in text or EXAMPLE.search(text) is not None
+
+
 def faults(symbols, root):
     """What is missing in doc comments."""
+    illustrated = {".".join(symbol["pathComponents"]) for symbol in symbols.own() if has_example(comment(symbol))}
     for symbol in symbols.own():
         text, name = comment(symbol), symbol["names"]["title"].split(".")[-1]
         where = f"{place(symbol, root)}: {path(symbol)}"
@@ -126,9 +140,11 @@ def faults(symbols, root):
             if heading not in headings(root, page):
                 yield f'{where} refers to "{heading}", which {page} does not have'
         owner = symbol["pathComponents"][:-1]
-        if owner and owner[0] in EXEMPLARY and len(owner) == 1 and symbol["kind"]["identifier"] in CALLABLE:
-            if "```swift" not in text and not EXAMPLE.search(text):
-                yield f"{where} ({name}) has neither an example nor a link to one"
+        if len(owner) != 1 or symbol["kind"]["identifier"] not in CALLABLE or has_example(text):
+            continue
+        is_bare = owner[0] in ILLUSTRATED and owner[0] not in illustrated
+        if owner[0] in EXEMPLARY or (is_bare and not CALLED_BY_KIT.match(symbol["pathComponents"][-1])):
+            yield f"{where} ({name}) has neither an example nor a link to one"
 
 
 def main():

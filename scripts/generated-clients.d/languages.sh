@@ -55,3 +55,20 @@ compile_go() (
     quietly "$clients/go.log" "the Go client does not compile" go build -o "$clients/go-life/life" .
 )
 live_go() { "$clients/go-life/life"; }
+
+# Debian has the libraries, except Polly: csharp/Polly.cs replaces it. Its Newtonsoft.Json is older than the naming strategy, which the
+# client does not need, because all of its members have names.
+csharp_json=/usr/lib/cli/Newtonsoft.Json-5.0
+generate_csharp() {
+    generate csharp csharp --library httpclient --additional-properties packageName=Saltern,targetFramework=net48
+}
+compile_csharp() {
+    local sources
+    sed --in-place '/NamingStrategy = new CamelCaseNamingStrategy/,/}/d' \
+        "$clients/csharp/src/Saltern/Client/ApiClient.cs" "$clients/csharp/src/Saltern/Model/AbstractOpenAPISchema.cs"
+    mapfile -t sources < <(find "$clients/csharp/src/Saltern" "$clients/csharp-life" -name '*.cs')
+    quietly "$clients/csharp.log" "the C# client does not compile" mcs -out:"$clients/csharp-life/Life.exe" -langversion:latest \
+        -warn:0 -r:"$csharp_json/Newtonsoft.Json.dll" -r:System.Net.Http -r:System.Runtime.Serialization -r:System.Web \
+        -r:System.ComponentModel.DataAnnotations "${sources[@]}"
+}
+live_csharp() { MONO_PATH=$csharp_json mono "$clients/csharp-life/Life.exe"; }

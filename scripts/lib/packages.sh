@@ -14,7 +14,9 @@ counting_packages=(strace wrk)
 recovery_packages=(pgbackrest)
 # What the generated clients are compiled with and against.
 client_packages=("${build_packages[@]}" postgresql-client openssl util-linux golang-go openjdk-17-jdk-headless
-    libjakarta-annotation-api-java)
+    libjakarta-annotation-api-java mono-mcs mono-runtime libnewtonsoft-json5.0-cil libmono-system-net-http4.0-cil
+    libmono-system-runtime-serialization4.0-cil libmono-system-web4.0-cil
+    libmono-system-componentmodel-dataannotations4.0-cil)
 compose_packages=(docker.io docker-compose mmdebstrap iproute2 iptables curl openssl jq)
 # Everything at once: steps that go beside each other must not install.
 test_packages=("${run_packages[@]}" "${browser_packages[@]}" "${package_packages[@]}" "${package_test_packages[@]}"

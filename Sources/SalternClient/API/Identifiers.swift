@@ -1,6 +1,11 @@
 public import Foundation
 
 /// The identifier of an entity: a UUID whose text is in lower case.
+///
+/// ```swift
+/// let text = "\(ItemID.random())"
+/// if let id = ItemID(text), let note = try await notes[id] { show(note.text) }
+/// ```
 public struct Identifier<Entity>: Hashable, Sendable, Comparable, Codable, CustomStringConvertible {
     /// The identifier as a UUID.
     public let uuid: UUID

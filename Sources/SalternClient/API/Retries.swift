@@ -3,6 +3,10 @@
 ///
 /// Only for requests that the API allows to repeat ("Retries" in docs/api-guide.md), because their reply may have been
 /// lost.
+///
+/// ```swift
+/// settings.retries = Retries(attempts: 5, waits: .milliseconds(500)...(.seconds(10)))
+/// ```
 public struct Retries: Sendable {
     /// The maximum number of times that a request is sent, including the first time.
     public var attempts: Int

@@ -1,6 +1,11 @@
 public import Cryptography
 
 /// The source of an attachment's content, read piece by piece, so that it is never in memory as a whole.
+///
+/// ```swift
+/// let camera = try AttachmentSource(file: file)
+/// note.photo = try await vault.attach(camera) { show($0.byteCount) }
+/// ```
 public struct AttachmentSource: Sendable {
     /// The length of the content, in bytes.
     public let byteCount: Int64

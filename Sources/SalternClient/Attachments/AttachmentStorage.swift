@@ -1,4 +1,8 @@
 /// The limits of attachments' chunks on a device, in sealed bytes.
+///
+/// ```swift
+/// settings.attachments = AttachmentStorage(waitingByteLimit: 64 << 20, copiedByteLimit: 1 << 30)
+/// ```
 public struct AttachmentStorage: Sendable, Hashable {
     /// The limit of content that waits to be sent, because the server was unreachable when it was attached. With 0,
     /// nothing waits, and ``Vault/attach(_:id:properties:progress:)`` needs the server.
@@ -20,28 +24,4 @@ public struct AttachmentUsage: Sendable, Hashable {
     public let waitingByteCount: Int64
     /// Copies of content that the server has.
     public let copiedByteCount: Int64
-}
-
-extension Vault {
-    /// The sealed bytes of attachments' chunks on this device.
-    ///
-    /// ```swift
-    /// let usage = try await vault.attachmentUsage()
-    /// print("\(usage.waitingByteCount) bytes wait")
-    /// ```
-    public func attachmentUsage() throws(VaultError) -> AttachmentUsage {
-        try stored {
-            AttachmentUsage(
-                waitingByteCount: try store.waitingByteCount(), copiedByteCount: try store.copiedByteCount())
-        }
-    }
-
-    /// Removes the copies of content that the server has. Content that waits to be sent stays.
-    ///
-    /// ```swift
-    /// try await vault.removeAttachmentCopies()
-    /// ```
-    public func removeAttachmentCopies() throws(VaultError) {
-        try stored { try store.removeCopies(downTo: 0) }
-    }
 }

@@ -3,6 +3,28 @@ internal import Cryptography
 /// Content of attachments that is readable without network: waiting content, and copies of content that was attached or
 /// read on this device.
 extension Vault {
+    /// The sealed bytes of attachments' chunks on this device.
+    ///
+    /// ```swift
+    /// let usage = try await vault.attachmentUsage()
+    /// print("\(usage.waitingByteCount) bytes wait")
+    /// ```
+    public func attachmentUsage() throws(VaultError) -> AttachmentUsage {
+        try stored {
+            AttachmentUsage(
+                waitingByteCount: try store.waitingByteCount(), copiedByteCount: try store.copiedByteCount())
+        }
+    }
+
+    /// Removes the copies of content that the server has. Content that waits to be sent stays.
+    ///
+    /// ```swift
+    /// try await vault.removeAttachmentCopies()
+    /// ```
+    public func removeAttachmentCopies() throws(VaultError) {
+        try stored { try store.removeCopies(downTo: 0) }
+    }
+
     /// Returns a piece from this device; nil when it is not stored here.
     func localPiece(_ index: Int, of attachment: Attachment) throws(VaultError) -> SecureBytes? {
         let sealer = try open.engine.sealer

@@ -3,6 +3,11 @@ internal import Foundation
 
 /// A password as input of PBKDF2: NFC, then UTF-8, the same bytes on every platform. It is zeroed on release and never
 /// printed.
+///
+/// ```swift
+/// let vault = try await Vault.logIn(settings, userid: "ada@example.org", password: Password(typed))
+/// show(try await vault.unsentCount())
+/// ```
 public struct Password: Sendable {
     let bytes: SecureBytes
 

@@ -4,6 +4,8 @@ internal import Cryptography
 ///
 /// The check is Luhn's for 32 digits. It detects every single wrong character and nearly every swap of two neighbours
 /// before a request is sent.
+///
+/// Example: "Password and recovery" in docs/app.md.
 public struct RecoveryCode: Sendable {
     /// 25 ASCII characters.
     let characters: SecureBytes

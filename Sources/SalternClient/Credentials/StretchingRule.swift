@@ -3,6 +3,8 @@ internal import Foundation
 
 /// The parameters of key derivation that this app accepts from a server. A hostile server could request a key that is
 /// easy to guess.
+///
+/// Example: "Settings" in docs/app.md.
 public struct StretchingRule: Sendable {
     /// The salt prefix that the app contains or has received at its first contact.
     public var saltPrefix: String

@@ -1,4 +1,10 @@
 /// The settings of a folder's sync.
+///
+/// ```swift
+/// var settings = FolderSettings(collection: "files")
+/// settings.allowedDeletions = Set(DeletionDirection.allCases)  // as the user has agreed
+/// show(try await FolderSync(vault: vault, root: folder, settings: settings).run().conflicts.count)
+/// ```
 public struct FolderSettings: Sendable {
     /// The collection whose items are the files.
     public var collection: String

@@ -5,6 +5,13 @@ public import Foundation
 /// Changes of one side are applied to the other. Files that were changed on both are kept twice. A deletion never
 /// removes changed files. Deleted or replaced files are in a trash: of the folder (`.saltern/trash`, for 30 days) or of
 /// the vault.
+///
+/// ```swift
+/// let folder = FolderSync(vault: vault, root: url, settings: FolderSettings(collection: "files"))
+/// let report = try await folder.run()
+/// show(report.conflicts.count)
+/// try await folder.watch { report in print(report.conflicts.count) }
+/// ```
 public actor FolderSync {
     let vault: Vault
     let root: String

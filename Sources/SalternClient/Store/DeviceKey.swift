@@ -12,6 +12,10 @@ public protocol DeviceKeyStore: Sendable {
 }
 
 /// A key store in a file that only its owner can read, for systems without a key store.
+///
+/// ```swift
+/// settings.deviceKey = FileKeyStore(path: "/var/lib/notes/device.key")  // apart from the store
+/// ```
 public struct FileKeyStore: DeviceKeyStore {
     private let path: String
 

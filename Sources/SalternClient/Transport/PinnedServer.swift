@@ -1,6 +1,14 @@
 internal import Cryptography
 
 /// A server: its address, the pins of its keys, and the anchor of its certificate.
+///
+/// ```swift
+/// let server = PinnedServer(base: "https://api.example.org", pins: [pin, backupPin])
+/// let settings = VaultSettings(
+///     folder: folder, transport: try CurlTransport(server),
+///     stretching: StretchingRule(saltPrefix: "com.example.notes:"))
+/// show(try await Vault.resume(settings)?.userid ?? "sign up")
+/// ```
 public struct PinnedServer: Sendable {
     /// `https://host` or `https://host:port`.
     public var base: String

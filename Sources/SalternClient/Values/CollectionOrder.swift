@@ -4,8 +4,14 @@ public struct CollectionEntry<Value>: Identifiable {
     public let id: ItemID
     /// The title, which is sealed apart from the value; nil for an item without one.
     public let title: String?
-    /// The value.
-    public let value: Value
+    /// The value. An app can change it and write it back.
+    ///
+    /// ```swift
+    /// guard var entry = try await notes.entry(id) else { return }
+    /// entry.value.text = "Buy pepper."
+    /// try await notes.put(entry.value, id, over: entry.version)
+    /// ```
+    public var value: Value
     /// The version that the value was read from, for ``VaultCollection/put(_:_:over:)`` and for comparisons. Nil only
     /// in an entry that the app has created itself.
     public let version: ItemVersion?

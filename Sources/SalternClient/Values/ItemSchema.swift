@@ -5,6 +5,8 @@ public import Foundation
 ///
 /// New optional members need no new number: older versions of the app keep unknown members. A number and a migration
 /// are for changes that older versions cannot read, such as a new name or type of a member.
+///
+/// Example: "New version of a type" in docs/app.md.
 public struct ItemSchema<Value: Codable>: Sendable {
     /// Converts an item's JSON from an earlier number to this one.
     public typealias Migration = @Sendable (_ json: Data, _ number: Int) throws -> Data

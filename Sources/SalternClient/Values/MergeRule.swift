@@ -9,6 +9,8 @@ public typealias MergeRule =
 extension VaultSettings {
     /// Sets the function that merges two versions of an item in one collection. Members that the type does not contain
     /// are kept. If both versions have changed one of those, both versions are kept.
+    ///
+    /// Example: "Conflicts" in docs/app.md.
     /// - Parameter rule: Returns one value for two that were made from the same one, or nil to keep both. The first
     ///   value is their common base, if it is known.
     public mutating func merge<Value: Codable & Sendable>(

@@ -2,6 +2,11 @@ public import Cryptography
 public import Foundation
 
 /// A link that opens a share in any browser: `https://host/s/ID#PASSPHRASE`.
+///
+/// ```swift
+/// let shared = try await vault.share(text: "Buy salt.", base: url)
+/// show(String(try await SharedLink.open(shared.url, over: transport)) ?? "")
+/// ```
 public struct SharedLink: Sendable {
     /// The whole link. Its fragment contains the passphrase, which no request sends.
     public let url: URL

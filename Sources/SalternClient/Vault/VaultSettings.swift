@@ -1,6 +1,8 @@
 public import Foundation
 
 /// The folder of a vault, the server that it trusts, and the rules of the app.
+///
+/// Example: "Settings" in docs/app.md.
 public struct VaultSettings: Sendable {
     /// The folder of the store; created when there is none.
     public var folder: URL

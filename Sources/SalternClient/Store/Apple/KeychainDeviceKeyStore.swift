@@ -6,6 +6,8 @@ internal import Security
 /// leaves the device, and backups do not contain it.
 ///
 /// On macOS this is the data protection keychain, which is only available to signed apps.
+///
+/// Example: "iOS and macOS" in docs/kit.md.
 public struct KeychainDeviceKeyStore: DeviceKeyStore {
     private let service: String
     private let account: String

@@ -6,6 +6,8 @@ internal import Security
 ///
 /// The server's key is compared with the pins in the system's trust callback, before anything is sent. The system
 /// copies bodies and tokens into its own memory, which is not zeroed. It may discard a reply's trailers.
+///
+/// Example: "iOS and macOS" in docs/kit.md.
 public final class URLSessionTransport: HTTPTransport {
     /// The server of a transport.
     public typealias Server = PinnedServer

@@ -5,6 +5,11 @@ internal import Synchronization
 /// ``HTTPTransport`` on libcurl: TLS 1.3, pinned public keys, HTTP/1.1, connections that are used again.
 ///
 /// All transfers run on one thread, which ends with the last reference to the transport.
+///
+/// ```swift
+/// let slow = try CurlTransport(server, rateLimit: 64 << 10)  // 64 KiB a second
+/// show(slow.host ?? "")
+/// ```
 public final class CurlTransport: HTTPTransport {
     /// The server of a transport.
     public typealias Server = PinnedServer
