@@ -12,12 +12,9 @@ CREATE POLICY audit_log_record ON saltern.audit_log FOR INSERT TO saltern_server
         AND occurred_at < clock_timestamp() + interval '1 minute');
 ALTER TABLE saltern.audit_log ENABLE ROW LEVEL SECURITY;
 
--- A right to a whole table includes all of its columns, and goes together with the rights to single ones. A cluster
--- inserts the columns that have defaults, too.
+-- A right to a whole table includes all of its columns, and goes together with the rights to single ones.
 REVOKE INSERT, UPDATE ON saltern.accounts FROM saltern_server;
-GRANT INSERT (
-    account_id, userid, keyring, keyring_revision, created_at, plan, invite_id, revision, item_count, item_bytes,
-    credential_revision, purged_revision, tombstone_count, kept_count, kept_bytes)
+GRANT INSERT (account_id, userid, keyring, keyring_revision, created_at, plan, invite_id)
     ON saltern.accounts TO saltern_server;
 GRANT UPDATE (
     userid, revision, item_count, item_bytes, keyring, keyring_revision, credential_revision, purged_revision,

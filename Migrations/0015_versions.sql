@@ -38,4 +38,4 @@ ALTER TABLE saltern.accounts ADD CONSTRAINT accounts_counters_check
 ALTER TABLE saltern.items ADD COLUMN kept_at timestamptz;
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON saltern.replaced_contents TO saltern_server;
-GRANT INSERT (version_count, version_bytes), UPDATE (version_count, version_bytes) ON saltern.accounts TO saltern_server;
+GRANT UPDATE (version_count, version_bytes) ON saltern.accounts TO saltern_server;
