@@ -122,7 +122,7 @@ expect_header access-control-max-age 600
 readable() {
     expect_status "$1"
     expect_header access-control-allow-origin https://app.example.com
-    expect_header access-control-expose-headers 'ETag, Retry-After, Saltern-Views-Left, X-Request-Id'
+    expect_header access-control-expose-headers 'Date, ETag, Retry-After, Saltern-Collection, Saltern-Format, Saltern-Iterations, Saltern-Views-Left, X-Request-Id'
     [[ -z $(header access-control-allow-credentials) ]] || fail "no credentials"
 }
 request GET /v1/service '' "${origin[@]}"

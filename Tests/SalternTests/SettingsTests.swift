@@ -49,7 +49,7 @@ import TransportSecurity
         let place = directory.path
         #expect(mkfifo(place + "/pipe", 0o600) == 0)
         try Data([0xFF, 0xFE]).write(to: URL(filePath: place + "/binary"))
-        try Data(count: 65_537).write(to: URL(filePath: place + "/long"))
+        try Data(count: 1_048_577).write(to: URL(filePath: place + "/long"))
         try Data("\n".utf8).write(to: URL(filePath: place + "/nothing"))
         try Data("one\0two".utf8).write(to: URL(filePath: place + "/zero"))
         try Data("\u{FEFF}one".utf8).write(to: URL(filePath: place + "/mark"))
@@ -59,7 +59,7 @@ import TransportSecurity
             (place, "cannot read the file \(place): it is a directory"),
             (place + "/pipe", "cannot read the file \(place)/pipe: it is not a regular file"),
             (place + "/binary", "cannot read the file \(place)/binary: it is not UTF-8"),
-            (place + "/long", "cannot read the file \(place)/long: it is longer than 65536 bytes"),
+            (place + "/long", "cannot read the file \(place)/long: it is longer than 1048576 bytes"),
             (place + "/zero", "cannot read the file \(place)/zero: it contains a NUL byte"),
             (place + "/mark", "cannot read the file \(place)/mark: it begins with a byte order mark"),
             (place + "/nothing", "the file \(place)/nothing is empty"),

@@ -111,9 +111,9 @@ extension Application {
             build.account(.put, "/v1/shares/{id}", body: share, guests: .managersOfShares, ReplaceShare(parts)),
             build.account(.delete, "/v1/shares/{id}", guests: .managersOfShares, DeleteShare(parts)),
             build.open(
-                .post, "/v1/service-events/lease", rate: .account, body: small, deadline: LeaseEvents.deadline,
+                .post, "/v1/service-events/lease", rate: .service, body: small, deadline: LeaseEvents.deadline,
                 LeaseEvents(parts)),
-            build.open(.post, "/v1/service-events/ack", rate: .account, body: small, ConfirmEvents(parts)),
+            build.open(.post, "/v1/service-events/ack", rate: .service, body: small, ConfirmEvents(parts)),
         ] + pages(parts.configuration, build)
     }
 

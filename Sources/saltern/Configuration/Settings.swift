@@ -77,7 +77,7 @@ struct Settings {
             return nil
         }
         do throws(TextFile.Failure) {
-            let contents = try TextFile.contents(atPath: path, limit: 64 * 1_024)
+            let contents = try TextFile.contents(atPath: path, limit: 1 << 20)
             if !contents.isEmpty { return contents }
             note("\(variable): the file \(path) is empty")
         } catch {

@@ -17,7 +17,11 @@ import Testing
 
     private func expectReadable(_ reply: TestResponse, _ origin: String = WebOriginsTests.origin) {
         #expect(reply.fields.all(named: "Access-Control-Allow-Origin") == [origin], "\(reply)")
-        #expect(reply.fields["Access-Control-Expose-Headers"] == "ETag, Retry-After, Saltern-Views-Left, X-Request-Id")
+        let exposed = [
+            "Date", "ETag", "Retry-After", "Saltern-Collection", "Saltern-Format", "Saltern-Iterations",
+            "Saltern-Views-Left", "X-Request-Id",
+        ]
+        #expect(reply.fields["Access-Control-Expose-Headers"] == exposed.joined(separator: ", "))
         #expect(reply.fields["Access-Control-Allow-Credentials"] == nil)
         #expect(reply.fields.all(named: "Vary").contains("Origin"))
     }

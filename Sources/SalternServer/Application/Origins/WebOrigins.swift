@@ -17,7 +17,8 @@ public struct WebOrigins: Sendable {
     private static let methods = "GET, HEAD, POST, PUT, PATCH, DELETE"
     private static let requestFields =
         "Authorization, Content-Type, If-Match, If-None-Match, Last-Event-ID, Passkey-Assertion"
-    private static let responseFields = "ETag, Retry-After, Saltern-Views-Left, X-Request-Id"
+    private static let responseFields =
+        "Date, ETag, Retry-After, Saltern-Collection, Saltern-Format, Saltern-Iterations, Saltern-Views-Left, X-Request-Id"
     private static let maximumAge = "600"
 
     /// Returns the reply to a preflight request. Returns nil if the request is none or has another origin.
