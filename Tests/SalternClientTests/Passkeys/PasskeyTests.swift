@@ -90,7 +90,7 @@ import Testing
             try await vault.unlock(password)
             try await vault.lock()
             try await vault.logInAgain(passkey: world.key)
-            #expect(try await !vault.isLocked)
+            #expect(await !vault.isLocked)
             await expect({ if case .wrongCredentials = $0 { true } else { false } }) {
                 try await vault.rotateKeys(password: another)
             }
