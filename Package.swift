@@ -15,10 +15,12 @@ let settings: [SwiftSetting] = [
     .enableUpcomingFeature("InferIsolatedConformances"),
 ]
 
+/// True for programs that tests run. They also accept an authenticator in software, which no released program contains.
+let isTested = Context.environment["SALTERN_OPTIMISED_TESTS"] != nil
+
 /// The optimiser for the programs but not for their tests: scripts/lib/toolchain.sh asks for it. No package could depend on
 /// one whose manifest always had an unsafe flag.
-let optimisation: [SwiftSetting] =
-    Context.environment["SALTERN_OPTIMISED_TESTS"] == nil ? [] : [.unsafeFlags(["-O"])]
+let optimisation: [SwiftSetting] = isTested ? [.unsafeFlags(["-O"])] : []
 
 /// Of the folders that are for one platform, those that are not for this one are left out. (The manifest is run by the
 /// machine that builds, and apps for iOS are built on macOS.)
@@ -72,13 +74,16 @@ let package = Package(
         library(
             "SalternClient", ["Cryptography"] + (isApple ? [] : ["CCurl", "COpenSSL", "CSQLite", "CPlatform"]),
             exclude: isApple
-                ? ["Transport/Curl", "Store/Linux", "Folder"] : ["Transport/Apple", "Store/Apple"]),
+                ? ["Transport/Curl", "Store/Linux", "Folder"]
+                : ["Transport/Apple", "Store/Apple", "Passkeys/Apple"]),
+        library("SecurityKey", ["CFIDO2", "SalternClient", "Cryptography"]),
         .executableTarget(
             name: "saltern-client",
-            dependencies: ["SalternClient", "CommandLineKit", "Cryptography", "CPlatform"],
+            dependencies: ["SalternClient", "SecurityKey", "CommandLineKit", "Cryptography", "CPlatform"]
+                + (isTested ? ["SoftwarePasskeys"] : []),
             // The file of the server's command: all programs of a release have one version.
             resources: [.embedInCode("VERSION")],
-            swiftSettings: settings + optimisation),
+            swiftSettings: settings + optimisation + (isTested ? [.define("SOFTWARE_PASSKEYS")] : [])),
         library("HTTPServer", ["HTTPCore", "EventLoop", "TransportSecurity"]),
         library(
             "SalternServer", ["HTTPCore", "Postgres", "Cryptography", "WebAuthn"],
@@ -99,12 +104,17 @@ let package = Package(
             ],
             swiftSettings: settings + optimisation),
 
+        // An authenticator for tests. No product contains it.
+        .target(
+            name: "SoftwarePasskeys", dependencies: ["SalternClient", "Cryptography"], path: "Tests/SoftwarePasskeys",
+            swiftSettings: settings),
         tests("CryptographyTests", ["Cryptography"], exclude: isApple ? ["OpenSSL"] : []),
         tests(
             "SalternClientTests",
             [
                 "SalternClient", "saltern", "SalternTesting", "SalternServer", "HTTPServer", "HTTPCore",
                 "TransportSecurity", "EventLoop", "Postgres", "Cryptography", "CSQLite", "CPlatform",
+                "SoftwarePasskeys",
             ]),
         // As an app whose default isolation is the main actor (SE-0466), which Xcode chooses for new apps.
         .testTarget(
@@ -112,7 +122,7 @@ let package = Package(
             swiftSettings: settings + [.defaultIsolation(MainActor.self)]),
         tests(
             "SalternClientCommandTests",
-            ["saltern-client", "SalternClient", "CommandLineKit", "Cryptography", "SalternTesting"]),
+            ["saltern-client", "SalternClient", "SecurityKey", "CommandLineKit", "Cryptography", "SalternTesting"]),
         tests("TransportSecurityTests", ["TransportSecurity", "Cryptography"]),
         tests("EventLoopTests", ["EventLoop"]),
         tests("PostgresTests", ["Postgres", "EventLoop", "SalternTesting"]),

@@ -21,11 +21,20 @@ extension CommandLineTool {
             ShareItem.self, EndShare.self, ListShares.self, OpenLink.self,
             ChangePassword.self, ChangeUserid.self,
             CreateRecoveryCode.self, UseRecoveryCode.self, RemoveRecoveryCode.self,
+            AddPasskey.self, ListPasskeys.self, RenamePasskey.self, RemovePasskey.self,
             BeginSecondFactor.self, ConfirmSecondFactor.self, RenewSecondFactorCodes.self, EndSecondFactor.self,
             EndDevice.self, LoseDevice.self, ListDevices.self, ListEvents.self,
             RotateKeys.self, ExportItems.self, ImportItems.self, LeaveServer.self, ShowVersion.self,
         ],
         reportsJSON: true,
-        variables: ["HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "VISUAL", "EDITOR"],
+        variables: variables,
         explain: { Explanation.explain($0) })
+
+    private static var variables: Set<String> {
+        var variables: Set = ["HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "VISUAL", "EDITOR"]
+        #if SOFTWARE_PASSKEYS
+            variables.insert(SecurityKeyOption.variable)
+        #endif
+        return variables
+    }
 }

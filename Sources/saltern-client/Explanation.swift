@@ -62,6 +62,12 @@ enum Explanation {
         case .wrongCredentials: denied("the userid or the password is wrong", "wrong_credentials")
         case .codeRequired: denied("the account has a second factor: see --code-file", "code_required")
         case .wrongCode: denied("the code is wrong, too old or already used", "wrong_code")
+        case .passkeyRequired(let orCode):
+            denied(
+                "the account has a passkey as second factor: plug in the security key"
+                    + (orCode ? ", or see --code-file" : ""), "passkey_required")
+        case .wrongPasskey: denied("the server does not accept the passkey", "wrong_passkey")
+        case .passkey(let error): failure(for: error)
         case .locked: denied("the vault is locked: saltern-client unlock opens it, also without network", "locked")
         case .sessionEnded:
             denied("the session has ended: log in again; no data on this device is lost", "session_ended")
@@ -122,6 +128,26 @@ enum Explanation {
         case .invalidDocuments(let fault): unreadable("line \(fault.line): \(fault.text)", "unreadable")
         case .unreadable: unreadable("it cannot be read", "unreadable")
         case .store(let error): failure(for: error)
+        }
+    }
+
+    private static func failure(for error: PasskeyError) -> CommandFailure {
+        switch error {
+        case .noAuthenticator:
+            away("there is no security key at a USB port, or its access is denied", "no_security_key")
+        case .severalAuthenticators:
+            away("there are several security keys: leave one plugged in", "several_security_keys")
+        case .noPasskey: denied("the security key has no passkey of this account", "no_passkey")
+        case .exists:
+            CommandFailure("the security key has one already", status: ExitStatus.exists, code: "passkey_exists")
+        case .cancelled: denied("the security key was not touched in time", "passkey_cancelled")
+        case .notVerified:
+            denied("the PIN is wrong, or the security key has none: see --key-pin-file", "passkey_not_verified")
+        case .pinLocked: denied("the PIN of the security key is locked", "passkey_pin_locked")
+        case .doesNotUnlock:
+            denied("the passkey does not unlock the account: log in with the password", "passkey_does_not_unlock")
+        case .foreignSite: untrustworthy("the server asks for a passkey of another site", "foreign_site")
+        case .failed: away("the security key failed", "security_key_failed")
         }
     }
 

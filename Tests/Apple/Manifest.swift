@@ -3,7 +3,7 @@
 
 let modules: [String: [Target.Dependency]] = [
     "Cryptography": ["CryptoKit", "CommonCrypto", "Security", "AppleFoundation"],
-    "SalternClient": ["SQLite3", "Security", "AppleFoundation"],
+    "SalternClient": ["SQLite3", "Security", "AuthenticationServices", "CryptoKit", "AppleFoundation"],
     "Samples": ["SalternClient", "CryptoKit", "CommonCrypto", "AppleFoundation"],
 ]
 // The examples of docs/kit.md, docs/app.md and Examples/WithoutKit; the script collects them.
@@ -36,13 +36,15 @@ package.targets += [
     .systemLibrary(name: "SQLite3", path: "Tests/Apple/Interfaces/SQLite3"),
     standIn("CryptoKit", ["COpenSSL"]),
     standIn("CommonCrypto"),
+    standIn("AuthenticationServices", ["CryptoKit"]),
     standIn("CDarwin"),
     standIn("Security", ["COpenSSL"]),
     standIn("AppleFoundation", ["CDarwin", "Security"]),
     standIn("UniformTypeIdentifiers"),
     standIn("SwiftUI", ["UniformTypeIdentifiers"]),
     .testTarget(
-        name: "AppleTests", dependencies: ["SalternClient", "Samples", "Cryptography", "Security", "COpenSSL"],
+        name: "AppleTests",
+        dependencies: ["SalternClient", "Samples", "Cryptography", "Security", "AuthenticationServices", "COpenSSL"],
         path: "Tests/Apple/AppleTests", swiftSettings: settings),
     .testTarget(
         name: "SalternClientTests", dependencies: ["SalternClient", "Cryptography"],

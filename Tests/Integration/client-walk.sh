@@ -19,7 +19,7 @@ equal() {
     (($(wc --lines <"$2") > 10)) || fail "to find the $1"
     diff <(sort --unique "$2") <(sort --unique "$3") || fail "the $1 in docs/command.md"
 }
-"$client" --help | sed -n 's/^  \([a-z-]\{1,\}\( [a-z-]\{1,\}\)\{0,1\}\)  .*/\1/p' >"$work/commands"
+"$client" --help | sed -n 's/^  \([a-z-]\{1,\}\( [a-z-]\{1,\}\)\{0,2\}\)  .*/\1/p' >"$work/commands"
 column 2 Commands | sed 's/ [A-Z[].*//' >"$work/documented"
 equal commands "$work/commands" "$work/documented"
 sources=$repository/Sources/saltern-client

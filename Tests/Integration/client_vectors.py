@@ -14,7 +14,8 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.padding import PKCS7
 
-from saltern_1 import BODY, FIRST, KEYRING, ZEROS, Keyring, derive, open_with_code, seal, stretch, unseal
+from saltern_1 import (
+    BODY, FIRST, KEYRING, ZEROS, Keyring, derive, open_with_code, open_with_passkey, passkey_key, seal, stretch, unseal)
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -72,6 +73,19 @@ def check_recovery(sealed, unlock_key, account):
     check(b"".join(keyring.data_keys) == bytes(range(64)), "the data keys that the code opens")
 
 
+def check_passkey(step, random):
+    salt = hashlib.sha256(b"WebAuthn PRF\x00" + step["input"].encode()).hexdigest()
+    check(step["salt"] == salt, "the salt of a security key")
+    output, account, credential = bytes.fromhex(step["output"]), uuid.UUID(step["account"]).bytes, bytes.fromhex(
+        step["credentialId"])
+    check(passkey_key(output, account, credential).hex() == step["key"], "the key under the passkey's output")
+    unlock_key, public_half = open_with_passkey(
+        bytes.fromhex(random["passkeyBox"]), bytes.fromhex(random["passkeySealedPrivateKey"]), output, account, credential)
+    check(unlock_key == bytes(range(32)), "the unlock key that the passkey opens")
+    keyring = Keyring.decoded(bytes.fromhex(random["passkeyKeyring"]))
+    check(keyring.passkeys == [(credential, *public_half)], "the public half in the keyring")
+
+
 def check_share(step, sealed):
     key = hashlib.pbkdf2_hmac("sha256", step["passphrase"].encode(), bytes.fromhex(step["salt"]), int(step["iterations"]))
     check(key.hex() == step["key"], "the key of the share")
@@ -115,6 +129,7 @@ def main():
     check_keyring(vectors["keyring"], keyring_key)
     account = uuid.UUID(vectors["item"]["account"]).bytes
     check_recovery(bytes.fromhex(vectors["random"]["recoveryKeyring"]), unlock_key, account)
+    check_passkey(vectors["passkey"], vectors["random"])
     check_share(vectors["share"], bytes.fromhex(vectors["random"]["share"]))
     check_rncryptor(vectors["rncryptor"])
     check_device_token()

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 ZEROS = bytes(16)
 FIRST = bytes(32)
-TITLE, BODY, CHUNK, KEYRING, RECOVERY = range(1, 6)
+TITLE, BODY, CHUNK, KEYRING, RECOVERY, PASSKEY = range(1, 7)
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
@@ -74,32 +74,49 @@ def unseal(sealed, part, account, item, collection, data_keys):
 class Keyring:
     """What the password opens."""
 
-    def __init__(self, counter=1, vault_key=None, data_keys=None, recovery=None):
+    def __init__(self, counter=1, vault_key=None, data_keys=None, recovery=None, passkeys=()):
         self.counter = counter
         self.vault_key = vault_key or os.urandom(32)
         self.data_keys = data_keys or [os.urandom(32)]
         # Recovery public key, authentication key, what the code opens.
         self.recovery = recovery
+        # Of each: credential id, public key, authentication key.
+        self.passkeys = list(passkeys)
 
     def encoded(self):
-        text = b"\x01" + self.counter.to_bytes(8, "big") + self.vault_key + len(self.data_keys).to_bytes(2, "big")
+        text = (b"\x02" if self.passkeys else b"\x01") + self.counter.to_bytes(8, "big") + self.vault_key + len(self.data_keys).to_bytes(2, "big")
         text += b"".join(self.data_keys)
         if self.recovery is None:
-            return text + b"\x00"
-        public, authentication, box = self.recovery
-        return text + b"\x01" + public + authentication + len(box).to_bytes(2, "big") + box
+            text += b"\x00"
+        else:
+            public, authentication, box = self.recovery
+            text += b"\x01" + public + authentication + len(box).to_bytes(2, "big") + box
+        if self.passkeys:
+            text += bytes([len(self.passkeys)])
+        for name, public, authentication in self.passkeys:
+            text += len(name).to_bytes(2, "big") + name + public + authentication
+        return text
 
     @classmethod
     def decoded(cls, text):
         count = int.from_bytes(text[41:43], "big")
         end = 43 + 32 * count
         recovery = None
+        rest = text[end + 1 :]
         if text[end]:
-            rest = text[end + 1 :]
-            recovery = (rest[:65], rest[65:97], rest[99 : 99 + int.from_bytes(rest[97:99], "big")])
+            length = int.from_bytes(rest[97:99], "big")
+            recovery = (rest[:65], rest[65:97], rest[99 : 99 + length])
+            rest = rest[99 + length :]
+        passkeys = []
+        if text[0] == 2:
+            count, rest = rest[0], rest[1:]
+            for _ in range(count):
+                length = int.from_bytes(rest[:2], "big") + 2
+                passkeys.append((rest[2:length], rest[length : length + 65], rest[length + 65 : length + 97]))
+                rest = rest[length + 97 :]
         keys = [text[first : first + 32] for first in range(43, end, 32)]
-        keyring = cls(int.from_bytes(text[1:9], "big"), text[9:41], keys, recovery)
-        if text[0] != 1 or keyring.encoded() != text:
+        keyring = cls(int.from_bytes(text[1:9], "big"), text[9:41], keys, recovery, passkeys)
+        if text[0] not in (1, 2) or keyring.encoded() != text:
             raise ValueError("no keyring")
         return keyring
 
@@ -149,8 +166,8 @@ def new_recovery(unlock_key, account):
     return public, authentication, box
 
 
-def _box_key(secret, authentication, account, ephemeral, public, counter):
-    return derive(secret, b"saltern-1 recovery box" + account + ephemeral + public + counter, salt=authentication)
+def _box_key(secret, authentication, account, ephemeral, public, counter, label=b"saltern-1 recovery box"):
+    return derive(secret, label + account + ephemeral + public + counter, salt=authentication)
 
 
 def seal_for_code(keyring, account):
@@ -182,6 +199,25 @@ def open_with_code(sealed, unlock_key, account):
     if keyring.counter != int.from_bytes(counter, "big"):
         raise ValueError("two counters")
     return keyring
+
+
+# MARK: Passkeys
+
+
+def passkey_key(output, account, credential):
+    return derive(output, b"saltern-1 passkey key" + account + credential)
+
+
+def open_with_passkey(box, sealed_private_key, output, account, credential):
+    """The account's unlock key, and the public half that the keyring has."""
+    secret, _, _ = unseal(sealed_private_key, PASSKEY, account, ZEROS, "", [passkey_key(output, account, credential)])
+    private = ec.derive_private_key(int.from_bytes(secret[65:97], "big"), ec.SECP256R1())
+    public, ephemeral, counter = secret[:65], box[1:66], box[66:74]
+    if box[0] != 1 or _point(private.public_key()) != public:
+        raise ValueError("no box of a passkey")
+    shared = private.exchange(ec.ECDH(), ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), ephemeral))
+    key = _box_key(shared, secret[97:], account, ephemeral, public, counter, b"saltern-1 passkey box")
+    return AESGCM(key).decrypt(box[74:86], box[86:], box[:74]), (public, secret[97:])
 
 
 # MARK: Attachments

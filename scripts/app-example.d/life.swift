@@ -38,6 +38,16 @@ final class Network: HTTPTransport {
     }
 }
 
+struct NoAuthenticator: PasskeyAuthenticator {
+    func create(_ options: PasskeyCreationOptions) async throws(PasskeyError) -> PasskeyRegistration {
+        throw .noAuthenticator
+    }
+
+    func get(_ options: PasskeyRequestOptions, prf input: [UInt8]?) async throws(PasskeyError) -> PasskeyAnswer {
+        throw .noAuthenticator
+    }
+}
+
 /// The network is off while this file exists.
 let offline = folder.appending(path: "offline")
 
@@ -179,6 +189,18 @@ func life() async throws {
     }
     let shared = try await open(link, in: laptop)
     print("share: \(shared.contains("Buy pepper."))")
+
+    // No passkey is added without an authenticator, or on a server without passkeys.
+    do throws(VaultError) {
+        try await addPasskey("Phone", to: phone, "correct horse", with: NoAuthenticator())
+        throw VaultError.notFound
+    } catch {
+        switch error {
+        case .refused, .passkey(.noAuthenticator): print("passkey: none")
+        default: throw Failed(description: "no passkey, but \(error)")
+        }
+    }
+    try await removePasskeys(named: "Phone", from: phone, "correct horse")
 
     // A new password ends the laptop's session. What it has not sent stays.
     try await changePassword(of: phone, from: "correct horse", to: "battery staple")

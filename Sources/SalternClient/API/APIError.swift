@@ -126,11 +126,18 @@ public struct Problem: Decodable, Sendable {
     public let conflicts: [Conflict]?
     /// For `precondition_failed`: the present item; nil when there is none.
     public let current: ItemState?
+    /// For `second_factor_required`: the second factors of the account, `totp` or `passkey`.
+    public internal(set) var factors: [String]?
+    /// For `second_factor_required`: the options with which an authenticator answers.
+    public internal(set) var publicKey: PasskeyRequestOptions?
+    /// For `passkey_boxes_required`: the credential ids of the passkeys that unlock the keyring.
+    public internal(set) var passkeys: [Base64URLBytes]?
     /// From the field `Retry-After`.
     public internal(set) var retryAfter: Duration?
 
     private enum CodingKeys: CodingKey {
         case status, code, title, detail, requestId, field, canonical, allowed, used, conflicts, current
+        case factors, publicKey, passkeys
     }
 }
 
@@ -150,6 +157,14 @@ extension Problem.Code {
     public static let totpRequired: Self = "totp_required"
     /// The code of the second factor is wrong, expired or already used (401 or 403).
     public static let wrongTOTP: Self = "wrong_totp"
+    /// The account has passkeys, and the request has neither an answer of one nor a code (401). ``Problem/factors`` has
+    /// the choice.
+    public static let secondFactorRequired: Self = "second_factor_required"
+    /// The passkey's answer is wrong, expired or already used (401).
+    public static let wrongPasskey: Self = "wrong_passkey"
+    /// A new password key needs a box for each passkey that unlocks, and for no other (428). ``Problem/passkeys`` lists
+    /// them.
+    public static let passkeyBoxesRequired: Self = "passkey_boxes_required"
     /// Too many attempts; ``Problem/retryAfter`` has the wait (429).
     public static let tooManyAttempts: Self = "too_many_attempts"
     /// Another account has this userid (409).

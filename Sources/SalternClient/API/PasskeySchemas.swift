@@ -39,7 +39,7 @@ public struct PasskeyDescription: Decodable, Sendable {
     /// True when it claims to be on several devices, or in a backup.
     public let backedUp: Bool
     /// True when it unlocks the keyring.
-    public let unlocks: Bool
+    public internal(set) var unlocks: Bool
     /// The time at which it was added.
     public let createdAt: Date
     /// The time of the last log-in with it; nil before the first.
@@ -50,6 +50,20 @@ public struct PasskeyDescription: Decodable, Sendable {
 public struct PasskeyDescriptor: Decodable, Sendable {
     /// The credential id.
     public let id: Base64URLBytes
+}
+
+/// The account's unlock key, sealed for a passkey that unlocks the keyring.
+public struct PasskeyBox: Encodable, Sendable {
+    /// The credential id.
+    public let id: Base64URLBytes
+    /// The sealed unlock key.
+    public let box: Base64Bytes
+
+    /// Creates a box from sealed bytes.
+    public init(id: Base64URLBytes, box: Base64Bytes) {
+        self.id = id
+        self.box = box
+    }
 }
 
 /// The options with which an authenticator creates a passkey.
@@ -70,14 +84,32 @@ public struct PasskeyCreationOptions: Decodable, Sendable {
         public let name: String
     }
 
+    /// A signature algorithm.
+    public struct Algorithm: Decodable, Sendable {
+        /// The number of the algorithm in COSE.
+        public let alg: Int
+    }
+
+    /// Properties of a passkey.
+    public struct Selection: Decodable, Sendable {
+        /// `required` for a passkey that logs in without a userid, otherwise `preferred`.
+        public let residentKey: String
+        /// `required` for a passkey that logs in alone, otherwise `preferred`.
+        public let userVerification: String
+    }
+
     /// The site of the passkey.
     public let rp: RelyingParty
     /// The account of the passkey.
     public let user: User
     /// The bytes that the authenticator signs, valid for five minutes.
     public let challenge: Base64URLBytes
+    /// The signature algorithms that the server accepts, the preferred one first.
+    public let pubKeyCredParams: [Algorithm]
     /// The account's existing passkeys.
     public let excludeCredentials: [PasskeyDescriptor]
+    /// The required properties of the passkey.
+    public let authenticatorSelection: Selection
 }
 
 /// The options with which an authenticator uses a passkey.
@@ -100,7 +132,8 @@ public struct PasskeyRegistration: Encodable, Sendable {
         let publicKeyAlgorithm: Int
     }
 
-    private let id: Base64URLBytes
+    /// The credential id.
+    public let id: Base64URLBytes
     private let type = "public-key"
     private let response: Response
 
@@ -122,7 +155,8 @@ public struct PasskeyAssertion: Encodable, Sendable {
         let userHandle: Base64URLBytes?
     }
 
-    private let id: Base64URLBytes
+    /// The credential id.
+    public let id: Base64URLBytes
     private let type = "public-key"
     private let response: Response
 

@@ -145,32 +145,6 @@ public struct SalternAPI: Sendable {
     }
 }
 
-/// A new password key, with its iterations and keyrings.
-public struct NewCredential: Sendable {
-    /// The key for the server; see ``StretchedPassword/passwordKey``.
-    public var passwordKey: SecretBytes
-    /// The iterations by which the key was derived.
-    public var iterations: Int
-    /// The keyring, sealed under the new password; nil for an account without one.
-    public var keyring: [UInt8]?
-    /// The revision of the keyring that the new one replaces.
-    public var keyringRevision: Revision?
-    /// The new keyring for the recovery code, when data keys change; nil otherwise.
-    public var recoveryKeyring: [UInt8]?
-
-    /// Creates a credential. The server replaces the password key and the keyrings in one transaction.
-    public init(
-        passwordKey: SecretBytes, iterations: Int, keyring: [UInt8]?, keyringRevision: Revision?,
-        recoveryKeyring: [UInt8]? = nil
-    ) {
-        self.passwordKey = passwordKey
-        self.iterations = iterations
-        self.keyring = keyring
-        self.keyringRevision = keyringRevision
-        self.recoveryKeyring = recoveryKeyring
-    }
-}
-
 extension SalternAPI {
     struct Proof: Encodable { let currentPasswordKey: SecretBytes }
 
@@ -183,6 +157,7 @@ extension SalternAPI {
         let keyring: Base64Bytes?
         let keyringRevision: Revision?
         let recoveryKeyring: Base64Bytes?
+        let passkeyBoxes: [PasskeyBox]?
 
         init(_ new: NewCredential, current: SecretBytes?, userid: String? = nil) {
             currentPasswordKey = current
@@ -192,6 +167,7 @@ extension SalternAPI {
             keyring = new.keyring.map(Base64Bytes.init)
             keyringRevision = new.keyringRevision
             recoveryKeyring = new.recoveryKeyring.map(Base64Bytes.init)
+            passkeyBoxes = new.passkeyBoxes.isEmpty ? nil : new.passkeyBoxes
         }
     }
 
@@ -618,17 +594,21 @@ extension SalternAPI {
     }
 
     /// Logs in (`POST /v1/sessions`).
-    /// - Parameter code: Six digits or a recovery code, for an account with a second factor.
+    /// - Parameters:
+    ///   - code: Six digits or a recovery code, for an account with a second factor.
+    ///   - passkey: The answer to ``Problem/publicKey``. Mutually exclusive with `code`.
     public func logIn(
-        userid: String, passwordKey: SecretBytes, device: DeviceClaim? = nil, code: String? = nil
+        userid: String, passwordKey: SecretBytes, device: DeviceClaim? = nil, code: String? = nil,
+        passkey: PasskeyAssertion? = nil
     ) async throws(APIError) -> LoginReply {
         struct Body: Encodable {
             let userid: String
             let passwordKey: SecretBytes
             let device: DeviceClaim?
             let totp: String?
+            let passkey: PasskeyAssertion?
         }
-        let body = Body(userid: userid, passwordKey: passwordKey, device: device, totp: code)
+        let body = Body(userid: userid, passwordKey: passwordKey, device: device, totp: code, passkey: passkey)
         return try await call(Self.request(.post, "/v1/sessions", body))
     }
 

@@ -53,6 +53,7 @@ public struct StretchedPassword: Sendable {
 struct KnownPassword: Sendable {
     /// The second block of the derived key.
     let unlockKey: SecureBytes
+    /// Zeros after a log-in by a passkey, which knows no password key.
     private let digest: SecureBytes
     /// The first block, in the process that derived it. It is not stored.
     let passwordKey: SecretBytes?
@@ -64,6 +65,15 @@ struct KnownPassword: Sendable {
         digest = Self.digest(password)
         passwordKey = password.passwordKey
     }
+
+    /// Creates a password of which a passkey has opened the unlock key.
+    init(unlockKey: SecureBytes) {
+        self.unlockKey = unlockKey
+        digest = Self.noDigest
+        passwordKey = nil
+    }
+
+    private static var noDigest: SecureBytes { SecureBytes(copying: [UInt8](repeating: 0, count: 32)) }
 
     /// Decodes ``encoded``.
     /// - Returns: nil for another number of bytes.
@@ -83,8 +93,18 @@ struct KnownPassword: Sendable {
         return writer.bytes
     }
 
+    /// Returns the keys of an open vault, which a device keeps: ``encoded``, then the keyring.
+    func encoded(with keyring: Keyring) -> SecureBytes {
+        var writer = SecretWriter()
+        writer.write(encoded)
+        writer.write(keyring.encoded())
+        return writer.bytes
+    }
+
     /// Returns true for the same password.
-    func matches(_ password: StretchedPassword) -> Bool { Self.digest(password) == digest }
+    func matches(_ password: StretchedPassword) -> Bool {
+        digest == Self.noDigest ? unlockKey == password.unlockKey : Self.digest(password) == digest
+    }
 
     private static func digest(_ password: StretchedPassword) -> SecureBytes {
         HKDF.deriveKey(from: password.passwordKey.bytes, info: SealingLabels.passwordDigest.utf8)

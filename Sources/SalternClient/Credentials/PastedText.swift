@@ -21,6 +21,14 @@ public enum PastedText {
         return String(code)
     }
 
+    /// Normalises a code of the second factor.
+    /// - Throws: ``VaultError/wrongCode`` for an empty code, without a request.
+    static func oneTimeCode(_ text: String) throws(VaultError) -> String {
+        let code = Self.code(text)
+        guard !code.isEmpty else { throw .wrongCode }
+        return code
+    }
+
     /// Returns true for a character that ends a line or separates words, so that it cannot be part of a key.
     static func isBreak(_ scalar: Unicode.Scalar) -> Bool {
         scalar.properties.isWhitespace || scalar.properties.generalCategory == .control

@@ -75,6 +75,13 @@ public struct StretchingRule: Sendable {
         guard iterations <= Self.maximumIterations else { throw .tooManyIterations(maximum: Self.maximumIterations) }
     }
 
+    /// Limits the iterations of a recovery. It sets at least as many as the account has, and only the server names that
+    /// number.
+    func check(recovered iterations: Int, over known: Int) throws(VaultError) {
+        let limit = max(automaticIterationLimit, known)
+        guard iterations <= limit else { throw .untrustworthy(.tooManyIterations(maximum: limit)) }
+    }
+
     /// Derives the keys of a password. It takes seconds, and does not block the caller's thread.
     /// - Throws: ``Refusal/iterations(minimum:)``, ``Refusal/tooManyIterations(maximum:)``.
     public func stretch(

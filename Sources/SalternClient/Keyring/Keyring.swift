@@ -1,12 +1,14 @@
 internal import Cryptography
 
-/// The keys that the password opens: the data keys of all generations, the key that names chunks, and those of the
-/// recovery.
+/// The keys that the password opens: the data keys of all generations, the key that names chunks, those of the
+/// recovery, and those of passkeys that unlock.
 ///
 /// It is sealed as a ``SealedBox`` of the part `keyring`, in a version of its own:
 ///
 ///     version (1) ‖ counter (8) ‖ vault key (32) ‖ number of data keys (2) ‖ data keys, the current one last
 ///     ‖ 0, or 1 ‖ recovery public key (65) ‖ recovery authentication key (32) ‖ length (2) ‖ sealed recovery keys
+///
+/// Version 2 ends with the ``PasskeyKeys``. A keyring without passkeys has version 1, so that earlier kits open it.
 public struct Keyring: Sendable {
     /// Grows with every change, so that an older keyring from the server is detected.
     public internal(set) var counter: UInt64
@@ -16,6 +18,8 @@ public struct Keyring: Sendable {
     public internal(set) var dataKeys: [DataKey]
     /// Set when there is a printed code.
     var recovery: RecoveryKeys?
+    /// The passkeys that unlock the keyring.
+    var passkeys: [PasskeyKeys] = []
 
     /// The reason for which bytes are not a keyring.
     public enum Failure: Error, Hashable, Sendable {
@@ -26,6 +30,7 @@ public struct Keyring: Sendable {
     }
 
     private static let version: UInt8 = 1
+    private static let versionWithPasskeys: UInt8 = 2
     /// The maximum number of data keys; 64 KiB of keyring have room for more.
     private static let dataKeyLimit = 256
 
@@ -113,7 +118,7 @@ public struct Keyring: Sendable {
 
     func encoded() -> SecureBytes {
         var writer = SecretWriter()
-        writer.write([Self.version])
+        writer.write([passkeys.isEmpty ? Self.version : Self.versionWithPasskeys])
         writer.write(counter.bigEndianBytes)
         writer.write(vaultKey)
         writer.write(UInt16(dataKeys.count).bigEndianBytes)
@@ -127,12 +132,14 @@ public struct Keyring: Sendable {
         } else {
             writer.write([0])
         }
+        if !passkeys.isEmpty { PasskeyKeys.write(passkeys, to: &writer) }
         return writer.bytes
     }
 
     init(encoded: SecureBytes) throws(Failure) {
         var reader = SecretReader(encoded)
-        guard reader.byte() == Self.version, let counter = reader.number(8),
+        guard let version = reader.byte(), [Self.version, Self.versionWithPasskeys].contains(version),
+            let counter = reader.number(8),
             counter <= Self.counterLimit, let vaultKey = reader.secret(32),
             let count = reader.number(2), (1...UInt64(Self.dataKeyLimit)).contains(count)
         else { throw .malformed }
@@ -153,8 +160,10 @@ public struct Keyring: Sendable {
                 publicKey: publicKey, authenticationKey: authenticationKey, sealedPrivateKey: sealed)
         default: throw .malformed
         }
+        let passkeys = version == Self.versionWithPasskeys ? try PasskeyKeys.read(&reader) : []
         guard reader.isAtEnd else { throw .malformed }
         self.init(counter: counter, vaultKey: vaultKey, dataKeys: keys, recovery: recovery)
+        self.passkeys = passkeys
     }
 
     private init(counter: UInt64, vaultKey: SecureBytes, dataKeys: [DataKey], recovery: RecoveryKeys?) {

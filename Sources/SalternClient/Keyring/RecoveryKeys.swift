@@ -12,14 +12,9 @@ struct RecoveryKeys: Sendable {
 
     /// Generates keys and seals them with a code.
     static func new(for code: StretchedPassword, account: AccountID) throws(SealedBox.Failure) -> RecoveryKeys {
-        guard let privateKey = try? P256.PrivateKey.generate() else { throw .malformed }
-        let authenticationKey = SecureRandom.secureBytes(32)
-        var writer = SecretWriter()
-        writer.write(privateKey.bytes)
-        writer.write(authenticationKey)
-        let sealed = try SealedBox.seal(writer.bytes, .first, at: place(account), with: codeKey(code))
-        return RecoveryKeys(
-            publicKey: privateKey.publicKey, authenticationKey: authenticationKey, sealedPrivateKey: sealed)
+        let (publicKey, authentication, secrets) = try KeyBox.newPair()
+        let sealed = try SealedBox.seal(secrets, .first, at: place(account), with: codeKey(code))
+        return RecoveryKeys(publicKey: publicKey, authenticationKey: authentication, sealedPrivateKey: sealed)
     }
 
     private static func place(_ account: AccountID) -> SealedBox.Place {
@@ -36,31 +31,12 @@ struct RecoveryKeys: Sendable {
 
     private static let version: UInt8 = 1
 
-    /// Seals the keyring for the code:
-    ///
-    ///     version (1) ‖ length (2) ‖ sealed recovery keys ‖ ephemeral public key (65) ‖ counter (8)
-    ///     ‖ nonce (12) ‖ ciphertext ‖ tag (16)
-    ///
-    /// The key is `HKDF(ECDH, salt: authentication key, info: label ‖ account id ‖ both public keys ‖ counter)`.
+    /// Seals the keyring for the code: version (1) ‖ length (2) ‖ sealed recovery keys, then a ``KeyBox``.
     func sealedKeyring(_ keyring: Keyring, account: AccountID) throws(SealedBox.Failure) -> [UInt8] {
-        let ephemeral: P256.PrivateKey
-        let secret: SecureBytes
-        do throws(P256.Failure) {
-            ephemeral = try .generate()
-            secret = try ephemeral.sharedSecret(with: publicKey)
-        } catch {
-            throw .malformed
-        }
-        let head =
-            [Self.version] + UInt16(sealedPrivateKey.count).bigEndianBytes + sealedPrivateKey
-            + ephemeral.publicKey.bytes + keyring.counter.bigEndianBytes
-        let key = Self.boxKey(
-            secret, authenticationKey, account, ephemeral.publicKey, publicKey, counter: keyring.counter)
-        do throws(AESGCM.Failure) {
-            return head + (try AESGCM.seal(keyring.encoded(), using: key, authenticating: head))
-        } catch {
-            throw .tooLong
-        }
+        try KeyBox.seal(
+            keyring.encoded(), to: publicKey, authenticationKey, label: SealingLabels.recoveryBox, account: account,
+            counter: keyring.counter,
+            head: [Self.version] + UInt16(sealedPrivateKey.count).bigEndianBytes + sealedPrivateKey)
     }
 
     /// Opens a recovery keyring with a code.
@@ -69,49 +45,47 @@ struct RecoveryKeys: Sendable {
     ) throws(Keyring.Failure) -> Keyring {
         let prefix = 3
         guard sealed.count > prefix, sealed[0] == version else { throw .malformed }
-        let boxCount = Int(sealed[1]) << 8 | Int(sealed[2])
-        let keyStart = prefix + boxCount
-        let headCount = keyStart + P256.PublicKey.byteCount + 8
+        let headCount = prefix + (Int(sealed[1]) << 8 | Int(sealed[2]))
         guard sealed.count > headCount else { throw .malformed }
-        let privateKey: P256.PrivateKey
-        let authenticationKey: SecureBytes
-        do {
-            let opened = try SealedBox.open(Array(sealed[prefix..<keyStart]), at: place(account), with: codeKey(code))
-            var reader = SecretReader(opened.content)
-            guard let key = reader.secret(P256.PrivateKey.byteCount), let authentication = reader.secret(32),
-                reader.isAtEnd
-            else { throw Keyring.Failure.malformed }
-            privateKey = try P256.PrivateKey(key)
-            authenticationKey = authentication
-        } catch let error as Keyring.Failure {
-            throw error
+        let secrets: SecureBytes
+        do throws(SealedBox.Failure) {
+            let box = Array(sealed[prefix..<headCount])
+            secrets = try SealedBox.open(box, at: place(account), with: codeKey(code)).content
         } catch {
             throw .notAuthentic
         }
-        let counter = sealed[headCount - 8..<headCount].reduce(0 as UInt64) { $0 << 8 | UInt64($1) }
-        do {
-            let ephemeral = try P256.PublicKey(Array(sealed[keyStart..<keyStart + P256.PublicKey.byteCount]))
-            let key = boxKey(
-                try privateKey.sharedSecret(with: ephemeral), authenticationKey, account, ephemeral,
-                privateKey.publicKey, counter: counter)
-            let keyring = try Keyring(
-                encoded: AESGCM.open(sealed[headCount...], using: key, authenticating: sealed[..<headCount]))
-            guard keyring.counter == counter else { throw Keyring.Failure.malformed }
-            return keyring
-        } catch let error as Keyring.Failure {
-            throw error
-        } catch {
-            throw .notAuthentic
-        }
+        let (privateKey, authenticationKey) = try KeyBox.pair(secrets)
+        let (content, counter) = try KeyBox.open(
+            sealed, headCount: headCount, with: privateKey, authenticationKey, label: SealingLabels.recoveryBox,
+            account: account)
+        let keyring = try Keyring(encoded: content)
+        guard keyring.counter == counter else { throw .malformed }
+        return keyring
     }
+}
 
-    private static func boxKey(
-        _ secret: SecureBytes, _ authenticationKey: SecureBytes, _ account: AccountID, _ ephemeral: P256.PublicKey,
-        _ recovery: P256.PublicKey, counter: UInt64
-    ) -> SecureBytes {
-        let info =
-            Array(SealingLabels.recoveryBox.utf8) + account.bytes + ephemeral.bytes + recovery.bytes
-            + counter.bigEndianBytes
-        return HKDF.deriveKey(from: secret, salt: authenticationKey, info: info)
+extension RecoveryReply {
+    /// Returns the keyring that a printed code opens.
+    /// - Parameter restoring: True when the user has approved a kept keyring of the server.
+    /// - Throws: ``VaultError/keyringUnusable`` when none can be opened. ``VaultError/keyringReplaced`` when a kept one
+    ///   can be opened and the user has not approved.
+    func keyring(
+        openedBy code: StretchedPassword, restoring: Bool
+    ) throws(VaultError) -> (Keyring, sealed: [UInt8]) {
+        if let sealed = keyring?.bytes,
+            let opened = try? RecoveryKeys.open(sealed, with: code, account: accountId)
+        {
+            return (opened, sealed)
+        }
+        var latest: (Keyring, sealed: [UInt8])?
+        for kept in keptKeyrings ?? [] {
+            guard let opened = try? RecoveryKeys.open(kept.bytes, with: code, account: accountId),
+                opened.counter > latest?.0.counter ?? 0
+            else { continue }
+            latest = (opened, kept.bytes)
+        }
+        guard let latest else { throw .keyringUnusable }
+        guard restoring else { throw .keyringReplaced }
+        return latest
     }
 }

@@ -86,8 +86,8 @@ public import Observation
     /// Keeps the vault in sync (``Vault/keepInSync()``) until the task is cancelled or the vault is signed out.
     ///
     /// - While the vault is locked the call waits for ``Vault/unlock(_:)``.
-    /// - When the session has ended it waits for ``Vault/logInAgain(password:code:userid:restoringKeyring:)``. Then the
-    ///   ``state`` is ``SyncState/failed(_:next:)`` with ``VaultError/sessionEnded``.
+    /// - When the session has ended it waits for ``Vault/logInAgain(password:code:userid:restoringKeyring:passkey:)``.
+    ///   Then the ``state`` is ``SyncState/failed(_:next:)`` with ``VaultError/sessionEnded``.
     /// - Another error that needs the user, such as an untrusted key, ends the call, and is in ``error``.
     ///
     /// ```swift

@@ -68,6 +68,12 @@ enum SealingLabels {
     static let recoveryKey = "saltern-1 recovery key"
     /// The key between the recovery public key and an ephemeral one: followed by account, both keys and counter.
     static let recoveryBox = "saltern-1 recovery box"
+    /// The input of a passkey's pseudo-random function.
+    static let passkeyInput = "saltern-1 passkey"
+    /// The key of a passkey's private half, from the output of that function: followed by account and credential id.
+    static let passkeyKey = "saltern-1 passkey key"
+    /// The key between a passkey's public key and an ephemeral one: followed by account, both keys and counter.
+    static let passkeyBox = "saltern-1 passkey box"
     /// The key from which ids of chunks are derived.
     static let chunkID = "saltern-1 chunk id"
     /// The key from which ids of imported copies of documents are derived.

@@ -27,6 +27,8 @@ public enum SealedBox {
         case keyring = 4
         /// The keys of the recovery, sealed for the printed code.
         case recovery = 5
+        /// The keys of a passkey, sealed under the output of its pseudo-random function.
+        case passkey = 6
     }
 
     /// The place of sealed bytes. They cannot be opened at another place.

@@ -87,7 +87,7 @@ public struct Notice: Hashable, Sendable {
         case massDeletion
         /// The server returned an older keyring than the known one, and it was rejected. While this notice exists,
         /// other devices cannot read new content of this one. When the server's database was restored, put this keyring
-        /// back (``Vault/logInAgain(password:code:userid:restoringKeyring:)``).
+        /// back (``Vault/logInAgain(password:code:userid:restoringKeyring:passkey:)``).
         case keyringRolledBack
         /// No printed recovery code is valid. A keyring was put back after a restore of the server, or a new code was
         /// created and never shown because the reply was lost. Create another.

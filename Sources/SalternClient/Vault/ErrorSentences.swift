@@ -9,6 +9,12 @@ extension VaultError: LocalizedError {
         case .wrongCredentials: "The name or the password is wrong."
         case .codeRequired: "The account has a second factor. Enter a code."
         case .wrongCode: "The code is wrong, too old or already used."
+        case .passkeyRequired(let orCode):
+            orCode
+                ? "The account has a second factor. Use a passkey, or enter a code."
+                : "The account has a second factor. Use a passkey."
+        case .wrongPasskey: "The server does not accept the passkey. It is unknown, or its answer came too late."
+        case .passkey(let error): error.errorDescription
         case .locked: "The vault is locked. Enter the password."
         case .sessionEnded: "The session has ended. Log in again. No data on this device is lost."
         case .refused(let problem): problem.sentence

@@ -23,7 +23,7 @@ struct UnconfirmedChange: Codable, Sendable {
             sealed = nil
         }
 
-        fileprivate func storedPassword(under current: KnownPassword) -> KnownPassword? {
+        func storedPassword(under current: KnownPassword) -> KnownPassword? {
             guard let sealed, let secret = try? DeviceSeal(under: current).open(sealed.bytes, .unconfirmedChange),
                 secret.count == 64
             else { return nil }
@@ -35,25 +35,6 @@ struct UnconfirmedChange: Codable, Sendable {
     /// been applied. With another revision it will never be.
     let replacing: Revision
     let outcome: Outcome
-}
-
-extension Vault {
-    /// Seals the password that a change sets, with the previous one. Locking the vault locks it, too.
-    func sealedForChange(_ password: KnownPassword, under current: KnownPassword) throws -> SecureBytes {
-        let sealed = try DeviceSeal(under: current).seal(password.encoded, .unconfirmedChange)
-        return SecureBytes(copying: sealed)
-    }
-
-    /// Returns the password that a change sets; nil for a password with which it was not sealed.
-    func password(
-        of credential: UnconfirmedChange.Credential, under current: KnownPassword
-    ) throws(VaultError) -> KnownPassword? {
-        if let stored = credential.storedPassword(under: current) { return stored }
-        guard let sealed = try secret(.unconfirmedPassword)?.withUnsafeBytes({ [UInt8]($0) }),
-            let secret = try? DeviceSeal(under: current).open(sealed, .unconfirmedChange)
-        else { return nil }
-        return KnownPassword(encoded: secret)
-    }
 }
 
 extension UnconfirmedChange.Outcome {
@@ -70,7 +51,12 @@ extension UnconfirmedChange.Outcome {
 
 extension DeviceSeal {
     /// Creates a seal for content that only the password may open, as the keyring.
-    fileprivate init(under password: KnownPassword) {
+    init(under password: KnownPassword) {
         key = HKDF.deriveKey(from: password.unlockKey, info: SealingLabels.unconfirmedChange.utf8)
+    }
+
+    /// Seals the password that a change sets, with the previous one. Locking the vault locks it, too.
+    static func sealed(_ password: KnownPassword, under current: KnownPassword) throws -> SecureBytes {
+        SecureBytes(copying: try DeviceSeal(under: current).seal(password.encoded, .unconfirmedChange))
     }
 }

@@ -152,7 +152,7 @@ extension Vault {
     /// - Returns: Ten recovery codes, shown once.
     public func confirmSecondFactor(code: String) async throws(VaultError) -> [String] {
         let token = try open.token
-        let code = try Self.oneTimeCode(code)
+        let code = try PastedText.oneTimeCode(code)
         do throws(APIError) { return try await api.confirmTOTP(code, token) } catch { throw VaultError(error) }
     }
 

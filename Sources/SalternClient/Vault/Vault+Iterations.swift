@@ -21,13 +21,6 @@ extension Vault {
         guard iterations >= known || wasRestored else { throw .untrustworthy(.iterations(minimum: known)) }
     }
 
-    /// Limits the iterations of a recovery. It sets at least as many as the account has, and only the server names that
-    /// number.
-    func refuseTooMany(_ iterations: Int, over known: Int) throws(VaultError) {
-        let limit = max(settings.stretching.automaticIterationLimit, known)
-        guard iterations <= limit else { throw .untrustworthy(.tooManyIterations(maximum: limit)) }
-    }
-
     /// Returns the highest of the minimums of app, server and caller. The server's number counts up to
     /// ``StretchingRule/automaticIterationLimit``.
     func newIterations(_ wanted: Int?) async throws(VaultError) -> Int {
@@ -50,12 +43,14 @@ extension Vault {
             let stretched = try? await stretch(password, userid, wanted)
         else { return nil }
         let next = try numberedForSending(keyring.changed { _ in })
-        let (credential, sealed) = try newCredential(
-            stretched, wanted, next, replacing: login.keyringRevision, login.accountId)
+        let (credential, sealed) = try next.credential(
+            stretched, wanted, replacing: login.keyringRevision, login.accountId)
         do throws(APIError) {
             // The server accepts equal bytes again, so a retry after a lost reply is safe.
             let reply = try await settings.retries({ () throws(APIError) in
-                try await api.changeCredential(credential, current: current.passwordKey, login.session.token)
+                try await credential.sent { credential throws(APIError) in
+                    try await api.changeCredential(credential, current: current.passwordKey, login.session.token)
+                }
             })
             return RaisedCredential(
                 opening: (stretched, wanted, next, sealed, reply.keyringRevision), deviceToken: reply.deviceToken)

@@ -21,7 +21,7 @@ extension Vault {
         let keepsCode = account.recovery.set && latest.kept.recoveryKeyring != nil && latest.keyring.recovery != nil
         let next = try numberedForSending(latest.keyring.changed { if !keepsCode { $0.recovery = nil } })
         guard let sealed = try? next.sealed(under: password) else { throw .unreadable }
-        let recoveryKeyring = try recoveryKeyring(of: next, login.accountId)
+        let recoveryKeyring = try next.sealedForCode(login.accountId)
         let losesCode = account.recovery.set && !keepsCode
         // The server accepts equal bytes again, so a retry after a lost reply is safe.
         let written = try await call { api throws(APIError) in
@@ -44,32 +44,6 @@ extension Vault {
             else { continue }
             if try order(of: keyring, openedBy: password.known) != .rolledBack { latest = (kept, keyring) }
         }
-        return latest
-    }
-}
-
-extension RecoveryReply {
-    /// Returns the keyring that a printed code opens.
-    /// - Parameter restoring: True when the user has approved a kept keyring of the server.
-    /// - Throws: ``VaultError/keyringUnusable`` when none can be opened. ``VaultError/keyringReplaced`` when a kept one
-    ///   can be opened and the user has not approved.
-    func keyring(
-        openedBy code: StretchedPassword, restoring: Bool
-    ) throws(VaultError) -> (Keyring, sealed: [UInt8]) {
-        if let sealed = keyring?.bytes,
-            let opened = try? RecoveryKeys.open(sealed, with: code, account: accountId)
-        {
-            return (opened, sealed)
-        }
-        var latest: (Keyring, sealed: [UInt8])?
-        for kept in keptKeyrings ?? [] {
-            guard let opened = try? RecoveryKeys.open(kept.bytes, with: code, account: accountId),
-                opened.counter > latest?.0.counter ?? 0
-            else { continue }
-            latest = (opened, kept.bytes)
-        }
-        guard let latest else { throw .keyringUnusable }
-        guard restoring else { throw .keyringReplaced }
         return latest
     }
 }

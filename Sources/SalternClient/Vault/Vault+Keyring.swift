@@ -50,14 +50,21 @@ extension Vault {
         let keepsCode = code != nil && code == own.recovery?.publicKey.bytes
         var restored = own.opening(also: older)
         restored.counter = max(own.counter, older.counter)
+        // The same holds for passkeys.
+        restored.passkeys = own.passkeys.filter { keys in older.passkeys.contains { $0.isSame(as: keys) } }
         let next = try numberedForSending(restored.changed { if !keepsCode { $0.recovery = nil } })
         guard let sealed = try? next.sealed(under: password) else { throw .unreadable }
-        let recoveryKeyring = try recoveryKeyring(of: next, login.accountId)
+        let recoveryKeyring = try next.sealedForCode(login.accountId)
         // The server accepts equal bytes again, so a retry after a lost reply is safe.
         let written = try await call { api throws(APIError) in
             try await api.putKeyring(
                 sealed, recoveryKeyring: recoveryKeyring, removingRecovery: keepsCode ? nil : password.passwordKey,
                 .revision(revision), token)
+        }
+        for removed in older.passkeys where !next.passkeys.contains(where: { $0.isSame(as: removed) }) {
+            try await call { api throws(APIError) in
+                try await api.removePasskey(removed.id, currentPasswordKey: password.passwordKey, token)
+            }
         }
         let hadCode = account.recovery.set || own.recovery != nil || older.recovery != nil
         try stored {
@@ -79,7 +86,7 @@ extension Vault {
     ) throws {
         var secrets = secrets
         secrets.updateValue(nil, forKey: .openKeyring)
-        secrets.updateValue(password.map { Self.secrets($0, sealer.keyring) }, forKey: .openKeys)
+        secrets.updateValue(password.map { $0.encoded(with: sealer.keyring) }, forKey: .openKeys)
         try deviceSecrets.change(secrets) {
             try body()
             try store.set(.keyring, sealedKeyring)
@@ -104,13 +111,6 @@ extension Vault {
         } else if !previous.dataKeys.contains(keyring.currentKey) {
             try store.note(.recoveryCodeOutdated)
         }
-    }
-
-    static func secrets(_ password: KnownPassword, _ keyring: Keyring) -> SecureBytes {
-        var secrets = SecretWriter()
-        secrets.write(password.encoded)
-        secrets.write(keyring.encoded())
-        return secrets.bytes
     }
 
     /// Returns the keys of an open vault on this device; nil when the vault is locked.

@@ -51,15 +51,17 @@ extension Vault {
         for attempt in 1... {
             let (keyring, revision) = try await latestKeyring()
             let next = try numberedForSending(keyring.changed { _ in })
-            let (credential, sealed) = try newCredential(
-                stretched, iterations, next, replacing: revision, opened.account)
+            let (credential, sealed) = try next.credential(
+                stretched, iterations, replacing: revision, opened.account)
             try noteUnconfirmed(
                 .credential(.init(userid: userid, iterations: iterations)), replacing: revision,
                 password: stretched.known, under: opened.password)
             let reply: CredentialReply?
             do throws(APIError) {
                 reply = try await sendChange { () throws(APIError) in
-                    try await send(api, credential, old.passwordKey, opened.token)
+                    try await credential.sent { credential throws(APIError) in
+                        try await send(api, credential, old.passwordKey, opened.token)
+                    }
                 } orFindsDone: {
                     self.opened?.password.matches(stretched) ?? false
                 }
@@ -87,25 +89,6 @@ extension Vault {
             account: opened.account, userid: userid, iterations: iterations, session: opened.token, device: device,
             keyring: keyring, sealed: sealed, keyringRevision: revision, password, from: opened.engine.sealer,
             opens: self.opened != nil)
-    }
-
-    /// Returns a new credential and its sealed keyring, also sealed for the printed code.
-    func newCredential(
-        _ password: StretchedPassword, _ iterations: Int, _ keyring: Keyring, replacing revision: Revision?,
-        _ account: AccountID
-    ) throws(VaultError) -> (credential: NewCredential, sealed: [UInt8]) {
-        guard let sealed = try? keyring.sealed(under: password) else { throw .unreadable }
-        let credential = NewCredential(
-            passwordKey: password.passwordKey, iterations: iterations, keyring: sealed, keyringRevision: revision,
-            recoveryKeyring: try recoveryKeyring(of: keyring, account))
-        return (credential, sealed)
-    }
-
-    /// Seals the keyring for the printed code; nil when there is no code.
-    func recoveryKeyring(of keyring: Keyring, _ account: AccountID) throws(VaultError) -> [UInt8]? {
-        guard let recovery = keyring.recovery else { return nil }
-        guard let sealed = try? recovery.sealedKeyring(keyring, account: account) else { throw .unreadable }
-        return sealed
     }
 
     /// Fetches the keyring from the server, which another device may have changed.

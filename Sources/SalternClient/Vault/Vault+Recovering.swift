@@ -4,25 +4,23 @@ extension Vault {
     /// Sets a new password with a printed code, and opens the vault. All sessions end.
     ///
     /// Example: "Password and recovery" in docs/app.md.
-    /// - Parameter restoringKeyring: True when the user has approved a kept keyring of the server, after
-    ///   ``VaultError/keyringReplaced``.
-    /// - Throws: ``VaultError/codeRequired`` when the account has a second factor; the new password is set, so log in.
-    ///   The following errors leave the password unchanged. ``VaultError/keyringUnusable`` when the code opens older
-    ///   keys than the known ones. ``VaultError/untrustworthy(_:)`` when the server names more iterations than
+    /// - Parameters:
+    ///   - restoringKeyring: True when the user has approved a kept keyring of the server, after
+    ///     ``VaultError/keyringReplaced``.
+    ///   - authenticator: Answers when the account has passkeys as a second factor.
+    /// - Throws: ``VaultError/codeRequired`` or ``VaultError/passkeyRequired(orCode:)`` when the account has a second
+    ///   factor; the new password is set, so log in. The following errors leave the password unchanged.
+    ///   ``VaultError/keyringUnusable`` when the code opens older keys than the known ones.
+    ///   ``VaultError/untrustworthy(_:)`` when the server names more iterations than
     ///   ``StretchingRule/automaticIterationLimit``. ``VaultError/keyringReplaced`` when only a kept keyring can be
     ///   opened.
     public static func recover(
         _ settings: VaultSettings, userid: String, code: RecoveryCode, newPassword: Password,
-        restoringKeyring: Bool = false
+        restoringKeyring: Bool = false, passkey authenticator: (any PasskeyAuthenticator)? = nil
     ) async throws(VaultError) -> Vault {
         let vault = try await opening(settings)
         try await vault.recover(userid, code, newPassword, restoringKeyring)
-        return try await reopen(vault, userid, newPassword)
-    }
-
-    private static func reopen(_ vault: Vault, _ userid: String, _ password: Password) async throws(VaultError) -> Vault
-    {
-        try await vault.logIn(userid, password, nil)
+        try await vault.logIn(userid, newPassword, nil, passkey: authenticator)
         return vault
     }
 
@@ -38,15 +36,17 @@ extension Vault {
             let (opened, sealed) = try reply.keyring(openedBy: stretched, restoring: restoringKeyring)
             let keyring = try notOlder(opened, of: reply.accountId)
             let known = try knownIterations()
-            try refuseTooMany(reply.kdf.iterations, over: known)
+            try settings.stretching.check(recovered: reply.kdf.iterations, over: known)
             let iterations = max(try await newIterations(nil), reply.kdf.iterations, known)
             let new = try await stretch(password, userid, iterations)
             let next = try numberedForSending(keyring.changed { _ in })
-            var (credential, _) = try newCredential(
-                new, iterations, next, replacing: reply.keyringRevision, reply.accountId)
+            var (credential, _) = try next.credential(
+                new, iterations, replacing: reply.keyringRevision, reply.accountId)
             credential.recoveryKeyring = credential.recoveryKeyring ?? sealed
             _ = try await call { [credential] api throws(APIError) in
-                try await api.changeCredential(credential, current: nil, reply.session.token)
+                try await credential.sent { credential throws(APIError) in
+                    try await api.changeCredential(credential, current: nil, reply.session.token)
+                }
             }
         }
     }

@@ -1,9 +1,9 @@
 internal import Cryptography
 
 extension Vault {
-    /// Generates a new data key and seals all content with it, after the old one may have been disclosed. The password
-    /// and the printed recovery code stay valid. All other sessions end. Their devices seal unsent edits again after
-    /// the next log-in.
+    /// Generates a new data key and seals all content with it, after the old one may have been disclosed. The password,
+    /// passkeys and the printed recovery code stay valid. All other sessions end. Their devices seal unsent edits again
+    /// after the next log-in.
     ///
     /// If there is a printed code, ``Notice/Kind/recoveryCodeOutdated`` stays until there is another one. The old
     /// keyring contains the key by which that code authenticates a keyring. The key that names the chunks of
@@ -62,13 +62,15 @@ extension Vault {
             fruitless = added == 0 ? fruitless + 1 : 0
             // This device has not opened the items that the server misses, so it cannot seal them.
             if fruitless > 2 { throw .unreadable }
-            let (credential, sealed) = try newCredential(
-                password, iterations, next, replacing: revision, opened.account)
+            let (credential, sealed) = try next.credential(
+                password, iterations, replacing: revision, opened.account)
             let reply: RotationCommitReply
             do throws(APIError) {
                 // The server accepts an equal request again, so a retry after a lost reply is safe.
                 reply = try await settings.retries({ () throws(APIError) in
-                    try await api.commitRotation(id, credential, current: password.passwordKey, opened.token)
+                    try await credential.sent { credential throws(APIError) in
+                        try await api.commitRotation(id, credential, current: password.passwordKey, opened.token)
+                    }
                 })
             } catch {
                 switch error.code {
@@ -87,7 +89,7 @@ extension Vault {
         throw .unavailable(.unexpectedReply)
     }
 
-    /// Returns the server's keyring with the new key instead of its data keys. The keys of the recovery stay.
+    /// Returns the server's keyring with the new key instead of its data keys. The keys of recovery and passkeys stay.
     private func rotatedKeyring(_ key: DataKey) async throws(VaultError) -> (Keyring, Revision) {
         let (keyring, revision) = try await latestKeyring()
         return (try numberedForSending(keyring.changed { $0.dataKeys = [key] }), revision)
@@ -178,5 +180,32 @@ extension Vault {
         // Before anything is sent, which would be sealed with the previous key.
         try await takeLaterKeyring()
         try stored { try store.set(.rotation, nil) }
+    }
+
+    // MARK: A lost device
+
+    /// Shuts out a lost or stolen device. It sets a new password, which ends all other sessions, replaces the data key,
+    /// and creates a new printed code if the account has one.
+    ///
+    /// A lost device that was unlocked keeps the previous data keys and unlock key. It can read its own content, and a
+    /// keyring that is sealed with the previous password. Therefore the password changes before the rotation.
+    ///
+    /// Each step is complete on its own. After an error in a later step, call the function again with the password that
+    /// is valid then.
+    ///
+    /// Example: "Lock, sign out, lost device" in docs/app.md.
+    /// - Parameter onPasswordChange: Called when the new password is valid.
+    /// - Returns: The new printed code to show; nil when the account had none.
+    /// - Throws: ``VaultError/deletionsHeld`` before anything is changed.
+    public func shutOutLostDevice(
+        password: Password, newPassword: Password, onPasswordChange: @Sendable () -> Void = {}
+    ) async throws(VaultError) -> RecoveryCode? {
+        // The rotation needs an empty list of held deletions, and an account whose items can be opened.
+        guard try await !sync().isHeld else { throw .deletionsHeld }
+        let hasCode = try await account().recovery.set
+        try await changePassword(from: password, to: newPassword)
+        onPasswordChange()
+        try await rotateKeys(password: newPassword)
+        return hasCode ? try await makeRecoveryCode(password: newPassword) : nil
     }
 }

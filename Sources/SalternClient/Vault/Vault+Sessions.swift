@@ -27,18 +27,20 @@ extension Vault {
     ///   - code: Six digits or a recovery code, after ``VaultError/codeRequired``.
     ///   - restoringKeyring: True when the user has approved that a kept keyring of the server replaces the present
     ///     one, after ``VaultError/keyringReplaced``.
-    /// - Throws: ``VaultError/wrongCredentials``. ``VaultError/codeRequired`` or ``VaultError/wrongCode`` with a second
-    ///   factor. ``VaultError/useridNotCanonical(canonical:)`` with the form for the next call.
+    ///   - authenticator: Answers when the account has passkeys as a second factor.
+    /// - Throws: ``VaultError/wrongCredentials``. ``VaultError/codeRequired``, ``VaultError/wrongCode``,
+    ///   ``VaultError/passkeyRequired(orCode:)`` or ``VaultError/wrongPasskey`` with a second factor.
+    ///   ``VaultError/useridNotCanonical(canonical:)`` with the form for the next call.
     ///   ``VaultError/untrustworthy(_:)`` for parameters that this app does not use. ``VaultError/keyringReplaced`` or
     ///   ``VaultError/keyringUnusable`` when the keyring cannot be opened or is older than a known one.
     ///   ``VaultError/otherAccount`` when the folder contains another account. ``VaultError/unavailable(_:)`` without a
     ///   reply.
     public static func logIn(
         _ settings: VaultSettings, userid: String, password: Password, code: String? = nil,
-        restoringKeyring: Bool = false
+        restoringKeyring: Bool = false, passkey authenticator: (any PasskeyAuthenticator)? = nil
     ) async throws(VaultError) -> Vault {
         let vault = try await opening(settings)
-        try await vault.logIn(asKnown: userid, password, code, restoringKeyring)
+        try await vault.logIn(asKnown: userid, password, code, restoringKeyring, authenticator)
         return vault
     }
 
@@ -52,18 +54,23 @@ extension Vault {
     ///     ``Notice/Kind/keyringRolledBack`` the known keyring replaces the server's older one, because its database
     ///     was restored from a backup. Fewer iterations than the known ones are then accepted, too. After
     ///     ``VaultError/keyringReplaced`` a kept keyring of the server replaces one that cannot be opened. A printed
-    ///     code that is not in both keyrings becomes invalid (``Notice/Kind/recoveryRemoved``).
+    ///     code that is not in both keyrings becomes invalid (``Notice/Kind/recoveryRemoved``), and so does a passkey.
+    ///   - authenticator: Answers when the account has passkeys as a second factor.
     /// - Throws: ``VaultError/keyringNotRestorable`` when the known keyring is sealed with another password and has
     ///   newer keys. ``VaultError/unsentEdits(count:)`` when another device has changed password and keys while this
     ///   vault was locked: unlock it with the previous password, then log in again.
     public func logInAgain(
-        password: Password, code: String? = nil, userid: String? = nil, restoringKeyring: Bool = false
+        password: Password, code: String? = nil, userid: String? = nil, restoringKeyring: Bool = false,
+        passkey authenticator: (any PasskeyAuthenticator)? = nil
     ) async throws(VaultError) {
         guard let known = try stored({ try store.text(.userid) }) else { throw .locked }
         await serverLock.lock()
         defer { serverLock.unlock() }
-        guard let userid else { return try await logIn(asKnown: known, password, code, restoringKeyring) }
-        try await logIn(userid, password, code, renamed: true, restoringKeyring: restoringKeyring)
+        guard let userid else {
+            return try await logIn(asKnown: known, password, code, restoringKeyring, authenticator)
+        }
+        try await logIn(
+            userid, password, code, renamed: true, restoringKeyring: restoringKeyring, passkey: authenticator)
     }
 
     /// Opens the vault of the last log-in, without password and without network.
@@ -108,16 +115,19 @@ extension Vault {
 
     /// Logs in with the known userid, or with the new one of a change whose outcome is uncertain.
     private func logIn(
-        asKnown userid: String, _ password: Password, _ code: String?, _ restoringKeyring: Bool = false
+        asKnown userid: String, _ password: Password, _ code: String?, _ restoringKeyring: Bool,
+        _ authenticator: (any PasskeyAuthenticator)?
     ) async throws(VaultError) {
         let next = try unconfirmedUserid()
         do throws(VaultError) {
-            try await logIn(userid, password, code, restoringKeyring: restoringKeyring)
+            try await logIn(
+                userid, password, code, restoringKeyring: restoringKeyring, passkey: authenticator)
         } catch let first {
             // For an unknown userid the server returns decoys.
             guard let next, next != userid, first.isAboutUserid else { throw first }
             do throws(VaultError) {
-                try await logIn(next, password, code, renamed: true, restoringKeyring: restoringKeyring)
+                try await logIn(
+                    next, password, code, renamed: true, restoringKeyring: restoringKeyring, passkey: authenticator)
             } catch {
                 throw error.isAboutUserid ? first : error
             }
@@ -127,10 +137,10 @@ extension Vault {
     /// - Parameter renamed: True when the userid may differ from the known one, for the same account.
     func logIn(
         _ userid: String, _ password: Password, _ code: String?, renamed: Bool = false,
-        restoringKeyring: Bool = false
+        restoringKeyring: Bool = false, passkey authenticator: (any PasskeyAuthenticator)? = nil
     ) async throws(VaultError) {
         if !renamed { try refuseOther(userid) }
-        let code = try code.map(Self.oneTimeCode)
+        let code = try code.map(PastedText.oneTimeCode)
         let locks = lockCount
         let parameters = try await call { api throws(APIError) in try await api.getKDFParameters(userid: userid) }
         do throws(StretchingRule.Refusal) {
@@ -150,7 +160,8 @@ extension Vault {
                     userid: userid, passwordKey: stretched.passwordKey, device: device, code: code)
             })
         } catch {
-            throw VaultError(error)
+            reply = try await PasskeyLogIn.repeated(
+                after: error, userid, stretched, device, authenticator, in: self)
         }
         try await usingNewSession(reply.session.token) { () async throws(VaultError) in
             // The account is another one, whose items must not be mixed with those in the store.
@@ -188,14 +199,6 @@ extension Vault {
         return try await restoreKeyring(over: reply, password, isAgreed: restoring)
     }
 
-    /// Normalises a code of the second factor.
-    /// - Throws: ``VaultError/wrongCode`` for an empty code, without a request.
-    static func oneTimeCode(_ text: String) throws(VaultError) -> String {
-        let code = PastedText.code(text)
-        guard !code.isEmpty else { throw .wrongCode }
-        return code
-    }
-
     /// Runs the steps after a log-in. After an error it ends the session, which would otherwise stay unused.
     func usingNewSession(_ token: Token, _ body: () async throws(VaultError) -> Void) async throws(VaultError) {
         do throws(VaultError) {
@@ -218,7 +221,7 @@ extension Vault {
         opened = makeOpened(account, userid, try keptToken() ?? .missing, kept.password, kept.keyring)
         // Secrets of an earlier version are replaced; on a read-only disk they stay.
         if try stored({ try store.fact(.openKeyring) }) != nil {
-            let secrets = Self.secrets(kept.password, kept.keyring)
+            let secrets = kept.password.encoded(with: kept.keyring)
             try? deviceSecrets.change([.openKeys: secrets, .openKeyring: nil])
         }
         return true
@@ -247,7 +250,8 @@ extension Vault {
     public var isLocked: Bool { opened == nil }
 
     /// Opens a locked vault, or one whose device key is lost, without network. In the latter case the session is lost,
-    /// too: ``sync()`` throws ``VaultError/sessionEnded`` until ``logInAgain(password:code:userid:restoringKeyring:)``.
+    /// too: ``sync()`` throws ``VaultError/sessionEnded`` until
+    /// ``logInAgain(password:code:userid:restoringKeyring:passkey:)``.
     ///
     /// Example: "Unlock and log in again" in docs/app.md.
     /// - Throws: ``VaultError/wrongCredentials`` for another password than the last one of this device.
@@ -265,7 +269,7 @@ extension Vault {
         guard let keyring = try? Keyring(sealed: sealed, openedBy: stretched) else { throw .wrongCredentials }
         let known = stretched.known
         try stored {
-            try deviceSecrets.change([.openKeys: Self.secrets(known, keyring), .openKeyring: nil])
+            try deviceSecrets.change([.openKeys: known.encoded(with: keyring), .openKeyring: nil])
         }
         opened = makeOpened(account, userid, token, known, keyring)
     }

@@ -1,3 +1,6 @@
+public import Cryptography
+public import Foundation
+
 extension Vault {
     /// The maximum number of pages that are followed, for a million shares. A hostile server could otherwise send pages
     /// without end.
@@ -41,5 +44,54 @@ extension Vault {
         } catch {
             throw error.code == .notFound ? .notFound : VaultError(error)
         }
+    }
+
+    /// Shares a payload behind a link. The table in docs/protocol.md, "Shares", lists how the page shows it.
+    ///
+    /// Example: "Share" in docs/app.md.
+    /// - Parameter base: The server's public address, `https://host`. The link uses it instead of any address from the
+    ///   server.
+    public func share(
+        _ payload: SecureBytes, base: URL, expiresAt: Date? = nil, maxViews: Int? = nil
+    ) async throws(VaultError) -> SharedLink {
+        let token = try open.token
+        let passphrase = SharedLink.randomPassphrase()
+        guard
+            let content = try? SharedLink.content(payload, passphrase, expiresAt: expiresAt, maxViews: maxViews)
+        else { throw .unreadable }
+        let header: ShareHeader
+        // The request is not repeated, because a second one would create another share.
+        do throws(APIError) { header = try await api.createShare(content, token) } catch { throw VaultError(error) }
+        let fragment = passphrase.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
+        guard let manageToken = header.manageToken, ShareAddress.isID(header.id),
+            let server = PinnedServer.canonical(base.absoluteString),
+            let url = URL(string: "\(server)/s/\(header.id)#\(fragment)")
+        else { throw .unavailable(.unexpectedReply) }
+        return SharedLink(url: url, manageToken: manageToken, id: header.id)
+    }
+
+    /// Shares a text behind a link. The page shows a text that is a JSON object as a table of its members.
+    ///
+    /// ```swift
+    /// let shared = try await vault.share(text: note.text, base: url, expiresAt: Date() + 86_400, maxViews: 1)
+    /// print(shared.url)
+    /// ```
+    /// - Parameters:
+    ///   - base: The server's public address, `https://host`.
+    ///   - expiresAt: The time at which the link ends; nil for the longest time that the server allows.
+    ///   - maxViews: The maximum number of times that the link can be opened; nil for no limit.
+    public func share(
+        text: String, base: URL, expiresAt: Date? = nil, maxViews: Int? = nil
+    ) async throws(VaultError) -> SharedLink {
+        try await share(SecureBytes(text), base: base, expiresAt: expiresAt, maxViews: maxViews)
+    }
+
+    /// Opens a link of this server and uses one view.
+    ///
+    /// Example: "Share" in docs/app.md.
+    /// - Throws: ``VaultError/notFound`` for a malformed link, without a request. ``VaultError/wrongShareKey(_:)`` with
+    ///   the fetched share, for which another key can be tried without another view.
+    public func open(_ link: URL) async throws(VaultError) -> SecureBytes {
+        try await SharedLink.open(link, over: settings.transport)
     }
 }

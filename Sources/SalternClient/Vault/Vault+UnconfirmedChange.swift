@@ -14,7 +14,7 @@ extension Vault {
             let change = UnconfirmedChange(replacing: revision, outcome: outcome)
             let encoded = try [UInt8](JSONEncoder().encode(change))
             var sealed: SecureBytes?
-            if let password, let current { sealed = try sealedForChange(password, under: current) }
+            if let password, let current { sealed = try DeviceSeal.sealed(password, under: current) }
             try deviceSecrets.change([.unconfirmedPassword: sealed]) { try store.set(.unconfirmedChange, encoded) }
         }
     }
@@ -43,6 +43,17 @@ extension Vault {
             throw .store(.damaged)
         }
         return change
+    }
+
+    /// Returns the password that a change sets; nil for a password with which it was not sealed.
+    func password(
+        of credential: UnconfirmedChange.Credential, under current: KnownPassword
+    ) throws(VaultError) -> KnownPassword? {
+        if let stored = credential.storedPassword(under: current) { return stored }
+        guard let sealed = try secret(.unconfirmedPassword)?.withUnsafeBytes({ [UInt8]($0) }),
+            let secret = try? DeviceSeal(under: current).open(sealed, .unconfirmedChange)
+        else { return nil }
+        return KnownPassword(encoded: secret)
     }
 
     /// Returns the new userid of a change whose outcome is uncertain.
@@ -132,7 +143,7 @@ extension Vault {
     ) async throws(VaultError) -> Bool {
         let next = try numberedForSending(keyring.changed { _ in })
         guard let sealed = try? next.sealed(under: opened.password) else { throw .unreadable }
-        let recoveryKeyring = try recoveryKeyring(of: next, opened.account)
+        let recoveryKeyring = try next.sealedForCode(opened.account)
         let written: Revision
         do throws(APIError) {
             written = try await settings.retries({ () throws(APIError) in

@@ -6,6 +6,12 @@ public enum VaultError: Error, Sendable {
     case codeRequired
     /// The code is wrong, too old or already used.
     case wrongCode
+    /// The account has passkeys as a second factor: log in again with `passkey`, or with a code where `orCode` is true.
+    case passkeyRequired(orCode: Bool)
+    /// The server does not accept the passkey's answer: it is unknown, too old or already used.
+    case wrongPasskey
+    /// An authenticator did not answer, or its answer is of no use.
+    case passkey(PasskeyError)
     /// The vault is locked: prompt for the password. Or it was signed out, and is empty.
     case locked
     /// The session has ended: log in again. No data on this device is lost.
@@ -77,7 +83,7 @@ public enum VaultError: Error, Sendable {
     public var isAboutTrust: Bool {
         switch self {
         case .unavailable(let error): error.isAboutTrust
-        case .untrustworthy: true
+        case .untrustworthy, .passkey(.foreignSite): true
         default: false
         }
     }
@@ -94,9 +100,12 @@ public enum VaultError: Error, Sendable {
         case .wrongCredentials?: self = .wrongCredentials
         case .totpRequired?: self = .codeRequired
         case .wrongTOTP?: self = .wrongCode
+        case .wrongPasskey?: self = .wrongPasskey
         case .unauthenticated?: self = .sessionEnded
         default:
-            if case .problem(let problem) = error {
+            if case .problem(let problem) = error, problem.code == .secondFactorRequired {
+                self = .passkeyRequired(orCode: problem.factors?.contains("totp") ?? false)
+            } else if case .problem(let problem) = error {
                 self =
                     problem.canonical.map { .useridNotCanonical(canonical: $0) }
                     ?? (error.isPassing ? .unavailable(error) : .refused(problem))

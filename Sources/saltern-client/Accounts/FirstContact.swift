@@ -84,14 +84,15 @@ struct FirstContact {
     /// Combines options and stored data, and fetches the missing data from the server.
     /// - Parameter allowsRename: True when a named known account may have another userid now.
     /// - Parameter refusesKnown: True when the account must not exist on this device.
+    /// - Parameter needsUserid: False when a passkey names the account. `--account` is then enough.
     func place(
-        _ console: Console, refusesKnown: Bool = false, allowsRename: Bool = false
+        _ console: Console, refusesKnown: Bool = false, allowsRename: Bool = false, needsUserid: Bool = true
     ) async throws -> Place {
         let profiles = try ProfileStore(console.environment)
         let names = profiles.names()
         let said = try account ?? userid.map { text throws(UsageError) in try AccountName(text) }
         guard let name = said ?? (names.count == 1 ? names.first : nil) else {
-            throw UsageError(message: "--userid is missing")
+            throw UsageError(message: needsUserid ? "--userid is missing" : "--account is missing")
         }
         let known = try profiles.profile(name)
         if refusesKnown, known != nil {
@@ -104,7 +105,9 @@ struct FirstContact {
                 "\(name) is the account of \(known.userid); see --account", status: ExitStatus.exists,
                 code: "account_exists")
         }
-        guard let userid = userid ?? known?.userid else { throw UsageError(message: "--userid is missing") }
+        guard let userid = userid ?? known?.userid ?? (needsUserid ? nil : "") else {
+            throw UsageError(message: "--userid is missing")
+        }
         guard let server = server.map(Self.base) ?? known?.server else {
             throw UsageError(message: "--server is missing")
         }

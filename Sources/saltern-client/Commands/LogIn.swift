@@ -10,10 +10,15 @@ struct LogIn: Command {
         \(PasswordOption.help)
           --code-file FILE      file with a code of the second factor, or one of its
                                 recovery codes, as first line (-: stdin)
+        \(SecurityKeyOption.help)
+          --passkey             logs in with a passkey that unlocks, without userid and
+                                password; a new account needs --account NAME
           --restore-keyring     restores the keyring, see below
           --json                one object, for scripts
 
         \(FirstContact.trust)
+
+        A passkey as second factor is used when a USB security key is plugged in.
 
         Fetches everything once. Earlier unsent changes are still there and are sent.
 
@@ -56,15 +61,22 @@ struct LogIn: Command {
     private let contact: FirstContact
     private let password: PasswordOption
     private let code: SecretOption
+    private let key: SecurityKeyOption
+    private let usesPasskey: Bool
     private let restoresKeyring: Bool
     private let asJSON: Bool
 
     init(_ arguments: inout Arguments) throws(UsageError) {
         asJSON = arguments.flag("--json")
         restoresKeyring = arguments.flag("--restore-keyring")
+        usesPasskey = arguments.flag("--passkey")
+        key = try SecurityKeyOption(&arguments)
         contact = try FirstContact(&arguments)
         password = try PasswordOption(&arguments)
         code = try SecretOption("--code-file", &arguments)
+        if usesPasskey && restoresKeyring {
+            throw UsageError(message: "--restore-keyring needs the password: it excludes --passkey")
+        }
     }
 
     func run(_ console: Console) async throws {
@@ -82,9 +94,22 @@ struct LogIn: Command {
 
     /// Logs in. The password is zeroed when this returns, because the possibly long rest does not need it.
     private func arrive(_ console: Console) async throws -> OpenAccount {
+        if usesPasskey { return try await arriveByPasskey(console) }
         let place = try await contact.place(console, allowsRename: true)
         let password = try password.read("Password of \(place.profile.userid)")
         return try await place.arrive { try await logIn($0, place, password, console) }
+    }
+
+    private func arriveByPasskey(_ console: Console) async throws -> OpenAccount {
+        let place = try await contact.place(console, allowsRename: true, needsUserid: false)
+        let authenticator = key.authenticator(console)
+        return try await place.arrive { settings in
+            guard let vault = try await Vault.resume(settings) else {
+                return try await Vault.logIn(settings, passkey: authenticator)
+            }
+            try await vault.logInAgain(passkey: authenticator)
+            return vault
+        }
     }
 
     private func logIn(
@@ -100,19 +125,28 @@ struct LogIn: Command {
                 code: "unsent_changes")
         } catch VaultError.codeRequired where console.isTerminal {
             return try await logIn(settings, place, password, code: try code.text("Code of the second factor"))
+        } catch VaultError.passkeyRequired(let orCode) {
+            do {
+                return try await logIn(settings, place, password, code: nil, key.authenticator(console))
+            } catch VaultError.passkey(.noAuthenticator) where orCode && console.isTerminal {
+                return try await logIn(settings, place, password, code: try code.text("Code of the second factor"))
+            }
         }
     }
 
     private func logIn(
-        _ settings: VaultSettings, _ place: FirstContact.Place, _ password: Password, code: String?
+        _ settings: VaultSettings, _ place: FirstContact.Place, _ password: Password, code: String?,
+        _ authenticator: (any PasskeyAuthenticator)? = nil
     ) async throws -> Vault {
         let userid = place.profile.userid
         guard let vault = try await Vault.resume(settings) else {
             return try await Vault.logIn(
-                settings, userid: userid, password: password, code: code, restoringKeyring: restoresKeyring)
+                settings, userid: userid, password: password, code: code, restoringKeyring: restoresKeyring,
+                passkey: authenticator)
         }
         try await vault.logInAgain(
-            password: password, code: code, userid: place.isRenamed ? userid : nil, restoringKeyring: restoresKeyring)
+            password: password, code: code, userid: place.isRenamed ? userid : nil, restoringKeyring: restoresKeyring,
+            passkey: authenticator)
         return vault
     }
 }

@@ -86,6 +86,10 @@ struct UseRecoveryCode: Command {
             throw CommandFailure(
                 "the new password is set; the account has a second factor: log in with its code",
                 status: ExitStatus.denied, code: "code_required")
+        } catch VaultError.passkeyRequired {
+            throw CommandFailure(
+                "the new password is set; the account has a passkey as second factor: log in with it",
+                status: ExitStatus.denied, code: "passkey_required")
         }
     }
 }

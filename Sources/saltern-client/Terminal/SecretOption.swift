@@ -1,6 +1,12 @@
 import CommandLineKit
 import Cryptography
+import Foundation
 import SalternClient
+import SecurityKey
+
+#if SOFTWARE_PASSKEYS
+    import SoftwarePasskeys
+#endif
 
 /// The source of a secret: a file, or a prompt at the terminal. Arguments and environment are not used, because other
 /// users of the machine can see them.
@@ -69,4 +75,27 @@ struct PasswordOption {
         guard let password = Password(utf8: bytes) else { throw SecretInput.unreadable("the password is not UTF-8") }
         return password
     }
+}
+
+/// The USB security key, with its PIN from a file or the terminal.
+struct SecurityKeyOption {
+    static let help = "  --key-pin-file FILE   file with the security key's PIN (-: stdin)"
+
+    private let pin: SecretOption
+
+    init(_ arguments: inout Arguments) throws(UsageError) { pin = try SecretOption("--key-pin-file", &arguments) }
+
+    func authenticator(_ console: Console) -> any PasskeyAuthenticator {
+        #if SOFTWARE_PASSKEYS
+            if let file = console.environment[Self.variable] { return SoftwareAuthenticator(file: URL(filePath: file)) }
+        #endif
+        return SecurityKey(
+            pin: { [pin] in try pin.read("PIN of the security key") },
+            onTouch: { if console.isTerminal { console.draw("Touch the security key.\n") } })
+    }
+
+    #if SOFTWARE_PASSKEYS
+        /// The file of an authenticator in software, in programs that are built for tests.
+        static let variable = "SALTERN_SOFTWARE_PASSKEYS"
+    #endif
 }

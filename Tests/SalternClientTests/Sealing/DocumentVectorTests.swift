@@ -91,7 +91,34 @@ struct DocumentVectorTests {
                 "key": Hex.encode(shareKey), "content": "{\"user\":\"guests\"}",
             ],
             "rncryptor": try rncryptor(),
+            "passkey": try passkey(account),
         ]
+    }
+
+    // MARK: Passkeys
+
+    private static let credentialID = bytes(200..<232)
+    private static var output: SecureBytes { SecureBytes(copying: bytes(150..<182)) }
+
+    private static func passkey(_ account: AccountID) throws -> [String: String] {
+        let salt = SHA256.hash(Array("WebAuthn PRF".utf8) + [0] + PasskeyKeys.input).bytes
+        return [
+            "input": String(decoding: PasskeyKeys.input, as: UTF8.self), "salt": Hex.encode(salt),
+            "output": Hex.encode(output), "account": Self.account, "credentialId": Hex.encode(credentialID),
+            "key": Hex.encode(
+                HKDF.deriveKey(
+                    from: output, info: Array(SealingLabels.passkeyKey.utf8) + account.bytes + credentialID)),
+        ]
+    }
+
+    /// Opens keyring and box with the output.
+    private static func checkPasskey(_ random: [String: String], _ account: AccountID) throws {
+        func value(_ name: String) throws -> [UInt8] { try #require(random[name].flatMap { Hex.decode($0) }) }
+        let ring = try Keyring(encoded: SecureBytes(copying: value("passkeyKeyring")))
+        #expect(ring.passkeys.map(\.id) == [credentialID])
+        let unlockKey = try PasskeyKeys.open(
+            value("passkeyBox"), value("passkeySealedPrivateKey"), of: credentialID, output: output, account: account)
+        #expect(unlockKey == SecureBytes(copying: bytes(0..<32)))
     }
 
     /// Chapter 4: AES-256-GCM by itself, with the text of the item's id authenticated along.
@@ -154,6 +181,7 @@ struct DocumentVectorTests {
         #expect(opened.counter == 7)
         #expect(
             opened.dataKeys.map { Hex.encode($0.bytes) } == [Hex.encode(bytes(0..<32)), Hex.encode(bytes(32..<64))])
+        try checkPasskey(random, account)
         let share = try #require(random["share"].flatMap { Hex.decode($0) })
         let key = try PBKDF2.deriveKey(
             from: "0123456789abcdefABCDEF".utf8, salt: bytes(100..<116), unsafeUncheckedIterations: 10_000)
@@ -167,9 +195,15 @@ struct DocumentVectorTests {
         let recovery = try RecoveryKeys.new(for: code, account: account)
         let key = try PBKDF2.deriveKey(
             from: "0123456789abcdefABCDEF".utf8, salt: bytes(100..<116), unsafeUncheckedIterations: 10_000)
+        let (keys, sealed) = try PasskeyKeys.new(for: credentialID, output: output, account: account)
+        let box = try keys.box(of: SecureBytes(copying: bytes(0..<32)), counter: 7, account: account)
+        var ring = try keyring(nil)
+        ring.passkeys = [keys]
         var document = fixed
         document["random"] = [
             "recoveryKeyring": Hex.encode(try recovery.sealedKeyring(try keyring(recovery), account: account)),
+            "passkeyKeyring": Hex.encode(ring.encoded()), "passkeySealedPrivateKey": Hex.encode(sealed),
+            "passkeyBox": Hex.encode(box.box.bytes),
             "share": Hex.encode(try AESGCM.seal(Array("{\"user\":\"guests\"}".utf8), using: key)),
         ]
         let encoder = JSONEncoder()

@@ -45,6 +45,8 @@ final class LossyTransport: HTTPTransport {
 
     private var inner: any HTTPTransport { state.withLock { $0.inner } }
 
+    var host: String? { inner.host }
+
     /// What passes is carried by another one from now on.
     func change(to inner: any HTTPTransport) { state.withLock { $0.inner = inner } }
 

@@ -23,8 +23,14 @@ import Testing
             FolderError.unusable, FolderError.holdsStore, FolderError.copy(of: "/a"), FolderError.outdated,
             FolderError.otherCollection("a"), FolderError.nested(in: "/a"), FolderError.vault(.locked),
             FolderError.otherAccount, FolderError.secondFolder(beside: "/a"),
-            FolderError.cancelled, ShareAddress.Malformation.noKey,
+            FolderError.cancelled, ShareAddress.Malformation.noKey, VaultError.wrongPasskey,
+            VaultError.passkeyRequired(orCode: true), VaultError.passkeyRequired(orCode: false),
         ]
+        let passkeys: [PasskeyError] = [
+            .noAuthenticator, .severalAuthenticators, .noPasskey, .exists, .cancelled, .notVerified, .pinLocked,
+            .doesNotUnlock, .foreignSite, .failed,
+        ]
+        errors += passkeys.map { VaultError.passkey($0) }
         let transport: [TransportError] = [
             .pinMismatch, .untrustedCertificate, .unreachable, .timedOut, .connectionLost, .unacceptableReply,
             .cancelled,

@@ -47,8 +47,8 @@ import Testing
         let wide = String(
             String.UnicodeScalarView(code.text.unicodeScalars.compactMap { Unicode.Scalar($0.value + 0xfee0) }))
         #expect(RecoveryCode(wide)?.text == code.text)
-        #expect(try Vault.oneTimeCode("\u{a0}１２３ ٤٥٦\u{2011}\n") == "123456")
-        #expect(throws: VaultError.self) { try Vault.oneTimeCode("\u{a0} \n") }
+        #expect(try PastedText.oneTimeCode("\u{a0}１２３ ٤٥٦\u{2011}\n") == "123456")
+        #expect(throws: VaultError.self) { try PastedText.oneTimeCode("\u{a0} \n") }
     }
 }
 

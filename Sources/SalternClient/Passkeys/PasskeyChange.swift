@@ -1,0 +1,157 @@
+internal import Cryptography
+
+/// A change of passkeys by a person who has proved the password.
+struct PasskeyChange {
+    private let opened: Vault.Opened
+    private let proof: SecretBytes
+
+    /// - Throws: ``VaultError/wrongCredentials`` for another password than that of the vault. A passkey that unlocks
+    ///   would otherwise get a key that opens nothing.
+    init(_ password: Password, in vault: isolated Vault) async throws(VaultError) {
+        try await vault.settleUnconfirmedChange()
+        opened = try vault.open
+        let stretched = try await vault.stretch(password, opened.userid, vault.knownIterations())
+        guard opened.password.matches(stretched) else { throw .wrongCredentials }
+        proof = stretched.passwordKey
+    }
+
+    func add(
+        _ name: String, unlocks: Bool, _ authenticator: any PasskeyAuthenticator, in vault: isolated Vault
+    ) async throws(VaultError) -> PasskeyDescription {
+        let options = try await vault.call { api throws(APIError) in
+            try await api.beginPasskey(logsIn: unlocks, currentPasswordKey: proof, opened.token)
+        }
+        try PasskeySite(vault.settings.transport).check(options.rp.id)
+        guard options.user.id.bytes == opened.account.bytes else { throw .unavailable(.unexpectedReply) }
+        let registration: PasskeyRegistration
+        do throws(PasskeyError) { registration = try await authenticator.create(options) } catch {
+            throw .passkey(error)
+        }
+        var passkey: PasskeyDescription
+        do throws(APIError) {
+            passkey = try await vault.api.confirmPasskey(
+                registration, name: name, logsIn: unlocks, currentPasswordKey: proof, opened.token)
+        } catch {
+            throw VaultError(error)
+        }
+        guard unlocks else { return passkey }
+        do throws(VaultError) {
+            try await letUnlock(passkey.id, of: options.rp.id, authenticator, in: vault)
+        } catch {
+            // It would log in and open nothing.
+            try? await vault.api.removePasskey(passkey.id.bytes, currentPasswordKey: proof, opened.token)
+            throw error
+        }
+        passkey.unlocks = true
+        return passkey
+    }
+
+    func remove(_ id: Base64URLBytes, in vault: isolated Vault) async throws(VaultError) {
+        // The server comes first. After an interruption the keyring has keys without a passkey, which are harmless.
+        try await vault.call { api throws(APIError) in
+            try await api.removePasskey(id.bytes, currentPasswordKey: proof, opened.token)
+        }
+        guard try await vault.latestKeyring().keyring.passkeys.contains(where: { $0.id == id.bytes }) else { return }
+        _ = try await replaceKeyring(in: vault) { $0.passkeys.removeAll { $0.id == id.bytes } }
+    }
+
+    /// Seals the unlock key for a new passkey. Its public half is in the keyring before the server has its box, so that
+    /// each device that changes the password can seal another box.
+    private func letUnlock(
+        _ id: Base64URLBytes, of site: String, _ authenticator: any PasskeyAuthenticator, in vault: isolated Vault
+    ) async throws(VaultError) {
+        // Only the output is needed, and no server gets the assertion.
+        let options = PasskeyRequestOptions(
+            rpId: site, challenge: Base64URLBytes(SecureRandom.bytes(32)),
+            allowCredentials: [PasskeyDescriptor(id: id)], userVerification: "required")
+        let answer: PasskeyAnswer
+        do throws(PasskeyError) {
+            answer = try await authenticator.get(options, prf: PasskeyKeys.input)
+            guard answer.assertion.id == id else { throw .doesNotUnlock }
+        } catch {
+            throw .passkey(error)
+        }
+        let output = try answer.unlockingOutput
+        guard let (keys, sealed) = try? PasskeyKeys.new(for: id.bytes, output: output, account: opened.account) else {
+            throw .unreadable
+        }
+        let present = try await vault.call { api throws(APIError) in try await api.listPasskeys(opened.token) }
+        let next = try await replaceKeyring(in: vault) { keyring in
+            PasskeyKeys.add(keys, to: &keyring.passkeys, present: Set(present.map(\.id.bytes)))
+        }
+        guard let box = try? keys.box(of: opened.password.unlockKey, counter: next.counter, account: opened.account)
+        else { throw .unreadable }
+        try await vault.call { api throws(APIError) in
+            try await api.putPasskeyBox(
+                id.bytes, unlockKey: sealed, box: box.box.bytes, currentPasswordKey: proof, opened.token)
+        }
+    }
+
+    /// Changes the keyring on the server, also that of the printed code.
+    private func replaceKeyring(
+        in vault: isolated Vault, _ change: (inout Keyring) -> Void
+    ) async throws(VaultError) -> Keyring {
+        var attempts = 0
+        while true {
+            attempts += 1
+            let (keyring, revision) = try await vault.latestKeyring()
+            let next = try vault.numberedForSending(keyring.changed(change))
+            guard let sealed = try? next.sealed(under: opened.password) else { throw .unreadable }
+            let recoveryKeyring = try next.sealedForCode(opened.account)
+            let written: Revision
+            do throws(APIError) {
+                written = try await vault.settings.retries({ () throws(APIError) in
+                    try await vault.api.putKeyring(
+                        sealed, recoveryKeyring: recoveryKeyring, currentPasswordKey: proof, .revision(revision),
+                        opened.token)
+                })
+            } catch {
+                // Another device has changed the keyring.
+                if error.code == .preconditionFailed, attempts < 3 { continue }
+                throw VaultError(error)
+            }
+            try vault.rememberChange(
+                of: opened, opened.userid, try vault.knownIterations(), nil, next, sealed, written, opened.password)
+            return next
+        }
+    }
+}
+
+/// The site of a server, whose passkeys may answer.
+struct PasskeySite {
+    /// Nil for a transport that does not name its host.
+    private let host: String?
+
+    init(_ transport: any HTTPTransport) { host = transport.host?.lowercased() }
+
+    /// Rejects the name of a site to which the server does not belong. A hostile server could otherwise have the
+    /// passkey of another site answer.
+    func check(_ site: String) throws(VaultError) {
+        // The site becomes a part of JSON that authenticators make.
+        guard !site.isEmpty, site.utf8.allSatisfy(Self.isPartOfDomain) else { throw .passkey(.foreignSite) }
+        guard let host else { return }
+        guard host == site || site.contains(".") && host.hasSuffix("." + site) else { throw .passkey(.foreignSite) }
+    }
+
+    private static func isPartOfDomain(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"),
+            UInt8(ascii: "."):
+            true
+        default: false
+        }
+    }
+}
+
+extension PasskeyAnswer {
+    /// The output of the pseudo-random function.
+    /// - Throws: ``PasskeyError/doesNotUnlock`` without one.
+    var unlockingOutput: SecureBytes {
+        get throws(VaultError) {
+            guard let output = output?.bytes, output.count == PasskeyKeys.outputCount else {
+                throw .passkey(.doesNotUnlock)
+            }
+            return output
+        }
+    }
+}

@@ -1,0 +1,230 @@
+import Cryptography
+import SalternTesting
+import SoftwarePasskeys
+import Testing
+
+@testable import SalternClient
+
+/// Passkeys of an account with two devices, on a real server.
+@Suite struct PasskeyTests {
+    private let userid = "ada@example.org"
+    private let password = Password("correct horse battery staple")
+    private let another = Password("tr0ub4dor&3")
+
+    static let settings = [
+        "SALTERN_PASSKEYS_RP_ID": "localhost", "SALTERN_PASSKEYS_ORIGINS": "https://localhost",
+    ]
+
+    private struct World {
+        let server: LiveServer
+        let phone: Device
+        let vault: Vault
+        let key = SoftwareAuthenticator()
+
+        /// The text of the only note on another device, which the passkey alone opens.
+        func noteElsewhere(_ authenticator: SoftwareAuthenticator? = nil) async throws -> String? {
+            let laptop = try Device("laptop", server)
+            let vault = try await Vault.logIn(laptop.settings, passkey: authenticator ?? key)
+            try await vault.sync()
+            return try await vault.collection("notes", of: Note.self).all().values.first?.text
+        }
+    }
+
+    /// A device whose account has one note.
+    private func with(_ body: (World) async throws -> Void) async throws {
+        try await LiveServer.with(Self.settings) { server in
+            let phone = try Device("phone", server)
+            let vault = try await Vault.signUp(phone.settings, userid: userid, password: password)
+            try await vault.collection("notes", of: Note.self).put(Note(text: "Buy salt."))
+            try await vault.sync()
+            try await body(World(server: server, phone: phone, vault: vault))
+        }
+    }
+
+    private func expect(_ expected: @Sendable (VaultError) -> Bool, _ body: () async throws -> Void) async {
+        await #expect { try await body() } throws: { ($0 as? VaultError).map(expected) ?? false }
+    }
+
+    @Test func `a passkey is a second factor, and is listed, renamed and removed`() async throws {
+        try await with { world in
+            let vault = world.vault
+            let added = try await vault.addPasskey("Key", unlocks: false, password: password, with: world.key)
+            #expect(!added.unlocks && !added.logsIn && added.algorithm == -7)
+            #expect(try await vault.secrets().keyring.passkeys.isEmpty)
+            let laptop = try Device("laptop", world.server)
+            await expect({ if case .passkeyRequired(orCode: false) = $0 { true } else { false } }) {
+                _ = try await Vault.logIn(laptop.settings, userid: userid, password: password)
+            }
+            _ = try await Vault.logIn(laptop.settings, userid: userid, password: password, passkey: world.key)
+            let tablet = try Device("tablet", world.server)
+            await expect({ if case .passkey(.noPasskey) = $0 { true } else { false } }) {
+                _ = try await Vault.logIn(
+                    tablet.settings, userid: userid, password: password, passkey: SoftwareAuthenticator())
+            }
+            try await vault.renamePasskey(added.id, to: "Blue key")
+            #expect(try await vault.passkeys().map(\.name) == ["Blue key"])
+            await expect({ if case .passkey(.exists) = $0 { true } else { false } }) {
+                try await vault.addPasskey("Again", unlocks: false, password: password, with: world.key)
+            }
+            await expect({ if case .wrongCredentials = $0 { true } else { false } }) {
+                try await vault.removePasskey(added.id, password: another)
+            }
+            try await vault.removePasskey(added.id, password: password)
+            #expect(try await vault.passkeys().isEmpty)
+            _ = try await Vault.logIn(tablet.settings, userid: userid, password: password)
+        }
+    }
+
+    @Test func `a passkey that unlocks opens the items without userid and password`() async throws {
+        try await with { world in
+            let added = try await world.vault.addPasskey(
+                "Key", unlocks: true, password: password, with: world.key)
+            #expect(added.unlocks && added.logsIn)
+            #expect(try await world.noteElsewhere() == "Buy salt.")
+            let laptop = try Device("laptop", world.server)
+            let vault = try await Vault.logIn(laptop.settings, passkey: world.key)
+            #expect(try await vault.userid == userid)
+            // What needs the password works there, too.
+            try await vault.lock()
+            await expect({ if case .wrongCredentials = $0 { true } else { false } }) { try await vault.unlock(another) }
+            try await vault.unlock(password)
+            try await vault.lock()
+            try await vault.logInAgain(passkey: world.key)
+            #expect(await !vault.isLocked)
+            await expect({ if case .wrongCredentials = $0 { true } else { false } }) {
+                try await vault.rotateKeys(password: another)
+            }
+            try await vault.rotateKeys(password: password)
+            #expect(try await world.noteElsewhere() == "Buy salt.")
+            try await world.vault.removePasskey(added.id, password: password)
+            await expect({ if case .wrongPasskey = $0 { true } else { false } }) { _ = try await world.noteElsewhere() }
+        }
+    }
+
+    @Test func `changes of password, userid, code and data keys leave it working`() async throws {
+        try await with { world in
+            let vault = world.vault
+            let second = SoftwareAuthenticator()
+            try await vault.addPasskey("Key", unlocks: true, password: password, with: world.key)
+            let code = try await vault.makeRecoveryCode(password: password)
+            try await vault.addPasskey("Spare", unlocks: true, password: password, with: second)
+            #expect(try await vault.passkeys().map(\.unlocks) == [true, true])
+            let steps: [(String, () async throws -> Void)] = [
+                ("password", { try await vault.changePassword(from: password, to: another) }),
+                ("userid", { try await vault.changeUserid(to: "ada@example.net", password: another) }),
+                ("rotation", { try await vault.rotateKeys(password: another) }),
+                ("code", { _ = try await vault.makeRecoveryCode(password: another) }),
+                ("no code", { try await vault.removeRecoveryCode(password: another) }),
+            ]
+            for (name, step) in steps {
+                try await step()
+                for key in [world.key, second] { #expect(try await world.noteElsewhere(key) == "Buy salt.", "\(name)") }
+            }
+            _ = code
+        }
+    }
+
+    @Test func `a recovery by the printed code leaves it working`() async throws {
+        try await with { world in
+            let code = try await world.vault.makeRecoveryCode(password: password)
+            try await world.vault.addPasskey("Key", unlocks: true, password: password, with: world.key)
+            let laptop = try Device("laptop", world.server)
+            let vault = try await Vault.recover(
+                laptop.settings, userid: userid, code: code, newPassword: another, passkey: world.key)
+            #expect(try await vault.secrets().keyring.passkeys.count == 1)
+            #expect(try await world.noteElsewhere() == "Buy salt.")
+        }
+    }
+
+    @Test func `raised iterations leave it working`() async throws {
+        try await with { world in
+            try await world.vault.addPasskey("Key", unlocks: true, password: password, with: world.key)
+            try await world.server.restart(
+                timeout: .seconds(10), ["SALTERN_KDF_DEFAULT_ITERATIONS": "20000"])
+            let laptop = try Device("laptop", world.server)
+            let vault = try await Vault.logIn(
+                laptop.settings, userid: userid, password: password, passkey: world.key)
+            #expect(try await vault.knownIterations() == 20_000)
+            #expect(try await world.noteElsewhere() == "Buy salt.")
+        }
+    }
+
+    @Test func `a passkey without PRF is not kept as one that unlocks`() async throws {
+        try await with { world in
+            var faults = SoftwareAuthenticator.Faults()
+            faults.hasNoOutput = true
+            world.key.set(faults)
+            await expect({ if case .passkey(.doesNotUnlock) = $0 { true } else { false } }) {
+                try await world.vault.addPasskey("Key", unlocks: true, password: password, with: world.key)
+            }
+            #expect(try await world.vault.passkeys().isEmpty)
+            try await world.vault.addPasskey("Key", unlocks: false, password: password, with: SoftwareAuthenticator())
+        }
+    }
+
+    /// As after an interruption between the two requests of ``Vault/addPasskey(_:unlocks:password:with:)``.
+    @Test func `keys whose passkey has no box do not stop a change of the password`() async throws {
+        try await with { world in
+            try await world.vault.addPasskey("Key", unlocks: true, password: password, with: world.key)
+            world.phone.link.setAnswer { request in
+                if request.target.hasSuffix("/box") || request.method == .delete {
+                    HTTPReply(
+                        head: HTTPReplyHead(status: 422, fields: []),
+                        body: Array(#"{"type":"about:blank","title":"no","status":422,"code":"no"}"#.utf8))
+                } else {
+                    nil
+                }
+            }
+            await expect({ if case .refused = $0 { true } else { false } }) {
+                try await world.vault.addPasskey(
+                    "Half", unlocks: true, password: password, with: SoftwareAuthenticator())
+            }
+            world.phone.link.setAnswer { _ in nil }
+            #expect(try await world.vault.passkeys().map(\.unlocks) == [true, false])
+            #expect(try await world.vault.secrets().keyring.passkeys.count == 2)
+            try await world.vault.changePassword(from: password, to: another)
+            try await world.vault.rotateKeys(password: another)
+            #expect(try await world.noteElsewhere() == "Buy salt.")
+        }
+    }
+
+    @Test func `a server that names another site gets no answer`() async throws {
+        try await with { world in
+            try await world.vault.addPasskey("Key", unlocks: true, password: password, with: world.key)
+            let laptop = try Device("laptop", world.server)
+            laptop.link.setRewrite { request, reply in
+                guard request.target == "/v1/passkeys/options" else { return reply }
+                let lie = String(decoding: reply.body, as: UTF8.self).replacing("localhost", with: "bank.example")
+                return HTTPReply(head: reply.head, body: Array(lie.utf8))
+            }
+            let count = world.key.answerCount
+            await expect({ if case .passkey(.foreignSite) = $0 { true } else { false } }) {
+                _ = try await Vault.logIn(laptop.settings, passkey: world.key)
+            }
+            #expect(world.key.answerCount == count)
+        }
+    }
+
+    @Test func `an older keyring is not taken from a passkey's log-in either`() async throws {
+        try await with { world in
+            try await world.vault.addPasskey("Key", unlocks: true, password: password, with: world.key)
+            let old = try #require(try await world.vault.sealedKeyring())
+            try await world.vault.rotateKeys(password: password)
+            world.phone.link.setRewrite { request, reply in
+                guard request.target == "/v1/passkeys/sessions" else { return reply }
+                let text = String(decoding: reply.body, as: UTF8.self)
+                    .replacing(/"keyring":"[^"]*"/, with: #""keyring":"\#(Base64.encodeToString(old))""#)
+                return HTTPReply(head: reply.head, body: Array(text.utf8))
+            }
+            await expect({ if case .keyringUnusable = $0 { true } else { false } }) {
+                try await world.vault.logInAgain(passkey: world.key)
+            }
+            world.phone.link.setRewrite { $1 }
+            try await world.vault.logInAgain(passkey: world.key)
+        }
+    }
+}
+
+extension Vault {
+    fileprivate func sealedKeyring() throws -> [UInt8]? { try store.fact(.keyring) }
+}
