@@ -30,8 +30,8 @@ public struct Audience: Sendable, Hashable {
 /// The name of an audience.
 public typealias AudienceName = OperatorName<Audience>
 
-/// A name of an audience, a service or a destination: 1 to 64 of `a-z`, `0-9`, `.`, `_` and `-`, the first a letter or a
-/// digit. The type names the kind, so that a service's name cannot be used as an audience's.
+/// A name of an audience, a service or a destination: 1 to 64 of `a-z`, `0-9`, `.`, `_` and `-`, the first a letter or
+/// a digit. The type names the kind, so that a service's name cannot be used as an audience's.
 public struct OperatorName<Named>: Sendable, Hashable, CustomStringConvertible {
     public let description: String
 

@@ -17,7 +17,8 @@ struct FindOverdueEvents: Statement {
         """
 }
 
-/// Locks the due queues of these accounts like their writers. A cluster locks rows of several accounts by an update only.
+/// Locks the due queues of these accounts like their writers. A cluster locks rows of several accounts by an update
+/// only.
 struct LockQueues: Statement {
     let accounts: [AccountID]
 
@@ -66,8 +67,8 @@ struct RemoveExpiredEvents: Statement {
         """
 }
 
-/// Finds accounts with queues without a waiting event that were due for longer than any event is kept. A node that crashed
-/// can leave such queues.
+/// Finds accounts with queues without a waiting event that were due for longer than any event is kept. A node that
+/// crashed can leave such queues.
 struct FindIdleQueues: Statement {
     typealias Row = AccountID
 
