@@ -88,6 +88,8 @@ struct FindIdleQueues: Statement {
 
 /// Ends the wait and the lease of queues that have no waiting event. Follows ``LockQueues``. ``RemoveEndedQueues``
 /// follows.
+///
+/// `parked_at IS NULL` would choose the index of waiting events, which walks over all those of the destination.
 struct SettleQueues: Statement {
     let accounts: [AccountID]
 
@@ -96,7 +98,8 @@ struct SettleQueues: Statement {
         WHERE q.account_id = ANY(\(\.accounts)) AND q.due_at IS NOT NULL AND NOT EXISTS (
             SELECT FROM saltern.outgoing_events e
             WHERE e.account_id = ANY(\(\.accounts)) AND e.account_id = q.account_id
-                AND e.destination_id = q.destination_id AND e.lane = q.lane AND e.parked_at IS NULL)
+                AND e.destination_id = q.destination_id AND e.lane = q.lane
+                AND coalesce(e.parked_at, 'infinity') = 'infinity')
         """
 }
 
