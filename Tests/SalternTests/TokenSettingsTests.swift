@@ -1,7 +1,9 @@
+import Foundation
 import Postgres
 import SalternServer
 import SalternTesting
 import Testing
+import TransportSecurity
 
 @testable import saltern
 
@@ -35,6 +37,27 @@ import Testing
         #expect(tokens(variables).problems == ["SALTERN_SIGNING_KEY_FILE needs SALTERN_TOKEN_ISSUER"])
         #expect(tokens(["SALTERN_TOKEN_ISSUER": "https://a.example"]).problems.count == 2)
         #expect(tokens(["SALTERN_TOKEN_AUDIENCES": "billing"]).problems.isEmpty)
+    }
+
+    @Test func `authorities of receivers are certificates`() throws {
+        let directory = try TemporaryDirectory()
+        _ = try CertificateDirectory(path: directory.path + "/tls").create(hosts: [.name("localhost")])
+        let pem = try String(contentsOfFile: directory.path + "/tls/certificate.pem", encoding: .utf8)
+            .trimmingCharacters(in: .newlines)
+        func problems(_ text: String) -> [String] {
+            var settings = Settings(["SALTERN_DESTINATION_CA": text])
+            #expect((settings.destinationAuthorities() == nil) == !settings.problems.isEmpty)
+            return settings.problems
+        }
+        #expect(problems(pem).isEmpty)
+        #expect(problems(pem + "\n" + pem).isEmpty)
+        for text in [
+            "x", "-----BEGIN CERTIFICATE-----", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----",
+            pem + "\n-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----", String(pem.dropLast(40)),
+        ] {
+            #expect(
+                problems(text).first?.hasPrefix("SALTERN_DESTINATION_CA must be none, or certificates in PEM") == true)
+        }
     }
 
     @Test func `two rotations at a time are one, and a file is never overwritten`() throws {

@@ -76,6 +76,9 @@ import Testing
             app.clock.advance(by: .seconds(60))
             let used = try await ada.client.post("/v1/tokens", ["audience": "billing"])
             #expect(used.string("expiresAt") == "2026-01-01T00:03:30.000Z")
+            try await app.wait {
+                try await ada.client.get("/v1/sessions").string("sessions.0.lastUsedAt") == "2026-01-01T00:01:30.000Z"
+            }
             app.clock.advance(by: .seconds(119))
             let inspected: JSONValue = ["token": .string(try #require(used.string("token")))]
             #expect(try await service.post("/v1/tokens/inspect", inspected)["active"] == true)

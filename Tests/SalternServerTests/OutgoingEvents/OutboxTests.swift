@@ -133,6 +133,17 @@ import Testing
         #expect(outbox.takeChanges().count == Outbox.changeLimit)
     }
 
+    @Test func `a read that began before a destination was disabled does not enable it`() {
+        let outbox = Outbox()
+        outbox.use([Self.destination])
+        let count = outbox.disabledCount
+        outbox.disable(Self.destination.id, now: .distantPast)
+        outbox.use([Self.destination], readAt: count)
+        #expect(outbox.destinations.map(\.isDisabled) == [true] && !outbox.gets(.changes))
+        outbox.use([Self.destination], readAt: outbox.disabledCount)
+        #expect(outbox.gets(.changes))
+    }
+
     private static let destination = Destination(
         id: .random(), name: DestinationName("a").unsafelyUnwrapped, audience: AudienceName("a").unsafelyUnwrapped,
         url: nil,

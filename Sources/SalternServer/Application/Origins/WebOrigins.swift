@@ -50,8 +50,8 @@ public struct WebOrigins: Sendable {
 
     private func allows(_ origin: String?) -> Bool { origin.map(allowed.contains) ?? false }
 
-    /// Returns the template of a route, because a path has several spellings. Without a template, returns the decoded path
-    /// of the request.
+    /// Returns the template of a route, because a path has several spellings. Without a template, returns the decoded
+    /// path of the request.
     private static func path(_ route: String?, _ head: RequestHead?, _ unread: UnreadHead?) -> String? {
         if let route, let space = route.firstIndex(of: " ") { return String(route[route.index(after: space)...]) }
         return (head?.path ?? unread?.path).flatMap { PercentDecoding.decode(Array($0.utf8)[...]) }

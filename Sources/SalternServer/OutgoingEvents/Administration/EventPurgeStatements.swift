@@ -17,7 +17,8 @@ struct FindOverdueEvents: Statement {
         """
 }
 
-/// Locks the due queues of these accounts like their writers. A cluster locks rows of several accounts by an update only.
+/// Locks the due queues of these accounts like their writers. A cluster locks rows of several accounts by an update
+/// only.
 struct LockQueues: Statement {
     let accounts: [AccountID]
 
@@ -66,8 +67,8 @@ struct RemoveExpiredEvents: Statement {
         """
 }
 
-/// Finds accounts with queues without a waiting event that were due for longer than any event is kept. A node that crashed
-/// can leave such queues.
+/// Finds accounts with queues without a waiting event that were due for longer than any event is kept. A node that
+/// crashed can leave such queues.
 struct FindIdleQueues: Statement {
     typealias Row = AccountID
 
@@ -87,6 +88,8 @@ struct FindIdleQueues: Statement {
 
 /// Ends the wait and the lease of queues that have no waiting event. Follows ``LockQueues``. ``RemoveEndedQueues``
 /// follows.
+///
+/// `parked_at IS NULL` would choose the index of waiting events, which walks over all those of the destination.
 struct SettleQueues: Statement {
     let accounts: [AccountID]
 
@@ -95,7 +98,8 @@ struct SettleQueues: Statement {
         WHERE q.account_id = ANY(\(\.accounts)) AND q.due_at IS NOT NULL AND NOT EXISTS (
             SELECT FROM saltern.outgoing_events e
             WHERE e.account_id = ANY(\(\.accounts)) AND e.account_id = q.account_id
-                AND e.destination_id = q.destination_id AND e.lane = q.lane AND e.parked_at IS NULL)
+                AND e.destination_id = q.destination_id AND e.lane = q.lane
+                AND coalesce(e.parked_at, 'infinity') = 'infinity')
         """
 }
 

@@ -63,7 +63,10 @@ public struct EventDelivery: Sendable {
 
     /// Reads the destinations. Keeps the earlier ones if the database does not answer.
     func read() async {
-        if let destinations = try? await database.execute(FindDestinations()) { outbox.use(destinations) }
+        let disabledCount = outbox.disabledCount
+        if let destinations = try? await database.execute(FindDestinations()) {
+            outbox.use(destinations, readAt: disabledCount)
+        }
     }
 
     private func startable(_ runners: RunningDestinations) -> [DestinationRunner] {

@@ -15,8 +15,8 @@ struct ReportedEvent: Sendable {
 
 /// Takes the next number in the queue of each destination. ``StoreAccountEvent`` follows.
 ///
-/// A receipt takes none where another one waits that no lease has covered, behind ``EventLane/receiptLimit`` events: that
-/// event reports both. The row is still updated, because a lease must not cover that event before this commit.
+/// A receipt takes none where another one waits that no lease has covered, behind ``EventLane/receiptLimit`` events:
+/// that event reports both. The row is still updated, because a lease must not cover that event before this commit.
 ///
 /// `MERGE`, because an INSERT that selects from another table is planned for every shard of a cluster.
 struct QueueAccountEvent: Statement {

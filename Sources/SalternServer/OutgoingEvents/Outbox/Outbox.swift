@@ -12,6 +12,8 @@ public final class Outbox: Sendable {
 
     private struct State {
         var destinations: [Destination] = []
+        /// The number of destinations that this node has disabled.
+        var disabledCount = 0
         var changed: Set<AccountID> = []
     }
 
@@ -46,19 +48,27 @@ public final class Outbox: Sendable {
     /// Ends all requests that wait for events, because the node stops.
     public func endWaits() { waits.endAll() }
 
-    func use(_ destinations: [Destination]) {
+    /// The number of destinations that this node has disabled. A read that began at another number is out of date.
+    var disabledCount: Int { state.withLock { $0.disabledCount } }
+
+    /// Uses destinations that were read.
+    /// - Parameter disabledCount: The number at the begin of the read. Nil if none can have been disabled since.
+    func use(_ destinations: [Destination], readAt disabledCount: Int? = nil) {
         let bits = EventKind.allCases.reduce(0 as UInt) { bits, kind in
             destinations.contains { $0.gets(kind) } ? bits | Self.bit(kind) : bits
         }
-        state.withLock { state in
+        let isUsed = state.withLock { state in
+            guard disabledCount ?? state.disabledCount == state.disabledCount else { return false }
             state.destinations = destinations
             if bits & Self.bit(.changes) == 0 { state.changed = [] }
+            return true
         }
-        kinds.store(bits, ordering: .relaxed)
+        if isUsed { kinds.store(bits, ordering: .relaxed) }
     }
 
     /// Disables a destination before the next read.
     func disable(_ id: DestinationID, now: Timestamp) {
+        state.withLock { $0.disabledCount += 1 }
         use(destinations.map { $0.id == id ? $0.disabled(at: now) : $0 })
     }
 

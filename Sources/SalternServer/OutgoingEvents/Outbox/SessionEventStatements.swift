@@ -46,8 +46,8 @@ enum SessionEvents {
         """
     }
 
-    /// Returns the statement that stores the queued events. It finds their queues by the seed, because a cluster writes from
-    /// a table of every node in two steps.
+    /// Returns the statement that stores the queued events. It finds their queues by the seed, because a cluster writes
+    /// from a table of every node in two steps.
     static func storing<Root, Context>(
         _ kind: EventKind, _ condition: SQLTemplate<Root, Context>, of account: SQLTemplate<Root, Context>,
         seed: SQLTemplate<Root, Context>, now: SQLTemplate<Root, Context>

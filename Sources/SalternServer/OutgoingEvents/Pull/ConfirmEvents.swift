@@ -1,8 +1,8 @@
 internal import HTTPCore
 internal import Postgres
 
-/// `POST /v1/service-events/ack`: removes events that a service has processed, in any order. Unknown identifiers count as
-/// confirmed earlier.
+/// `POST /v1/service-events/ack`: removes events that a service has processed, in any order. Unknown identifiers count
+/// as confirmed earlier.
 struct ConfirmEvents: OpenEndpoint {
     private let database: PostgresClient
     private let clock: any WallClock

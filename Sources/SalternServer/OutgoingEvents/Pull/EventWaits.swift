@@ -1,7 +1,7 @@
 internal import Synchronization
 
-/// Limits the requests of a node that wait for events, because each reads the database once a second. Ends them when the
-/// node stops.
+/// Limits the requests of a node that wait for events, because each reads the database once a second. Ends them when
+/// the node stops.
 final class EventWaits: Sendable {
     /// The most waits of one destination on one node.
     static let limit = 8
