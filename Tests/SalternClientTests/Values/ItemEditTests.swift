@@ -97,6 +97,31 @@ import Testing
         }
     }
 
+    @Test func `a put keeps the title, and no other device misses one; nil removes it`() async throws {
+        let other = try TemporaryDirectory(.memory)
+        let vaults = [
+            try await signUp(),
+            try await Vault.logIn(
+                .forTests(folder: other.path, server, name: "laptop"), userid: "ada", password: password),
+        ]
+        let counters = vaults.map { $0.collection("counters", of: Counter.self) }
+        let id = try await counters[0].put(Counter(count: 1), title: "steps")
+        for vault in vaults { try await vault.sync() }
+        var entry = try #require(try await counters[1].entry(id))
+        entry.value.count = 2
+        #expect(try await counters[1].put(entry.value, id, over: entry.version) == id)
+        for vault in vaults.reversed() { try await vault.sync() }
+        #expect(try await counters[0].contents().titles == [id: "steps"])
+        #expect(try await counters[0].all() == [id: Counter(count: 2)])
+        for vault in vaults { #expect(try await vault.notices().isEmpty) }
+        try await counters[0].put(Counter(count: 3), id, title: nil)
+        for vault in vaults { try await vault.sync() }
+        for counters in counters {
+            #expect(try await counters.contents().titles.isEmpty)
+            #expect(try await counters.all() == [id: Counter(count: 3)])
+        }
+    }
+
     @Test func `an entry has its item's version, which each edit replaces`() async throws {
         let vault = try await signUp()
         let counters = vault.collection("counters", of: Counter.self)
