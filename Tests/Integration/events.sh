@@ -229,6 +229,8 @@ wait "$waiting" || fail "a reply to the service that waited"
 
 scenario "a name whose resolver does not answer delays no other receiver, and no stop"
 if is_root && unshare --mount --propagation private true 2>/dev/null; then
+    mkdir -- "$work/unresolving"
+    : >"$work/resolver.log"
     /usr/bin/python3 -c '
 import socket, time
 silent = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -240,9 +242,9 @@ time.sleep(600)' >"$work/resolver.log" 2>&1 </dev/null &
     printf 'nameserver 127.0.0.153\noptions timeout:20 attempts:3\n' >"$work/resolv.conf"
     # shellcheck disable=SC2016  # the inner shell expands them
     printf '#!/usr/bin/env bash\nexec unshare --mount --propagation private bash -c %q %q %q "$@"\n' \
-        'mount --bind "$0" /etc/resolv.conf && exec "$@"' "$work/resolv.conf" "$executable" >"$work/unresolving"
-    chmod 0755 -- "$work/unresolving"
-    executable=$work/unresolving start_own_server SALTERN_RATE_LIMITS=off SALTERN_DESTINATION_CA_FILE="$work/receiver.pem"
+        'mount --bind "$0" /etc/resolv.conf && exec "$@"' "$work/resolv.conf" "$executable" >"$work/unresolving/saltern"
+    chmod 0755 -- "$work/unresolving/saltern"
+    executable=$work/unresolving/saltern start_own_server SALTERN_RATE_LIMITS=off SALTERN_DESTINATION_CA_FILE="$work/receiver.pem"
     saltern destination create dead --audience dead --url https://dead.example.org/ >/dev/null
     sleep 6
     longest=0
