@@ -3,8 +3,8 @@ internal import Postgres
 
 /// `PUT /v1/account/credential`: replaces the password key, with at least as many iterations, and the resealed keyring.
 ///
-/// An assertion of a passkey can replace the present key. The other sessions end. A restricted session of a recovery requires no present key. All sessions then end, including
-/// the caller's, and the user logs in with the new key.
+/// An assertion of a passkey can replace the present key. The other sessions end. A restricted session of a recovery
+/// requires no present key. All sessions then end, including the caller's, and the user logs in with the new key.
 struct ChangeCredential: AccountEndpoint {
     private let kdf: KDFPolicy
     private let attempts: Attempts

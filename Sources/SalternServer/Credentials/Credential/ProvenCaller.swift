@@ -89,8 +89,8 @@ extension Authorization {
     ///
     /// - Parameter use: ``longUse`` for more than a few statements.
     /// - Throws: ``Unauthenticated`` if the session has ended meanwhile, ``WrongCurrentKey`` if the credential has
-    ///   changed meanwhile, ``WrongPasskey`` if the assertion was used, ``TooManyPasskeyUses``, an error of `body`, or a
-    ///   `PostgresError`.
+    ///   changed meanwhile, ``WrongPasskey`` if the assertion was used, ``TooManyPasskeyUses``, an error of `body`, or
+    ///   a `PostgresError`.
     func change<Result>(
         as proven: ProvenCaller, use: LeaseUse = .short, _ body: (Transaction) async throws -> Result
     ) async throws -> Result {

@@ -15,10 +15,10 @@ enum PRFOutput {
         }
     }
 
-    /// Returns true for the members of WebAuthn Level 3 §10.1.4 and CTAP 2.2 §12.7. Inputs and `enabled` are no outputs.
+    /// Returns true for the outputs of WebAuthn Level 3 §10.1.4 and CTAP 2.2 §12.7. Inputs and `enabled` are none.
     private static func isOutput(_ member: JSONObject.Member) -> Bool {
         if member.name == "prf" { return has(["results", "first", "second"], member.value) }
-        if member.name == "results" { return has(["first", "second"], member.value) }
+        if member.name == "results", case .object = member.value { return has(["first", "second"], member.value) }
         if member.name == "hmacGetSecret" || member.name == "hmac-secret" {
             return has(["output1", "output2"], member.value)
         }
@@ -36,8 +36,8 @@ enum PRFOutput {
 }
 
 extension JSONBody {
-    /// Reads a body that can contain the response of an authenticator. An output of PRF anywhere in it is rejected before
-    /// all other errors but `password`.
+    /// Reads a body that can contain the response of an authenticator. An output of PRF anywhere in it is rejected
+    /// before all other errors but `password`.
     static func readResponse<Value>(_ request: Request, _ read: (inout JSONMembers) throws -> Value) throws -> Value {
         try JSONBody.read(request, refusing: PRFOutput.refuse(in:), read)
     }

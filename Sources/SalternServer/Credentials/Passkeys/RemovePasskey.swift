@@ -1,8 +1,8 @@
 internal import HTTPCore
 internal import Postgres
 
-/// `DELETE /v1/account/passkeys/{id}`: removes a passkey, and ends the sessions that it has opened, except the caller's.
-/// An absent passkey is a success too, because a retry after a lost reply finds none.
+/// `DELETE /v1/account/passkeys/{id}`: removes a passkey, and ends the sessions that it has opened, except the
+/// caller's. An absent passkey is a success too, because a retry after a lost reply finds none.
 struct RemovePasskey: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         let id: PasskeyID = try request.parameters.require("id")

@@ -30,7 +30,8 @@ public struct SecondFactorAdministration {
     }
 
     /// Removes an account's second factors and its recovery codes, for a person who has lost them. Log-ins then need
-    /// only the password. Ends the sessions that the passkeys have opened. Writes a row in the audit log and events for the account's owner.
+    /// only the password. Ends the sessions that the passkeys have opened. Writes a row in the audit log and events for
+    /// the account's owner.
     /// - Throws: ``AccountRefusal``, ``Refusal``, or a `PostgresError`.
     public func remove(of reference: AccountReference, by signature: AuditSignature) async throws -> Removed {
         try await reference.act(in: database) { transaction, account in
