@@ -143,7 +143,9 @@ def check_journey(page, site):
         plain = secret.rstrip("=")
         for form in (plain, plain.replace("+", "-").replace("/", "_")):
             check(form.encode() not in sent, "no PRF output and no unlock key on the wire")
-    check(not page.complaints(), f"no complaint of the browser: {page.complaints()}")
+    # The browser reports the two refusals of the journey.
+    complaints = [text for text in page.complaints() if not re.search(r"status of (401|403) .*/v1/(sessions|account)", text)]
+    check(not complaints, f"no complaint of the browser: {complaints}")
 
 
 def main():

@@ -22,6 +22,8 @@ enum RouteBodies {
                     "response": ["clientDataJSON": "AQ", "attestationObject": "AQ", "publicKeyAlgorithm": -7],
                 ],
             ]
+        case "POST /v1/account/passkeys/options":
+            ["purpose": "exportAccount", "bodySHA256": "RBNvo1WzZ4oRRq0W9+hknpT7T8If536DEMBg9hyq/4o="]
         case "PATCH /v1/account/passkeys/{id}": ["name": "Key"]
         case "PUT /v1/account/passkeys/{id}/box":
             ["currentPasswordKey": .string(Fixtures.passwordKey("present")), "sealedPrivateKey": "AQ==", "box": "AQ=="]

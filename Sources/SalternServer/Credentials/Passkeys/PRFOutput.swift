@@ -15,11 +15,10 @@ enum PRFOutput {
         }
     }
 
-    /// Returns true for the members of WebAuthn Level 3 §10.1.4 and CTAP 2.2 §12.7. Inputs and `enabled` are no
-    /// outputs.
+    /// Returns true for the outputs of WebAuthn Level 3 §10.1.4 and CTAP 2.2 §12.7. Inputs and `enabled` are none.
     private static func isOutput(_ member: JSONObject.Member) -> Bool {
         if member.name == "prf" { return has(["results", "first", "second"], member.value) }
-        if member.name == "results" { return has(["first", "second"], member.value) }
+        if member.name == "results", case .object = member.value { return has(["first", "second"], member.value) }
         if member.name == "hmacGetSecret" || member.name == "hmac-secret" {
             return has(["output1", "output2"], member.value)
         }
