@@ -83,7 +83,7 @@ struct PasskeyChange {
         else { throw .unreadable }
         try await vault.call { api throws(APIError) in
             try await api.putPasskeyBox(
-                id.bytes, unlockKey: sealed, box: box.box.bytes, currentPasswordKey: proof, opened.token)
+                id.bytes, sealedPrivateKey: sealed, box: box.box.bytes, currentPasswordKey: proof, opened.token)
         }
     }
 

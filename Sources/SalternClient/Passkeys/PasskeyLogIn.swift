@@ -84,7 +84,7 @@ extension PasskeyLoginReply {
         guard let unlock else { throw .passkey(.doesNotUnlock) }
         guard let sealed = keyring?.bytes,
             let unlockKey = try? PasskeyKeys.open(
-                unlock.box.bytes, unlock.unlockKey.bytes, of: id, output: output, account: accountId)
+                unlock.box.bytes, unlock.sealedPrivateKey.bytes, of: id, output: output, account: accountId)
         else { throw .keyringUnusable }
         let password = KnownPassword(unlockKey: unlockKey)
         guard let keyring = try? Keyring(sealed: sealed, openedBy: password) else { throw .keyringUnusable }
