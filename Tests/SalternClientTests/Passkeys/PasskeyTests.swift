@@ -96,7 +96,7 @@ import Testing
             }
             try await vault.rotateKeys(password: password)
             #expect(try await world.noteElsewhere() == "Buy salt.")
-            try await world.vault.removePasskey(added.id, password: password)
+            try await vault.removePasskey(added.id, password: password)
             await expect({ if case .wrongPasskey = $0 { true } else { false } }) { _ = try await world.noteElsewhere() }
         }
     }
