@@ -118,8 +118,8 @@ struct RemovePasskey: Command {
         \(PasswordOption.help)
           --json                one object, for scripts
 
-        PASSKEY is a name, or the first four or more characters of an id. After the theft
-        of a passkey that unlocks, also run `saltern-client devices lost`.
+        PASSKEY is a name, or the first four or more characters of an id. After the
+        theft of a passkey that unlocks, also run `saltern-client devices lost`.
         """
 
     private let proof: ProvenCommand
