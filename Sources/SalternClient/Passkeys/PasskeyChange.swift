@@ -27,12 +27,10 @@ struct PasskeyChange {
         do throws(PasskeyError) { registration = try await authenticator.create(options) } catch {
             throw .passkey(error)
         }
-        var passkey: PasskeyDescription
-        do throws(APIError) {
-            passkey = try await vault.api.confirmPasskey(
+        // The server accepts an equal request again, so a retry after a lost reply is safe.
+        var passkey = try await vault.call { api throws(APIError) in
+            try await api.confirmPasskey(
                 registration, name: name, logsIn: unlocks, currentPasswordKey: proof, opened.token)
-        } catch {
-            throw VaultError(error)
         }
         guard unlocks else { return passkey }
         do throws(VaultError) {
