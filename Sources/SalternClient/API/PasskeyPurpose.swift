@@ -1,10 +1,16 @@
 /// A request that accepts an assertion in place of the password key.
 public enum PasskeyPurpose: String, Encodable, Sendable, CaseIterable {
+    /// A change of the password key.
     case changeCredential
+    /// A change of the userid.
     case changeUserid
+    /// The deletion of the account.
     case deleteAccount
+    /// An export of the account.
     case exportAccount
+    /// The registration of an authenticator app.
     case beginTOTP
+    /// New recovery codes of the second factor.
     case renewRecoveryCodes
 }
 

@@ -1,5 +1,6 @@
 import Cryptography
 import Foundation
+import SalternTesting
 import Testing
 
 @testable import SalternClient

@@ -141,9 +141,9 @@ import Testing
                 do {
                     _ = try await other.sync()
                     break
-                } catch {
+                } catch let failure {
                     // Only the end of the process, which a cancelled exchange stands for, interrupts it.
-                    try #require(error == .cancelled && ends < 12)
+                    try #require(error == .cancelled && ends < 12, "\(failure)")
                     ends += 1
                 }
             }

@@ -1,7 +1,7 @@
 public import AuthenticationServices
 internal import CryptoKit
 internal import Cryptography
-public import Foundation
+internal import Foundation
 
 /// The platform's passkeys, by AuthenticationServices.
 ///

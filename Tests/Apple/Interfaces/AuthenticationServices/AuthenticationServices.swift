@@ -14,7 +14,7 @@ public class ASAuthorization: NSObject {
 }
 
 public struct ASAuthorizationError: Error {
-    public enum Code {
+    public enum Code: Sendable {
         case unknown, canceled, invalidResponse, notHandled, failed, notInteractive, matchedExcludedCredential
     }
     public let code: Code
