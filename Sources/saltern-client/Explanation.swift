@@ -146,6 +146,9 @@ enum Explanation {
         case .pinLocked: denied("the PIN of the security key is locked", "passkey_pin_locked")
         case .doesNotUnlock:
             denied("the passkey does not unlock the account: log in with the password", "passkey_does_not_unlock")
+        case .unconfirmed:
+            denied(
+                "this device does not know the passkey or the userid: log in with the password", "passkey_unconfirmed")
         case .foreignSite: untrustworthy("the server asks for a passkey of another site", "foreign_site")
         case .failed: away("the security key failed", "security_key_failed")
         }

@@ -39,6 +39,14 @@ struct PasskeyKeys: Sendable {
     /// True for the same key pair.
     func isSame(as other: PasskeyKeys) -> Bool { id == other.id && publicKey == other.publicKey }
 
+    /// Identifies these keys on a device that does not store them, 32 bytes.
+    var digest: [UInt8] {
+        var hash = SHA256.Incremental()
+        hash.update(SecureBytes(copying: id + publicKey.bytes))
+        hash.update(authenticationKey)
+        return hash.finalize().bytes
+    }
+
     // MARK: The box
 
     private static let version: UInt8 = 1
@@ -57,9 +65,10 @@ struct PasskeyKeys: Sendable {
     }
 
     /// Opens a box with the output of a passkey.
+    /// - Returns: The account's unlock key, and the keys with which the box was sealed.
     static func open(
         _ box: [UInt8], _ sealedPrivateKey: [UInt8], of id: [UInt8], output: SecureBytes, account: AccountID
-    ) throws(Keyring.Failure) -> SecureBytes {
+    ) throws(Keyring.Failure) -> (unlockKey: SecureBytes, keys: PasskeyKeys) {
         guard box.first == version else { throw .malformed }
         let secrets: SecureBytes
         do throws(SealedBox.Failure) {
@@ -72,13 +81,15 @@ struct PasskeyKeys: Sendable {
             box, headCount: 1, with: privateKey, authenticationKey, label: SealingLabels.passkeyBox, account: account
         ).content
         guard unlockKey.count == 32 else { throw .malformed }
-        return unlockKey
+        return (
+            unlockKey, PasskeyKeys(id: id, publicKey: privateKey.publicKey, authenticationKey: authenticationKey)
+        )
     }
 
     // MARK: Encoding
 
     /// The maximum number of passkeys of a keyring; the server has the same.
-    private static let limit = 20
+    static let limit = 20
     /// The longest credential id (WebAuthn Level 3 §6.5.1).
     private static let idLimit = 1_023
 
@@ -109,9 +120,8 @@ struct PasskeyKeys: Sendable {
     }
 
     /// Adds the keys of a passkey, in place of earlier ones.
-    /// - Parameter present: The credential ids of the account's passkeys. Keys of others are removed.
-    static func add(_ keys: PasskeyKeys, to passkeys: inout [PasskeyKeys], present: Set<[UInt8]>) {
-        passkeys.removeAll { $0.id == keys.id || !present.contains($0.id) }
+    static func add(_ keys: PasskeyKeys, to passkeys: inout [PasskeyKeys]) {
+        passkeys.removeAll { $0.id == keys.id }
         passkeys.append(keys)
     }
 }

@@ -50,6 +50,9 @@ public enum PasskeyError: Error, Hashable, Sendable {
     case pinLocked
     /// The passkey does not unlock the keyring: the authenticator has no PRF, or the passkey was added without it.
     case doesNotUnlock
+    /// The passkey is not in this device's keyring, or the server names another userid. The server may be hostile: log
+    /// in with the password.
+    case unconfirmed
     /// The server names a site to which it does not belong. It may be hostile.
     case foreignSite
     /// The authenticator failed.
@@ -67,6 +70,7 @@ extension PasskeyError: LocalizedError {
         case .notVerified: "The authenticator could not verify its user. Check its PIN."
         case .pinLocked: "The authenticator's PIN is locked after too many wrong attempts."
         case .doesNotUnlock: "The passkey does not unlock the items. Log in with the password."
+        case .unconfirmed: "This device cannot confirm the passkey. Log in with the password."
         case .foreignSite: "The server asks for a passkey of another site. It was not used."
         case .failed: "The authenticator has failed."
         }

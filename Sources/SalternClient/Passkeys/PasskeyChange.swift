@@ -45,12 +45,29 @@ struct PasskeyChange {
     }
 
     func remove(_ id: Base64URLBytes, in vault: isolated Vault) async throws(VaultError) {
-        // The server comes first. After an interruption the keyring has keys without a passkey, which are harmless.
-        try await vault.call { api throws(APIError) in
-            try await api.removePasskey(id.bytes, currentPasswordKey: proof, opened.token)
+        try await remove([id], in: vault)
+    }
+
+    /// Removes all passkeys that unlock. A device that was unlocked has their keys from the keyring, and could seal an
+    /// unlock key of its own for them.
+    func removeUnlocking(in vault: isolated Vault) async throws(VaultError) {
+        let listed = try await vault.passkeys()
+        let known = try await vault.latestKeyring().keyring.passkeys.map { Base64URLBytes($0.id) }
+        try await remove(Set(known).union(listed.filter(\.unlocks).map(\.id)), in: vault)
+    }
+
+    private func remove(_ ids: Set<Base64URLBytes>, in vault: isolated Vault) async throws(VaultError) {
+        // The keyring comes first. After an interruption the list still has the passkeys, and no later unlock key is
+        // sealed for them.
+        let sealed = Set(ids.map(\.bytes))
+        if try await vault.latestKeyring().keyring.passkeys.contains(where: { sealed.contains($0.id) }) {
+            _ = try await replaceKeyring(in: vault) { $0.passkeys.removeAll { sealed.contains($0.id) } }
         }
-        guard try await vault.latestKeyring().keyring.passkeys.contains(where: { $0.id == id.bytes }) else { return }
-        _ = try await replaceKeyring(in: vault) { $0.passkeys.removeAll { $0.id == id.bytes } }
+        for id in ids {
+            try await vault.call { api throws(APIError) in
+                try await api.removePasskey(id.bytes, currentPasswordKey: proof, opened.token)
+            }
+        }
     }
 
     /// Seals the unlock key for a new passkey. Its public half is in the keyring before the server has its box, so that
@@ -73,10 +90,7 @@ struct PasskeyChange {
         guard let (keys, sealed) = try? PasskeyKeys.new(for: id.bytes, output: output, account: opened.account) else {
             throw .unreadable
         }
-        let present = try await vault.call { api throws(APIError) in try await api.listPasskeys(opened.token) }
-        let next = try await replaceKeyring(in: vault) { keyring in
-            PasskeyKeys.add(keys, to: &keyring.passkeys, present: Set(present.map(\.id.bytes)))
-        }
+        let next = try await replaceKeyring(in: vault) { PasskeyKeys.add(keys, to: &$0.passkeys) }
         guard let box = try? keys.box(of: opened.password.unlockKey, counter: next.counter, account: opened.account)
         else { throw .unreadable }
         try await vault.call { api throws(APIError) in
@@ -92,8 +106,10 @@ struct PasskeyChange {
         var attempts = 0
         while true {
             attempts += 1
-            let (keyring, revision) = try await vault.latestKeyring()
+            let (keyring, revision) = try await vault.keyringForSealing()
             let next = try vault.numberedForSending(keyring.changed(change))
+            // The server has the same limit, so it has accepted too many. No device could open this keyring.
+            guard next.passkeys.count <= PasskeyKeys.limit else { throw .unavailable(.unexpectedReply) }
             guard let sealed = try? next.sealed(under: opened.password) else { throw .unreadable }
             let recoveryKeyring = try next.sealedForCode(opened.account)
             let written: Revision

@@ -17,7 +17,8 @@ enum PasskeyLogIn {
         }
         try await vault.usingNewSession(reply.session.token) { () async throws(VaultError) in
             if let known = try vault.knownAccount(), known != reply.accountId { throw .otherAccount }
-            let (password, keyring, sealed) = try reply.opened(by: answer.assertion.id.bytes, output)
+            let (password, keyring, sealed, keys) = try reply.opened(by: answer.assertion.id.bytes, output)
+            guard try vault.knows(keys) else { throw .passkey(.unconfirmed) }
             if try vault.order(of: keyring, openedBy: password) == .rolledBack {
                 try vault.stored { try vault.store.note(.keyringRolledBack) }
                 throw .keyringUnusable
@@ -42,6 +43,10 @@ enum PasskeyLogIn {
             try vault.settings.stretching.check(parameters, userid: userid)
         } catch {
             throw .untrustworthy(error)
+        }
+        // Otherwise the server could choose the salt of the next password key.
+        if let known = try vault.stored({ try vault.store.text(.userid) }), known != userid {
+            throw .passkey(.unconfirmed)
         }
         try vault.refuseFewer(parameters.iterations, wasRestored: false)
         return (userid, parameters.iterations)
@@ -80,14 +85,14 @@ extension PasskeyLoginReply {
     /// Opens the unlock box, and the keyring with it.
     fileprivate func opened(
         by id: [UInt8], _ output: SecureBytes
-    ) throws(VaultError) -> (KnownPassword, Keyring, sealed: [UInt8]) {
+    ) throws(VaultError) -> (KnownPassword, Keyring, sealed: [UInt8], PasskeyKeys) {
         guard let unlock else { throw .passkey(.doesNotUnlock) }
         guard let sealed = keyring?.bytes,
-            let unlockKey = try? PasskeyKeys.open(
+            let (unlockKey, keys) = try? PasskeyKeys.open(
                 unlock.box.bytes, unlock.sealedPrivateKey.bytes, of: id, output: output, account: accountId)
         else { throw .keyringUnusable }
         let password = KnownPassword(unlockKey: unlockKey)
         guard let keyring = try? Keyring(sealed: sealed, openedBy: password) else { throw .keyringUnusable }
-        return (password, keyring, sealed)
+        return (password, keyring, sealed, keys)
     }
 }

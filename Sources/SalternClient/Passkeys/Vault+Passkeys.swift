@@ -43,13 +43,20 @@ extension Vault {
         try await PasskeyChange(password, in: self).remove(id, in: self)
     }
 
+    func removeUnlockingPasskeys(password: Password) async throws(VaultError) {
+        await serverLock.lock()
+        defer { serverLock.unlock() }
+        try await PasskeyChange(password, in: self).removeUnlocking(in: self)
+    }
+
     /// Opens the vault of an existing account by a passkey that unlocks, without userid and password.
     ///
     /// Example: "Passkeys of an app" in docs/passkeys-in-clients.md.
     /// - Throws: ``VaultError/passkey(_:)`` with the authenticator's reason, or with ``PasskeyError/doesNotUnlock``.
     ///   ``VaultError/wrongPasskey`` when the server does not accept it. ``VaultError/keyringUnusable`` when the
     ///   keyring cannot be opened or is older than a known one: log in with the password. ``VaultError/otherAccount``
-    ///   when the folder contains another account.
+    ///   when the folder contains another account. ``PasskeyError/unconfirmed`` when the folder's keyring does not have
+    ///   the passkey.
     public static func logIn(
         _ settings: VaultSettings, passkey authenticator: any PasskeyAuthenticator
     ) async throws(VaultError) -> Vault {

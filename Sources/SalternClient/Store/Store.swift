@@ -342,6 +342,8 @@ enum StoreFact: String {
     case keyring, keyringRevision, keyringCounter
     /// A digest of that keyring's content: two keyrings with equal counters and different content are a rollback.
     case keyringDigest
+    /// Digests of the keys of passkeys in that keyring, 32 bytes each.
+    case passkeys
     /// The highest counter of a keyring that was ever sent. It is stored before the keyring is sent.
     case keyringSent
     /// Digests of data keys that a rotation has retired, 16 bytes each. Later keyrings do not seal with them.

@@ -182,6 +182,6 @@ extension Vault {
 
     private func proof(_ password: Password) async throws(VaultError) -> SecretBytes {
         try await settleBeforeProof()
-        return try await stretch(password, open.userid, knownIterations()).passwordKey
+        return try await proven(password).passwordKey
     }
 }

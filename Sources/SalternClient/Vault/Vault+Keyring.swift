@@ -92,6 +92,7 @@ extension Vault {
             try store.set(.keyring, sealedKeyring)
             try store.set(.keyringCounter, counter: sealer.keyring.counter)
             try store.set(.keyringDigest, sealer.keyring.digest)
+            try store.set(.passkeys, sealer.keyring.passkeys.flatMap(\.digest))
             if let old {
                 try store.retireKeys(of: old.keyring, for: sealer.keyring)
                 try noteRecoveryCode(of: old.keyring, after: sealer.keyring)
@@ -101,6 +102,13 @@ extension Vault {
             if let revision { try store.set(.keyringRevision, revision.number) }
             if let old { try store.reseal(from: old, to: sealer) }
         }
+    }
+
+    /// Returns true when the known keyring has these keys, and on a device without a known keyring.
+    func knows(_ keys: PasskeyKeys) throws(VaultError) -> Bool {
+        guard let known = try stored({ try store.fact(.passkeys) }) else { return true }
+        let digest = keys.digest
+        return stride(from: 0, to: known.count, by: digest.count).contains { known[$0...].starts(with: digest) }
     }
 
     /// Records a printed code that was not replaced together with the data key, or its replacement.

@@ -39,17 +39,14 @@ extension Vault {
         try await settleUnconfirmedChange()
         let opened = try open
         let known = try knownIterations()
-        let old = try await stretch(current, opened.userid, known)
-        if let newUserid, newUserid == opened.userid, newUserid != useridBefore {
-            // An earlier request has applied the change.
-            guard opened.password.matches(old) else { throw .wrongCredentials }
-            return
-        }
+        let old = try await proven(current)
+        // An earlier request has applied the change.
+        if let newUserid, newUserid == opened.userid, newUserid != useridBefore { return }
         let userid = newUserid ?? opened.userid
         let iterations = max(try await newIterations(nil), known)
         let stretched = try await stretch(new, userid, iterations)
         for attempt in 1... {
-            let (keyring, revision) = try await latestKeyring()
+            let (keyring, revision) = try await keyringForSealing()
             let next = try numberedForSending(keyring.changed { _ in })
             let (credential, sealed) = try next.credential(
                 stretched, iterations, replacing: revision, opened.account)
@@ -91,6 +88,28 @@ extension Vault {
             opens: self.opened != nil)
     }
 
+    /// Derives the keys of the password of the open vault.
+    ///
+    /// A server could name another userid after a log-in by passkey, and would get a key with a salt of its choice.
+    /// - Throws: ``VaultError/wrongCredentials`` for another password. Nothing is sent.
+    func proven(_ password: Password) async throws(VaultError) -> StretchedPassword {
+        let opened = try open
+        let stretched = try await stretch(password, opened.userid, knownIterations())
+        guard opened.password.matches(stretched) else { throw .wrongCredentials }
+        return stretched
+    }
+
+    /// Fetches the keyring, without the keys of passkeys that the account no longer has. For these no unlock key is
+    /// sealed.
+    func keyringForSealing() async throws(VaultError) -> (keyring: Keyring, revision: Revision) {
+        var (keyring, revision) = try await latestKeyring()
+        if keyring.passkeys.isEmpty { return (keyring, revision) }
+        // After the keyring, because a passkey is listed before its keys are in the keyring.
+        let listed = Set(try await passkeys().map(\.id.bytes))
+        keyring.passkeys.removeAll { !listed.contains($0.id) }
+        return (keyring, revision)
+    }
+
     /// Fetches the keyring from the server, which another device may have changed.
     /// - Throws: ``VaultError/keyringUnusable`` for one that cannot be opened or is older than the known one.
     func latestKeyring() async throws(VaultError) -> (keyring: Keyring, revision: Revision) {
@@ -119,7 +138,7 @@ extension Vault {
         try await settleUnconfirmedChange()
         let opened = try open
         let iterations = try knownIterations()
-        let proof = try await stretch(password, opened.userid, iterations)
+        let proof = try await proven(password)
         let code = RecoveryCode.random()
         let stretched = await code.stretched(saltPrefix: settings.stretching.saltPrefix)
         let (keyring, revision) = try await latestKeyring()
@@ -165,7 +184,7 @@ extension Vault {
         try await settleUnconfirmedChange()
         let opened = try open
         let iterations = try knownIterations()
-        let proof = try await stretch(password, opened.userid, iterations)
+        let proof = try await proven(password)
         // The server comes first. After an interruption the keyring names an invalid code, and the next attempt
         // continues.
         do throws(APIError) {

@@ -30,9 +30,8 @@ extension Vault {
         var report = try await round()
         guard !report.isHeld else { throw .deletionsHeld }
         let opened = try open
-        let stretched = try await stretch(password, opened.userid, knownIterations())
         // The keyring is sealed with it. A server that accepts a wrong one would lock the user out.
-        guard opened.password.matches(stretched) else { throw .wrongCredentials }
+        let stretched = try await proven(password)
         let rotation = try await call { api throws(APIError) in
             try await api.openRotation(currentPasswordKey: stretched.passwordKey, opened.token)
         }
@@ -91,7 +90,7 @@ extension Vault {
 
     /// Returns the server's keyring with the new key instead of its data keys. The keys of recovery and passkeys stay.
     private func rotatedKeyring(_ key: DataKey) async throws(VaultError) -> (Keyring, Revision) {
-        let (keyring, revision) = try await latestKeyring()
+        let (keyring, revision) = try await keyringForSealing()
         return (try numberedForSending(keyring.changed { $0.dataKeys = [key] }), revision)
     }
 
@@ -184,11 +183,12 @@ extension Vault {
 
     // MARK: A lost device
 
-    /// Shuts out a lost or stolen device. It sets a new password, which ends all other sessions, replaces the data key,
-    /// and creates a new printed code if the account has one.
+    /// Shuts out a lost or stolen device. It removes the passkeys that unlock, sets a new password, which ends all
+    /// other sessions, replaces the data key, and creates a new printed code if the account has one.
     ///
-    /// A lost device that was unlocked keeps the previous data keys and unlock key. It can read its own content, and a
-    /// keyring that is sealed with the previous password. Therefore the password changes before the rotation.
+    /// A lost device that was unlocked keeps the previous data keys, the unlock key and the keys of passkeys. It can
+    /// read its own content, and a keyring that is sealed with the previous password. Therefore the password changes
+    /// before the rotation.
     ///
     /// Each step is complete on its own. After an error in a later step, call the function again with the password that
     /// is valid then.
@@ -203,6 +203,7 @@ extension Vault {
         // The rotation needs an empty list of held deletions, and an account whose items can be opened.
         guard try await !sync().isHeld else { throw .deletionsHeld }
         let hasCode = try await account().recovery.set
+        try await removeUnlockingPasskeys(password: password)
         try await changePassword(from: password, to: newPassword)
         onPasswordChange()
         try await rotateKeys(password: newPassword)

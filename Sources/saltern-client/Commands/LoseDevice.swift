@@ -54,6 +54,7 @@ struct LoseDevice: Command {
         }
         let password = try current.read("Present password of \(account.profile.userid)")
         let newPassword = try new.readNew("New password")
+        let passkeys = try await vault.passkeys().filter(\.unlocks).map(\.name)
         let isChanged = Mutex(false)
         let code: RecoveryCode?
         do {
@@ -75,6 +76,8 @@ struct LoseDevice: Command {
         try console.showOnce(Record(ended: ended, code: code?.text), asJSON: asJSON) {
             let known = ended.isEmpty ? "no session had this name; " : ""
             return known + "the password and the key are new; all other sessions have ended\n"
+                + passkeys.map { "the passkey \(VisibleText.visible($0)) was removed: delete it in the security key\n" }
+                .joined()
                 + (code.map { "new printed code, the previous one is invalid: \($0.text)\n" } ?? "")
         }
     }

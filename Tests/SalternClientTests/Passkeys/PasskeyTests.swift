@@ -1,6 +1,7 @@
 import Cryptography
 import SalternTesting
 import SoftwarePasskeys
+import Synchronization
 import Testing
 
 @testable import SalternClient
@@ -203,6 +204,84 @@ import Testing
                 _ = try await Vault.logIn(laptop.settings, passkey: world.key)
             }
             #expect(world.key.answerCount == count)
+        }
+    }
+
+    /// A device that was unlocked has the keys of passkeys, and could make boxes with a keyring of its own.
+    @Test func `a lost device leaves no passkey that unlocks`() async throws {
+        try await with { world in
+            let vault = world.vault
+            let factor = SoftwareAuthenticator()
+            try await vault.addPasskey("Key", unlocks: true, password: password, with: world.key)
+            try await vault.addPasskey("Factor", unlocks: false, password: password, with: factor)
+            _ = try await vault.shutOutLostDevice(password: password, newPassword: another)
+            #expect(try await vault.passkeys().map(\.name) == ["Factor"])
+            #expect(try await vault.secrets().keyring.passkeys.isEmpty)
+            await expect({ if case .wrongPasskey = $0 { true } else { false } }) { _ = try await world.noteElsewhere() }
+            try await vault.addPasskey("New", unlocks: true, password: another, with: SoftwareAuthenticator())
+        }
+    }
+
+    @Test func `a device opens no keyring by a passkey that its own keyring does not have`() async throws {
+        try await with { world in
+            let laptop = try Device("laptop", world.server)
+            let vault = try await Vault.logIn(laptop.settings, userid: userid, password: password)
+            try await world.vault.addPasskey("Key", unlocks: true, password: password, with: world.key)
+            await expect({ if case .passkey(.unconfirmed) = $0 { true } else { false } }) {
+                try await vault.logInAgain(passkey: world.key)
+            }
+            try await vault.logInAgain(password: password, passkey: world.key)
+            try await vault.logInAgain(passkey: world.key)
+        }
+    }
+
+    @Test func `keys of a passkey that the server has removed get no further box`() async throws {
+        try await with { world in
+            let vault = world.vault
+            let passkey = try await vault.addPasskey("Key", unlocks: true, password: password, with: world.key)
+            let stretched = try await vault.stretch(password, userid, vault.knownIterations())
+            try await vault.api.removePasskey(
+                passkey.id.bytes, currentPasswordKey: stretched.passwordKey, try await vault.secrets().token)
+            #expect(try await vault.secrets().keyring.passkeys.count == 1)
+            let boxes = Mutex(0)
+            world.phone.link.setRewrite { request, reply in
+                let body = request.body?.withUnsafeBytes { String(decoding: $0, as: UTF8.self) } ?? ""
+                boxes.withLock { $0 += body.matches(of: /"box":/).count }
+                return reply
+            }
+            try await vault.changePassword(from: password, to: another)
+            #expect(boxes.withLock { $0 } == 0)
+            #expect(try await vault.secrets().keyring.passkeys.isEmpty)
+        }
+    }
+
+    /// Another userid is another salt of the next password key.
+    @Test func `a userid of the server's choice gets no password key`() async throws {
+        try await with { world in
+            try await world.vault.addPasskey("Key", unlocks: true, password: password, with: world.key)
+            let sent = Mutex<[String]>([])
+            @Sendable func lie(_ request: HTTPRequest, _ reply: HTTPReply) -> HTTPReply {
+                if request.method != .get { sent.withLock { $0.append(request.target) } }
+                guard request.target == "/v1/account", request.method == .get else { return reply }
+                let text = String(decoding: reply.body, as: UTF8.self).replacing(userid, with: "fixed@rogue.example")
+                return HTTPReply(head: reply.head, body: Array(text.utf8))
+            }
+            world.phone.link.setRewrite(lie)
+            await expect({ if case .passkey(.unconfirmed) = $0 { true } else { false } }) {
+                try await world.vault.logInAgain(passkey: world.key)
+            }
+            // A new device cannot know better, and sends nothing that is derived with this salt.
+            let laptop = try Device("laptop", world.server)
+            laptop.link.setRewrite(lie)
+            let vault = try await Vault.logIn(laptop.settings, passkey: world.key)
+            sent.withLock { $0 = [] }
+            await expect({ if case .wrongCredentials = $0 { true } else { false } }) {
+                try await vault.changePassword(from: password, to: another)
+            }
+            await expect({ if case .wrongCredentials = $0 { true } else { false } }) {
+                _ = try await vault.makeRecoveryCode(password: password)
+            }
+            #expect(sent.withLock { $0 }.isEmpty)
         }
     }
 

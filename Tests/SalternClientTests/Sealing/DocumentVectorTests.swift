@@ -117,7 +117,8 @@ struct DocumentVectorTests {
         let ring = try Keyring(encoded: SecureBytes(copying: value("passkeyKeyring")))
         #expect(ring.passkeys.map(\.id) == [credentialID])
         let unlockKey = try PasskeyKeys.open(
-            value("passkeyBox"), value("passkeySealedPrivateKey"), of: credentialID, output: output, account: account)
+            value("passkeyBox"), value("passkeySealedPrivateKey"), of: credentialID, output: output, account: account
+        ).unlockKey
         #expect(unlockKey == SecureBytes(copying: bytes(0..<32)))
     }
 

@@ -28,7 +28,7 @@ import Testing
         ]
         let passkeys: [PasskeyError] = [
             .noAuthenticator, .severalAuthenticators, .noPasskey, .exists, .cancelled, .notVerified, .pinLocked,
-            .doesNotUnlock, .foreignSite, .failed,
+            .doesNotUnlock, .unconfirmed, .foreignSite, .failed,
         ]
         errors += passkeys.map { VaultError.passkey($0) }
         let transport: [TransportError] = [

@@ -86,7 +86,8 @@ public struct DestinationAdministration {
         return found
     }
 
-    /// Generates another secret. The previous one also signs for ``rotationTime``. Enables a disabled destination.
+    /// Generates another secret. The previous one also signs for ``rotationTime``. A second rotation in that time keeps
+    /// that one, because receivers may not have the secret between them. Enables a disabled destination.
     /// - Parameter show: See ``create(_:sealingWith:by:show:)``.
     public func rotate(
         _ name: DestinationName, sealingWith masterKey: MasterKey, by signature: AuditSignature,
@@ -99,7 +100,7 @@ public struct DestinationAdministration {
                 RotateDestinationSecret(
                     id: destination.id,
                     sealedSecret: try masterKey.seal(secret.bytes, for: .destination(destination.id)),
-                    previousUntil: signature.now + Self.rotationTime))
+                    now: signature.now, previousUntil: signature.now + Self.rotationTime))
             guard !rotated.isEmpty else { throw Refusal.hasNoSecret }
             try show(secret)
             try await transaction.record(AppendAudit(signature, .destinationRotated, detail: "destination \(name)"))

@@ -19,7 +19,7 @@ enum OrphanedEvents {
     }
 }
 
-/// Finds some accounts that have rows of a destination.
+/// Finds some accounts that have rows of a destination. Parked events have no queue.
 struct FindAccountsOfDestination: Statement {
     typealias Row = AccountID
 
@@ -28,7 +28,9 @@ struct FindAccountsOfDestination: Statement {
 
     static let isReadOnly = true
     static let sql: SQL<Self> = """
-        SELECT q.account_id FROM saltern.event_queues q WHERE q.destination_id = \(\.id) LIMIT \(\.limit)
+        (SELECT q.account_id FROM saltern.event_queues q WHERE q.destination_id = \(\.id) LIMIT \(\.limit))
+        UNION
+        (SELECT e.account_id FROM saltern.outgoing_events e WHERE e.destination_id = \(\.id) LIMIT \(\.limit))
         """
 }
 

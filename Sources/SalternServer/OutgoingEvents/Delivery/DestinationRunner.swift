@@ -21,21 +21,27 @@ struct DestinationRunner: Sendable {
     private enum Event: Sendable {
         case tick
         /// Nil if the database has failed.
-        case ended(QueueDelivery.Outcome?)
+        case ended(QueueDelivery.Outcome?, AccountID)
     }
 
     func run() async {
         var breaker = CircuitBreaker()
         var due: [DueQueue] = []
+        // The accounts with failures since the last success.
+        var failed: Set<AccountID> = []
         var (active, isTicking, isPaused) = (0, false, false)
         await withTaskGroup(of: Event.self) { group in
             while !Task.isCancelled, let delivery = delivery() {
                 let allowed = min(breaker.allowance(.now, limit: Self.concurrency), Self.concurrency - active)
                 if allowed > 0, due.isEmpty, !isPaused { due = await findDue() }
+                // The receiver may reject one account only, whose queues are the oldest.
+                if breaker.isOpen, let other = due.firstIndex(where: { !failed.contains($0.accountID) }) {
+                    due.swapAt(0, other)
+                }
                 for queue in due.prefix(max(allowed, 0)) {
                     breaker.begin()
                     active += 1
-                    group.addTask { .ended(await deliver(queue, delivery)) }
+                    group.addTask { .ended(await deliver(queue, delivery), queue.accountID) }
                 }
                 due.removeFirst(min(due.count, max(allowed, 0)))
                 // The other queues are out of date when an open breaker closes.
@@ -53,12 +59,16 @@ struct DestinationRunner: Sendable {
                 if due.isEmpty { isPaused = true }
                 switch await group.next() {
                 case .tick?: (isTicking, isPaused) = (false, false)
-                case .ended(let outcome)?:
+                case .ended(let outcome, let account)?:
                     active -= 1
                     await take(outcome, &breaker, delivery.destination)
                     switch outcome {
-                    case .delivered, .settled: isPaused = false
-                    case .idle, .failed, .gone, nil: break
+                    case .delivered:
+                        isPaused = false
+                        failed = []
+                    case .settled: isPaused = false
+                    case .failed: failed.insert(account)
+                    case .idle, .gone, nil: break
                     }
                 case nil: return
                 }

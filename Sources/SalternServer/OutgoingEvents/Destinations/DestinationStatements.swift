@@ -56,11 +56,13 @@ struct RotateDestinationSecret: Statement {
 
     let id: DestinationID
     let sealedSecret: [UInt8]
+    let now: Timestamp
     let previousUntil: Timestamp
 
     static let sql: SQL<Self> = """
-        UPDATE saltern.destinations d
-        SET previous_secret = d.secret, previous_until = \(\.previousUntil), secret = \(\.sealedSecret), disabled_at = NULL
+        UPDATE saltern.destinations d SET
+            previous_secret = CASE WHEN d.previous_until > \(\.now) THEN d.previous_secret ELSE d.secret END,
+            previous_until = \(\.previousUntil), secret = \(\.sealedSecret), disabled_at = NULL
         WHERE d.destination_id = \(\.id) AND d.url IS NOT NULL
         RETURNING d.destination_id
         """

@@ -47,7 +47,7 @@ struct LeaseEvents: OpenEndpoint {
         let body = try Body(request)
         let destination = try await database.pulledDestination(body.destination, of: service)
         guard let pairwiseKey else { throw EventProblem.keyMissing }
-        let events = try await events(of: destination, body)
+        let events = try await events(of: destination, body, for: request)
         let writer = EventWriter(audience: destination.audience, key: pairwiseKey)
         return .json { json in
             json.object { json in
@@ -69,12 +69,14 @@ struct LeaseEvents: OpenEndpoint {
     }
 
     /// Leases due events, or waits for the first one. The end of the node's waits ends it without events.
-    private func events(of destination: Destination, _ body: Body) async throws -> [Leased] {
+    private func events(of destination: Destination, _ body: Body, for request: Request) async throws -> [Leased] {
         let end = ContinuousClock.now + .seconds(body.wait)
         let events = try await lease(from: destination, limit: body.limit)
         guard events.isEmpty, body.wait > 0 else { return events }
         guard let wait = outbox.waits.begin(destination.id) else { throw EventProblem.tooManyWaits }
         while ContinuousClock.now < end, try await wait.pause(Self.pollInterval) {
+            // The service may have been removed meanwhile.
+            _ = try await ServiceAuthentication(database: database).service(of: request)
             let events = try await lease(from: destination, limit: body.limit)
             if !events.isEmpty { return events }
         }
