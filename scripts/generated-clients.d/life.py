@@ -117,7 +117,7 @@ def register(person):
 
 def log_in_with_second_factor(person):
     check(person.log_in().keyring is not None, "a keyring with the log-in")
-    proof = api.Proof(currentPasswordKey=person.password_key)
+    proof = api.ProofOrAssertion(currentPasswordKey=person.password_key)
     secret = pyotp.TOTP(person.device.second_factor.begin_totp(proof).secret)
     # Half a minute is between now and when either of them counts no more.
     now = int(time.time())
@@ -293,7 +293,7 @@ def leave(person):
     check({"recovery_removed", "rotation_committed"} <= kinds, f"the security log, got {kinds}")
     account = person.device.accounts.get_account()
     check(account.usage.items == 3 and not account.recovery.set, "the account as it is")
-    person.device.accounts.delete_account(api.Proof(currentPasswordKey=person.password_key))
+    person.device.accounts.delete_account(api.ProofOrAssertion(currentPasswordKey=person.password_key))
     check(refused(401, person.log_in).code == "wrong_credentials", "an account that is gone")
 
 

@@ -174,7 +174,7 @@ public sealed class Life
     {
         var accounts = new AccountsApi(Http, device, Handler);
         Same(accounts.GetAccount().Usage.Items, 3, "items at the end");
-        accounts.DeleteAccount(new Proof(passwordKey));
+        accounts.DeleteAccount(new ProofOrAssertion(passwordKey));
         Refused<Problem>(401, "wrong_credentials", () => openSessions.LogIn(new LoginRequest(userid, passwordKey)));
     }
 

@@ -68,7 +68,8 @@ func (l *life) leave() {
 	check(kinds["rotation_committed"] && kinds["recovery_set"], "the security log, got %v", kinds)
 	l.userid = "go-" + uuid() + "@example.org"
 	newKey := l.key("the fourth password")
-	request := saltern.NewUseridRequest(l.passwordKey, l.userid, newKey, kdf())
+	request := saltern.NewUseridRequest(l.userid, newKey, kdf())
+	request.SetCurrentPasswordKey(l.passwordKey)
 	request.SetKeyring(sealed(60))
 	request.SetKeyringRevision(l.keyringRevision())
 	request.SetRecoveryKeyringNil()
@@ -76,7 +77,9 @@ func (l *life) leave() {
 	same(done(l.AccountsAPI.ChangeUserid(l).UseridRequest(*request).Execute()).Userid, l.userid, "the userid")
 	l.passwordKey = newKey
 	same(done(l.AccountsAPI.GetAccount(l).Execute()).Usage.Items, 3, "items at the end")
-	_, err := l.AccountsAPI.DeleteAccount(l).Proof(l.proof()).Execute()
+	proof := saltern.NewProofOrAssertion()
+	proof.SetCurrentPasswordKey(l.passwordKey)
+	_, err := l.AccountsAPI.DeleteAccount(l).ProofOrAssertion(*proof).Execute()
 	check(err == nil, "an account that is deleted, got %v", err)
 	_, response, err := l.logIn(saltern.NewLoginRequest(l.userid, l.passwordKey))
 	refused[saltern.Problem](401, "wrong_credentials", response, err)

@@ -162,7 +162,7 @@ public final class Life {
         String newKey = person.key("the second password");
         CredentialChange change = accounts.changeCredential(new CredentialRequest().currentPasswordKey(person.passwordKey)
                 .passwordKey(newKey).kdf(new NewKDF().iterations(Person.ITERATIONS)).keyring(Person.sealed(60))
-                .keyringRevision(revision.getRevision()).recoveryKeyring(Person.sealed(60)).removeRecovery(false));
+                .keyringRevision(revision.getRevision()).recoveryKeyring(Person.sealed(60)).removeRecovery(false), null);
         Person.check(change.getRecovery().getSet() && !change.getCurrentSessionEnded(), "a recovery, still");
         person.passwordKey = newKey;
     }
@@ -211,11 +211,11 @@ public final class Life {
         String newKey = person.key("the fourth password");
         UseridChange change = accounts.changeUserid(new UseridRequest().currentPasswordKey(person.passwordKey).userid(userid)
                 .passwordKey(newKey).kdf(new NewKDF().iterations(Person.ITERATIONS)).keyring(Person.sealed(60))
-                .keyringRevision(accounts.getKeyring(null, null).getRevision()).recoveryKeyring(null).removeRecovery(true));
+                .keyringRevision(accounts.getKeyring(null, null).getRevision()).recoveryKeyring(null).removeRecovery(true), null);
         Person.check(change.getUserid().equals(userid) && !userid.equals(old), "the other userid");
         person.passwordKey = newKey;
         Person.same(accounts.getAccount().getUsage().getItems(), 3L, "items at the end");
-        accounts.deleteAccount(new Proof().currentPasswordKey(person.passwordKey));
+        accounts.deleteAccount(new ProofOrAssertion().currentPasswordKey(person.passwordKey), null);
         Person.refused(401, "wrong_credentials", () -> person.logIn(null, null));
     }
 

@@ -95,7 +95,8 @@ extension Life {
         try same(change.userid, person.userid, "the userid")
         person.passwordKey = newKey
         try same(try await AccountsAPI.getAccount(apiConfiguration: device).usage.items, 3, "items at the end")
-        try await AccountsAPI.deleteAccount(proof: proof, apiConfiguration: device)
+        try await AccountsAPI.deleteAccount(
+            proofOrAssertion: ProofOrAssertion(currentPasswordKey: person.passwordKey), apiConfiguration: device)
         let person = person
         try await refused(401, "wrong_credentials") { () async throws(ErrorResponse) in try await person.logIn() }
     }
