@@ -70,7 +70,7 @@ saltern serve --help | sed -n 's/^ *\(SALTERN_[A-Z_]*\)  *\([a-z0-9.:]*[a-z0-9]\
 done
 
 # commands_of PROGRAM: a line each; commands that no one types with the program's name first have it, too.
-commands_of() { "$1" --help | sed -n 's/^  \([a-z-]\{1,\}\( [a-z-]\{1,\}\)\{0,1\}\)  .*/\1/p'; }
+commands_of() { "$1" --help | sed -n 's/^  \([a-z-]\{1,\}\( [a-z-]\{1,\}\)\{0,2\}\)  .*/\1/p'; }
 
 scenario "the handbook has every command, and no others"
 commands_of "$executable" >"$work/program"
@@ -101,7 +101,7 @@ all_documented() {
 scenario "every option is documented"
 mapfile -t pages < <(handbook_page)
 all_documented saltern "${pages[@]}" docs/services.md docs/events.md
-all_documented saltern-client docs/command.md docs/tutorials/command-line.md
+all_documented saltern-client docs/command.md docs/tutorials/command-line.md docs/passkeys-in-clients.md
 
 # command_lines FILE…: what is typed in blocks, and spans: a command each, without its remark.
 command_lines() {
@@ -112,12 +112,13 @@ command_lines() {
     } | sed 's/^ *//; s/^sudo //'
 }
 
-# takes PROGRAM WORD…: whether its command has each option among the words. The command is one word or two.
+# takes PROGRAM WORD…: whether its command has each option among the words. The command is one word, two or three.
 takes() {
     local program=$1 command word
     shift
     command="$1"
     [[ $# -lt 2 ]] || ! grep --quiet "^$program $1 $2 --" "$work/options" || command="$1 $2"
+    if [[ $# -ge 3 && $3 =~ ^[a-z-]+$ ]] && grep --quiet "^$program $1 $2 $3 --" "$work/options"; then command="$1 $2 $3"; fi
     grep --quiet "^$program $command --" "$work/options" || return 1
     for word in "$@"; do
         if [[ $word == -- ]]; then return 0; fi

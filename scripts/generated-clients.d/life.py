@@ -117,8 +117,9 @@ def register(person):
 
 def log_in_with_second_factor(person):
     check(person.log_in().keyring is not None, "a keyring with the log-in")
-    proof = api.ProofOrAssertion(currentPasswordKey=person.password_key)
-    secret = pyotp.TOTP(person.device.second_factor.begin_totp(proof).secret)
+    proof = api.Proof(currentPasswordKey=person.password_key)
+    begun = person.device.second_factor.begin_totp(api.ProofOrAssertion(currentPasswordKey=person.password_key))
+    secret = pyotp.TOTP(begun.secret)
     # Half a minute is between now and when either of them counts no more.
     now = int(time.time())
     codes = person.device.second_factor.confirm_totp(api.TOTPConfirmation(totp=secret.at(now))).recovery_codes

@@ -94,7 +94,26 @@ import Testing
         private func logInAgain(_ vault: Vault) async throws {
             var last: (any Error)?
             for key in keys.reversed() {
-                do { return try await vault.logInAgain(passkey: key) } catch { last = error }
+                do { return try await vault.logInAgain(passkey: key) } catch VaultError.passkey(.unconfirmed) {
+                    return try await logInAgainWithPassword(vault)
+                } catch { last = error }
+            }
+            throw try #require(last)
+        }
+
+        /// As a person does on a device that has missed a new userid or passkey.
+        private func logInAgainWithPassword(_ vault: Vault) async throws {
+            var last: (any Error)?
+            let other = userid.hasPrefix("x") ? String(userid.dropFirst()) : "x" + userid
+            for (userid, password) in [userid, other].flatMap({ userid in passwords.map { (userid, $0) } }) {
+                for key in keys.reversed() {
+                    do {
+                        return try await vault.logInAgain(password: password, userid: userid, passkey: key)
+                    } catch VaultError.wrongCredentials {
+                        last = VaultError.wrongCredentials
+                        break
+                    } catch { last = error }
+                }
             }
             throw try #require(last)
         }
