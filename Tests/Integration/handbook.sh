@@ -150,7 +150,7 @@ declare -A spoken=(
     ['saltern plan remove NAME']='Tests/Integration/admin.sh run_command 0 plan remove large'
     ['--reason TEXT']='' ["\$USER"]=''
     ['[fe80::1%eth0]:8443']=''
-    ['saltern serve']='scripts/package.d/life.sh /usr/bin/saltern serve &'
+    ['saltern serve']='scripts/package.d/life.sh /usr/bin/saltern serve)'
     ['--']='' ['SALTERN_SERVICE_HOST']=''
     ['systemctl edit saltern']='' ['systemctl status']='' ['fsGroup']=''
     ['\u001b']='' ['\u{1b}']='' ["saltern account lock -- \"\$userid\""]=''

@@ -29,6 +29,8 @@ COMPANIONS = {
     "recoveryKeyring": [],
     "accountKeyring": ["keyring", "accountKeyringRevision"],
     "accountKeyringRevision": ["keyring", "accountKeyring"],
+    "box": ["sealedPrivateKey"],
+    "currentPasswordKey": ["sealedPrivateKey"],
 }
 
 

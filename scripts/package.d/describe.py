@@ -19,7 +19,7 @@ class Program:
         self.name, self.purpose = overview.split("\n", 1)[0].rstrip(".").split(": ", 1)
         self.commands = {}
         for line in overview.splitlines():
-            if found := re.fullmatch(r"  ([a-z-]+(?: [a-z-]+)?)  +(\S.*)", line):
+            if found := re.fullmatch(r"  ([a-z-]+(?: [a-z-]+){0,2})  +(\S.*)", line):
                 words = tuple(found[1].split())
                 heading, text = say(executable, *words).split("\n\n", 1)
                 self.commands[words] = (heading.split(": ", 1)[1], text.rstrip("\n"))
@@ -61,12 +61,21 @@ class Program:
         options = re.findall(r"^\s+(--[a-z][a-z-]*)", text, flags=re.MULTILINE)
         return sorted({*options, "--help"})
 
-    def following(self, first):
-        """The second words of the commands that begin so."""
-        return [words[1] for words in self.commands if words[0] == first and len(words) == 2]
+    def following(self, *prefix):
+        """The next words of the commands that begin so."""
+        count = len(prefix)
+        return list(dict.fromkeys(words[count] for words in self.commands if words[:count] == prefix and len(words) > count))
 
-    def firsts(self):
-        return list(dict.fromkeys(words[0] for words in self.commands))
+    def prefixes(self):
+        """The beginnings of commands, from none to all words but the last."""
+        return list(dict.fromkeys(words[:count] for words in self.commands for count in range(len(words))))
+
+    def groups(self):
+        """The beginnings that are no commands, without the empty one."""
+        return [prefix for prefix in self.prefixes() if prefix and prefix not in self.commands]
+
+    def summary(self, words):
+        return self.commands[words][0] if words in self.commands else ", ".join(self.following(*words))
 
 
 def roff(text):
@@ -130,6 +139,11 @@ def manual(program, version, date):
     yield SEE_ALSO[name]
 
 
+def shell_pattern(words):
+    """The pattern of up to three words of a command line that begins with these."""
+    return f"'{' '.join(words)}'" if len(words) == 3 else f"'{' '.join(words)} '*"
+
+
 def bash(program):
     function = f"_{program.name.replace('-', '_')}"
     yield f"# bash completion for {program.name}"
@@ -137,17 +151,17 @@ def bash(program):
     yield '    local current=${COMP_WORDS[COMP_CWORD]} words='
     yield "    # shellcheck disable=SC2207"
     yield '    if ((COMP_CWORD == 1)); then'
-    yield f"        COMPREPLY=($(compgen -W '{' '.join(program.firsts())} --help --version' -- \"$current\"))"
+    yield f"        COMPREPLY=($(compgen -W '{' '.join(program.following())} --help --version' -- \"$current\"))"
     yield "        return"
     yield "    fi"
-    yield '    case "${COMP_WORDS[1]} ${COMP_WORDS[2]-}" in'
-    for words in sorted(program.commands, key=len, reverse=True):
-        pattern = f"'{' '.join(words)}'" if len(words) == 2 else f"'{words[0]} '*"
-        offered = [*program.options(words), *(program.following(words[0]) if len(words) == 1 else [])]
-        yield f"        {pattern}) words='{' '.join(offered)}' ;;"
-    for first in program.firsts():
-        if (first,) not in program.commands and (seconds := program.following(first)):
-            yield f"        '{first} '*) ((COMP_CWORD == 2)) && words='{' '.join(seconds)}' ;;"
+    yield '    case "${COMP_WORDS[1]} ${COMP_WORDS[2]-} ${COMP_WORDS[3]-}" in'
+    for words in sorted([*program.commands, *program.groups()], key=len, reverse=True):
+        if words in program.commands:
+            offered = [*program.options(words), *program.following(*words)]
+            yield f"        {shell_pattern(words)}) words='{' '.join(offered)}' ;;"
+        else:
+            offered = program.following(*words)
+            yield f"        {shell_pattern(words)}) ((COMP_CWORD == {len(words) + 1})) && words='{' '.join(offered)}' ;;"
     yield "    esac"
     yield "    # shellcheck disable=SC2207"
     yield '    COMPREPLY=($(compgen -W "$words" -- "$current"))'
@@ -164,21 +178,21 @@ def zsh(program):
     yield f"#compdef {' '.join(program.callers())}"
     yield "local -a choices"
     yield "if ((CURRENT == 2)); then"
-    yield f"    choices=({' '.join(program.firsts())} --help --version)"
+    yield f"    choices=({' '.join(program.following())} --help --version)"
     yield "else"
-    yield '    case "$words[2] $words[3]" in'
-    for words in sorted(program.commands, key=len, reverse=True):
-        pattern = f"'{' '.join(words)}'" if len(words) == 2 else f"'{words[0]} '*"
-        offered = [*program.options(words), *(program.following(words[0]) if len(words) == 1 else [])]
-        yield f"        {pattern}) choices=({' '.join(offered)}) ;;"
-    for first in program.firsts():
-        if (first,) not in program.commands and program.following(first):
+    yield '    case "$words[2] $words[3] $words[4]" in'
+    for words in sorted([*program.commands, *program.groups()], key=len, reverse=True):
+        if words in program.commands:
+            offered = [*program.options(words), *program.following(*words)]
+            yield f"        {shell_pattern(words)}) choices=({' '.join(offered)}) ;;"
+        else:
             described = " ".join(
-                quoted(f"{words[1]}:{summary}")
-                for words, (summary, _) in program.commands.items()
-                if words[0] == first and len(words) == 2
+                quoted(f"{following}:{program.summary((*words, following))}") for following in program.following(*words)
             )
-            yield f"        '{first} '*) choices=({described}); ((CURRENT == 3)) && {{ _describe command choices; return; }} ;;"
+            yield (
+                f"        {shell_pattern(words)}) choices=({described}); "
+                f"((CURRENT == {len(words) + 2})) && {{ _describe command choices; return; }} ;;"
+            )
     yield "    esac"
     yield "fi"
     yield "compadd -a choices || _files"
@@ -188,20 +202,23 @@ def fish_quoted(text):
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
+def fish_seen(words):
+    return "; and ".join(f"__fish_seen_subcommand_from {word}" for word in words)
+
+
 def fish(program):
     for command in program.callers():
-        for first in program.firsts():
-            summary = program.commands.get((first,), (f"{', '.join(program.following(first))}",))[0]
-            yield f"complete -c {command} -n __fish_use_subcommand -f -a {first} -d {fish_quoted(summary)}"
-        for words, (summary, _) in program.commands.items():
-            seen = f"__fish_seen_subcommand_from {words[0]}"
-            if len(words) == 2:
-                others = " ".join(program.following(words[0]))
-                condition = fish_quoted(f"{seen}; and not __fish_seen_subcommand_from {others}")
-                yield f"complete -c {command} -n {condition} -f -a {words[1]} -d {fish_quoted(summary)}"
-                seen += f"; and __fish_seen_subcommand_from {words[1]}"
+        for prefix in program.prefixes():
+            nexts = program.following(*prefix)
+            condition = "__fish_use_subcommand"
+            if prefix:
+                condition = fish_quoted(f"{fish_seen(prefix)}; and not __fish_seen_subcommand_from {' '.join(nexts)}")
+            for word in nexts:
+                summary = fish_quoted(program.summary((*prefix, word)))
+                yield f"complete -c {command} -n {condition} -f -a {word} -d {summary}"
+        for words in program.commands:
             for option in program.options(words):
-                yield f"complete -c {command} -n {fish_quoted(seen)} -l {option[2:]}"
+                yield f"complete -c {command} -n {fish_quoted(fish_seen(words))} -l {option[2:]}"
 
 
 def main():
