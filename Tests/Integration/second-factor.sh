@@ -141,7 +141,7 @@ log_in_with
 expect_problem 401 totp_required
 
 scenario "a key file that others can read is refused"
-chmod 0640 "$own_home/master.key"
+chmod 0644 "$own_home/master.key"
 kill -HUP "$(own_server_process)"
 wait_until 180 grep --quiet master_key_not_reloaded "$own_home/run.log" || fail "the server to refuse it"
 stop_own_server
