@@ -53,11 +53,7 @@ public enum APIError: Error, Sendable {
 
     /// True when a request may have been too long for the connection or for the server's time limit.
     var isAboutPace: Bool {
-        switch self {
-        case .transport(.timedOut), .transport(.connectionLost): true
-        case .problem(let problem): [408, 413, 503, 504].contains(problem.status)
-        case .transport, .unexpectedReply: false
-        }
+        if case .problem(let problem) = self, [413, 503].contains(problem.status) { true } else { isOfSlowLine }
     }
 
     /// True for a wrong key, an untrusted certificate or a malformed configuration. Waiting does not help: show the

@@ -22,8 +22,8 @@ extension Vault {
     /// Writes every item that can be opened to a new file, as plain text. Each line is a JSON object. The last line has
     /// the number of documents, and the numbers of omitted and incomplete items. Long content is written in pieces.
     ///
-    /// An item whose body is a manifest is written with its whole content. Of attachments within an app's value, only
-    /// the value is written: save their content, too (``save(_:to:progress:)``).
+    /// An item whose body is a manifest is written with its whole content. Attachments within an app's
+    /// value are written without their content: save it, too (``save(_:to:progress:)``).
     ///
     /// ```swift
     /// let export = try await vault.exportDocuments(to: file)

@@ -1,11 +1,11 @@
 internal import Cryptography
 
-/// Seals content to a P-256 key whose private half is not on this device:
+/// Seals content to a P-256 key. This device does not have its private half:
 ///
 ///     head ‖ ephemeral public key (65) ‖ counter of the keyring (8) ‖ nonce (12) ‖ ciphertext ‖ tag (16)
 ///
 /// The key is `HKDF(ECDH, salt: authentication key, info: label ‖ account id ‖ both public keys ‖ counter)`. Without
-/// the authentication key, which no server has, nobody can make a box.
+/// the authentication key no box can be made. No server has it.
 enum KeyBox {
     private static let keyCount = P256.PublicKey.byteCount
 

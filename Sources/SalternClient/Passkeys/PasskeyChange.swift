@@ -1,6 +1,6 @@
 internal import Cryptography
 
-/// A change of passkeys by a person who has proved the password.
+/// A change of passkeys, with the account's password.
 struct PasskeyChange {
     private let opened: Vault.Opened
     private let proof: SecretBytes
@@ -10,9 +10,7 @@ struct PasskeyChange {
     init(_ password: Password, in vault: isolated Vault) async throws(VaultError) {
         try await vault.settleUnconfirmedChange()
         opened = try vault.open
-        let stretched = try await vault.stretch(password, opened.userid, vault.knownIterations())
-        guard opened.password.matches(stretched) else { throw .wrongCredentials }
-        proof = stretched.passwordKey
+        proof = try await vault.proven(password).passwordKey
     }
 
     func add(
@@ -131,7 +129,7 @@ struct PasskeyChange {
     }
 }
 
-/// The site of a server, whose passkeys may answer.
+/// The site of a server. Only its passkeys may answer.
 struct PasskeySite {
     /// Nil for a transport that does not name its host.
     private let host: String?
