@@ -1,4 +1,5 @@
 import Synchronization
+import SalternTesting
 import Testing
 
 @testable import Postgres

@@ -51,11 +51,6 @@ final class EventRecorder: Sendable {
     func record(_ event: PostgresEvent) { recorded.withLock { $0.append(event) } }
 }
 
-/// Waits until `condition` holds; a test that never sees it runs into its time limit.
-func eventually(_ condition: () async throws -> Bool) async throws {
-    while try await !condition() { try await Task.sleep(for: .milliseconds(5)) }
-}
-
 /// `SELECT $1`, with the value's type in PostgreSQL as Swift has it.
 struct Echo<Value: PostgresValue & Sendable>: Statement {
     static var sql: SQL<Self> { "SELECT \(\.value)" }

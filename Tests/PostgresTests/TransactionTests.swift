@@ -1,4 +1,5 @@
 import Postgres
+import SalternTesting
 import Testing
 
 @Suite(.timeLimit(.minutes(25))) struct TransactionTests {

@@ -229,12 +229,3 @@ final class TestResponder: Responder {
 extension String {
     fileprivate func leftPadded(to width: Int) -> String { String(repeating: "0", count: max(0, width - count)) + self }
 }
-
-/// Waits until `condition` holds; fails after some minutes, which only what hangs takes.
-func eventually(_ condition: () async throws -> Bool) async throws {
-    let end = ContinuousClock.now + .seconds(180)
-    while try await !condition() {
-        guard ContinuousClock.now < end else { throw RawConnection.Failure.timedOut }
-        try await Task.sleep(for: .milliseconds(2))
-    }
-}

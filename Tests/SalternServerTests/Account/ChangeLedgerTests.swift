@@ -45,7 +45,7 @@ import Testing
             }
             try await SeparateClient.with(database.administratorURL) { administrator in
                 // The nodes have gone; what PostgreSQL has begun for them comes to its end.
-                try await TimeThatWentBackTests.eventually {
+                try await eventually {
                     try await administrator.run { try await $0.execute(CountServerSessions()) } == [0]
                 }
                 var done = 0

@@ -38,7 +38,7 @@ struct HeldCommit: Sendable {
         try await open(false)
         let held = Task { try await holder.client.put(path, ItemTests.item(), ["If-Match": "*"]).status }
         do {
-            try await TimeThatWentBackTests.eventually { try await lanes().inUse == 1 }
+            try await eventually { try await lanes().inUse == 1 }
             let result = try await body()
             try await open(true)
             #expect(try await held.value == 200)

@@ -42,7 +42,7 @@ import Testing
                 try await held.waiters(1)
                 try await Self.liveOn(bob, app, rounds: 10)
                 // Nobody else is answered while it is held: then all have come that wait.
-                try await TimeThatWentBackTests.eventually {
+                try await eventually {
                     app.log.lines.contains { $0.contains("too_many_waiting") }
                 }
                 return writers

@@ -133,7 +133,7 @@ import Testing
     ) async throws -> Lanes {
         let run = try await act.prepare(try await WrittenAccount(app), owner)
         // The use of a session, which is recorded later, would be taken for what the request does.
-        try await TimeThatWentBackTests.eventually {
+        try await eventually {
             let later = try await app.run { [postgres = app.postgres] in postgres.later.count }
             let lanes = try await commit.lanes()
             return later == 0 && lanes.inUse == 0
@@ -146,7 +146,7 @@ import Testing
                 return try await run(0)
             }
             var first = Lanes.First.none
-            try await TimeThatWentBackTests.eventually {
+            try await eventually {
                 let lanes = try await commit.lanes()
                 if lanes.waiting > 0 { first = .group } else if lanes.inUse > 1 { first = .shared }
                 return first != .none || isDone.isSet

@@ -56,7 +56,7 @@ import Testing
                     defer { isDone.set() }
                     return try await act()
                 }
-                try await TimeThatWentBackTests.eventually {
+                try await eventually {
                     if isDone.isSet { return true }
                     return try await Self.waiting(app) > 0
                 }

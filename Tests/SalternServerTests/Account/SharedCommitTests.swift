@@ -71,7 +71,7 @@ import Testing
                 }
             }
             // All wait for the next group. One that is done was carried out elsewhere.
-            try await TimeThatWentBackTests.eventually {
+            try await eventually {
                 let lanes = try await commit.lanes()
                 return done.value > 0 || lanes.inUse == 1 && lanes.waiting == requests.count
             }

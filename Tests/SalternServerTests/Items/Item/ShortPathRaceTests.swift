@@ -36,7 +36,7 @@ import Testing
                     try await admin.withTransaction { transaction in
                         try await scene.carryOut(other, in: transaction, now: clock.now)
                         let waiter = Task { try await app.run { try await scene.attempt(waiting, postgres) } }
-                        try await TimeThatWentBackTests.eventually {
+                        try await eventually {
                             try await app.execute(CountWaiting()) == [1]
                         }
                         return waiter

@@ -163,10 +163,10 @@ import Testing
             let grace = try await app.register()
             streams.append(try await Self.open(grace.client))
             await streams.removeFirst().close()
-            try await Self.eventually { app.revisions.streamCount == RevisionWatcher.streamsPerAccount }
+            try await eventually { app.revisions.streamCount == RevisionWatcher.streamsPerAccount }
             streams.append(try await Self.open(ada.client))
             for stream in streams { await stream.close() }
-            try await Self.eventually { app.revisions.streamCount == 0 }
+            try await eventually { app.revisions.streamCount == 0 }
         }
     }
 
@@ -176,7 +176,7 @@ import Testing
             for _ in 0...RevisionWatcher.streamsPerAccount {
                 #expect(try await ada.client.send(.head, Self.path).status == 200)
             }
-            try await Self.eventually { app.revisions.streamCount == 0 }
+            try await eventually { app.revisions.streamCount == 0 }
         }
     }
 
@@ -186,10 +186,10 @@ import Testing
             let stream = try await Self.open(ada.client)
             #expect(await Self.nextEvent(stream) == Self.event(0))
             try await app.closeDatabase()
-            try await Self.eventually { app.log.lines.contains { $0.contains("live_streams_unanswered") } }
+            try await eventually { app.log.lines.contains { $0.contains("live_streams_unanswered") } }
             try await app.openDatabase()
             let (path, item) = ("/v1/items/\(Fixtures.uuid())", ItemTests.item())
-            try await Self.eventually {
+            try await eventually {
                 try await ada.client.put(path, item, ["If-None-Match": "*"]).status < 300
             }
             let event = try #require(await Self.nextEvent(stream))
@@ -230,7 +230,7 @@ import Testing
                 CREATE POLICY nodes ON saltern.accounts USING (saltern.answers(account_id));
                 ALTER TABLE saltern.accounts ENABLE ROW LEVEL SECURITY
                 """)
-            try await Self.eventually { app.log.lines.contains { $0.contains("live_streams_unanswered") } }
+            try await eventually { app.log.lines.contains { $0.contains("live_streams_unanswered") } }
             for (other, stream) in zip(others, streams) {
                 _ = try await other.createItem()
                 #expect(await Self.nextEvent(stream) == Self.event(1))
@@ -240,7 +240,7 @@ import Testing
             #expect(app.log.lines.count { $0.contains("live_streams_unanswered") } == 1)
             try await app.administer("ALTER TABLE saltern.accounts DISABLE ROW LEVEL SECURITY")
             #expect(await Self.nextEvent(silent) == Self.event(2))
-            try await Self.eventually { app.log.lines.contains { $0.contains("live_streams_answered") } }
+            try await eventually { app.log.lines.contains { $0.contains("live_streams_answered") } }
             for stream in streams + [silent] { await stream.close() }
         }
     }
@@ -267,14 +267,6 @@ import Testing
             #expect(found.revisions == [1])
             let sessions = try await app.execute(FindLiveSessions(find: find))
             #expect(sessions.filter(\.isLive).map(\.position).sorted() == [1, 2, 3])
-        }
-    }
-
-    private static func eventually(_ condition: () async throws -> Bool) async throws {
-        let end = ContinuousClock.now + .seconds(180)
-        while try await !condition() {
-            try #require(ContinuousClock.now < end)
-            try await Task.sleep(for: .milliseconds(5))
         }
     }
 }

@@ -97,7 +97,7 @@ import Testing
                 #expect(refused.status == 503 && refused.string("code") == "database_unavailable", "\(refused)")
             }
             try await app.administer("DROP SCHEMA saltern_restoring")
-            try await TimeThatWentBackTests.eventually { try await ada.client.get("/v1/changes").status == 200 }
+            try await eventually { try await ada.client.get("/v1/changes").status == 200 }
             // An answer about readiness holds for a second.
             app.clock.advance(by: .seconds(2))
             #expect(try await ada.client.get("/v1/health/ready").status == 200)
@@ -113,7 +113,7 @@ import Testing
             try await app.administer("CREATE SCHEMA saltern_restoring; ALTER SCHEMA saltern_before RENAME TO saltern")
             for _ in 0..<3 { #expect(try await ada.client.get("/v1/changes").status == 503) }
             try await app.administer("DROP SCHEMA saltern_restoring")
-            try await TimeThatWentBackTests.eventually { try await ada.client.get("/v1/changes").status == 200 }
+            try await eventually { try await ada.client.get("/v1/changes").status == 200 }
             #expect(try await app.execute(FindOwnBackend()) != before)
         }
     }
@@ -220,7 +220,7 @@ import Testing
                                 try await RestoredDatabase(database: $0).moveBase(by: signature)
                             }
                         }
-                        try await TimeThatWentBackTests.eventually {
+                        try await eventually {
                             try await postgres.execute(CountWaitingForAccounts()) == [1]
                         }
                         #expect(try await postgres.execute(ReadRevisionBase()) == [0])

@@ -183,7 +183,7 @@ import Testing
             try await app.database.withCopy { copy in
                 try await app.openDatabase()
                 let path = saved.item
-                try await Self.eventually {
+                try await eventually {
                     try await app.client.with(token: saved.ada.client.token).get(path).status == 200
                 }
                 let lost = try await Self.live(app, saved)
@@ -197,7 +197,7 @@ import Testing
                 }
                 let client = app.client.with(token: saved.ada.client.token)
                 var written: TestResponse?
-                try await Self.eventually {
+                try await eventually {
                     written = try await client.put(path, ItemTests.item(), ["If-Match": "*"])
                     return written?.status == 200
                 }
@@ -205,14 +205,6 @@ import Testing
                 #expect(revision > 1 << 50)
                 #expect(try await client.get("/v1/changes?since=\(lost.laptop.cursor)").status == 410)
             }
-        }
-    }
-
-    static func eventually(_ condition: () async throws -> Bool) async throws {
-        let end = ContinuousClock.now + .seconds(180)
-        while try await !condition() {
-            try #require(ContinuousClock.now < end)
-            try await Task.sleep(for: .milliseconds(20))
         }
     }
 }
