@@ -198,7 +198,8 @@ extension PostgresConnection {
         openBatch = .block
         sendSimple("BEGIN ISOLATION LEVEL READ COMMITTED")
         pipeline.sentBlockBegin()
-        setLockTimeout(client.configuration.sharedLockTimeout)
+        let configuration = client.configuration
+        setLockTimeout(lane == .leases ? configuration.lockTimeout : configuration.sharedLockTimeout)
     }
 }
 
