@@ -77,7 +77,7 @@ public actor FolderSync {
                 return report
             }
             let tree = try FolderTree(root, system)
-            tree.onRead = { [observers = vault.progressObservers] in observers.notify(.read($0)) }
+            tree.onRead = { [observers = vault.observers.progress] in observers.notify(.read($0)) }
             var report = FolderReport()
             guard let (id, isAnew) = try await identify(tree, &report) else {
                 // A replaced folder gives no information about the known one, and gets none of its files.
@@ -245,7 +245,7 @@ public actor FolderSync {
                 } else {
                     failed[action] = .some(system.takeFailure())
                 }
-                vault.progressObservers.notify(.settled(number + 1, of: permitted.count))
+                vault.observers.progress.notify(.settled(number + 1, of: permitted.count))
             }
             if round.focus != nil, permitted.contains(where: \.changesRules) { try await round.takeWhole(vault) }
         }

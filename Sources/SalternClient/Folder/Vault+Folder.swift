@@ -260,6 +260,14 @@ extension Vault {
             known.id, before: .init(named: Set(known.chunks), manifestByteCount: replaced.map(Int64.init)))
     }
 
+    func confirmedAge() throws(VaultError) -> Int64? { try session.confirmedAge() }
+
+    func attachmentsLackingChunks() throws(VaultError) -> [Attachment] { try attachments.lackingChunks() }
+
+    func supply(_ attachment: Attachment, from source: AttachmentSource) async throws(VaultError) {
+        try await attachments.supply(attachment, from: source)
+    }
+
     // MARK: Files that are being sent
 
     /// Returns the attachment under which a new file is sent. It is the same until its item exists.
@@ -298,7 +306,7 @@ extension Vault {
                 try store.abandonDraft(attachment)
             }
         }
-        do throws(VaultError) { try await takeBack(attachment) } catch .unavailable {}
+        do throws(VaultError) { try await attachments.abandoned.takeBack(attachment) } catch .unavailable {}
     }
 
     // MARK: Writing

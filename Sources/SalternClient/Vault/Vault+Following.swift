@@ -9,29 +9,32 @@ extension Vault {
     public func keepInSync() async throws(VaultError) {
         var failures = 0
         while !Task.isCancelled {
-            let session = opened?.token
+            let former = opened?.token
             do throws(VaultError) {
                 try await follow { failures = 0 }
             } catch .unavailable(let error) where !error.isAboutTrust || Task.isCancelled {
                 if Task.isCancelled { return }
                 failures += 1
                 let wait = settings.retries.wait(after: failures, asked: error.retryAfter, chance: .random(in: 0...1))
-                note(.failed(.unavailable(error), next: Date() + wait / .seconds(1)))
+                session.note(.failed(.unavailable(error), next: Date() + wait / .seconds(1)))
                 try? await Task.sleep(for: wait)
             } catch {
                 // A new session has replaced the one that has ended.
-                if case .sessionEnded = error, let token = opened?.token, token != session { continue }
-                note(.failed(error, next: nil))
+                if case .sessionEnded = error, let token = opened?.token, token != former { continue }
+                session.note(.failed(error, next: nil))
                 throw error
             }
         }
     }
 
+    /// The number of times that the vault was opened.
+    var openings: Int { session.openings }
+
     /// Waits until the vault is opened again, by a password or by a new session.
     /// - Parameter seen: The number of ``openings`` so far.
     /// - Returns: False when the vault is signed out or the task is cancelled.
     func waitForOpening(after seen: Int) async -> Bool {
-        for await openings in openingObservers.add(keeping: 1, beginningWith: openings) where openings != seen {
+        for await openings in observers.openings.add(keeping: 1, beginningWith: session.openings) where openings != seen {
             return true
         }
         return false
@@ -44,7 +47,7 @@ extension Vault {
         let api = self.api
         let (nudges, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let end = FollowingEnd()
-        let edits = editObservers.add()
+        let edits = observers.edits.add()
         let news = FollowedChanges()
         try await sync()
         onSuccess()

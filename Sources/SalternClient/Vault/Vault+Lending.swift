@@ -42,7 +42,7 @@ extension Vault {
 
     /// Prepares sharing. The first round of a watched folder uses the open store.
     func beginLending() {
-        beforePiece = { vault throws(VaultError) in _ = try await vault.giveWay() }
+        attachments.beforePiece = { [weak self] () async throws(VaultError) in _ = try await self?.giveWay() }
     }
 
     /// Opens the store for a round, after the processes that wait for it or use it. Each call that returns needs
@@ -133,7 +133,7 @@ extension Vault {
         guard lending.users == 0 else { return }
         await serverLock.lock()
         defer { serverLock.unlock() }
-        if lending.users == 0 && attaching.isEmpty { lend() }
+        if lending.users == 0 && attachments.running.isEmpty { lend() }
     }
 
     func lend() {

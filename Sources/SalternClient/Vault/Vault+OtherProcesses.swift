@@ -34,7 +34,7 @@ extension Vault {
         await serverLock.lock()
         defer { serverLock.unlock() }
         if store.isLent || store.isClosed { return }
-        guard lending.users == 0, attaching.isEmpty else { throw .store(.inUse) }
+        guard lending.users == 0, attachments.running.isEmpty else { throw .store(.inUse) }
         lentStamps = try stored { try store.stamps() }
         lend()
     }

@@ -17,7 +17,10 @@ extension Vault {
 
     private func roundAndSweep(_ agreement: DeletionAgreement) async throws(VaultError) -> SyncReport {
         var report = try await roundInTurn(agreement)
-        if let later = await sweepWhenDue(at: settings.now(), age: try confirmedAge()) { report.add(later) }
+        let later = await attachments.sweeper.sweepWhenDue(at: settings.now(), age: try session.confirmedAge()) {
+            () async throws(VaultError) in try await round()
+        }
+        if let later { report.add(later) }
         return report
     }
 
@@ -64,29 +67,25 @@ extension Vault {
 
     /// Runs one round. The caller holds ``serverLock``.
     func round(_ agreement: DeletionAgreement = .none) async throws(VaultError) -> SyncReport {
-        try await syncing { () async throws(VaultError) in
+        try await session.syncing { () async throws(VaultError) in
             try await settleUnconfirmedChange()
             try await settleRotation()
             try await recheckOlderKeyring()
             try await makeRoom()
             var report = try await runEngine(agreement)
-            if try await sendWaiting(), try stored({ try store.changeCount() }) > 0 {
+            if try await attachments.waiting.send(), try stored({ try store.changeCount() }) > 0 {
                 report.add(try await runEngine(agreement))
             }
             try stored { try store.set(.leaving, nil) }
-            // The server may never accept the rejected changes. The plan is fetched so that the reason can be shown.
-            if isLimitInDoubt || report.unsent > 0 {
-                isLimitInDoubt = false
-                _ = try? await account()
-            }
+            await plan.recheck(hasUnsent: report.unsent > 0)
             return report
         }
     }
 
     /// Before anything is sent: abandoned chunks may use the room.
     private func makeRoom() async throws(VaultError) {
-        try forgetUnsettled()
-        do throws(VaultError) { try await removeAbandoned() } catch .refused {
+        try attachments.waiting.forgetUnsettled()
+        do throws(VaultError) { try await attachments.abandoned.removeAbandoned() } catch .refused {
             // An error does not block other changes.
         }
     }
@@ -103,10 +102,10 @@ extension Vault {
             defer {
                 noteRemoved(report)
                 let hasNotices = (try? store.lastNotice()) != noticesBefore
-                if !report.changed.isEmpty || hasNotices { notifySynced(report.changed) }
+                if !report.changed.isEmpty || hasNotices { session.notifySynced(report.changed) }
             }
             try await engine.round(into: &report, agreement, sends: sends)
-            mayAskForLimits = true
+            plan.noteReply()
             try removeAged()
             return report
         } catch let error where error is StoreError || error is StoreClosed {
@@ -118,6 +117,13 @@ extension Vault {
         } catch {
             throw .unavailable(.transport(.cancelled))
         }
+    }
+
+    /// Removes expired content from the trash, at the end of a successful round.
+    private func removeAged() throws(VaultError) {
+        let before = try stored { try store.number(.age) }
+        guard let age = try session.confirmedAge(), age != before else { return }
+        try stored { try store.removeAged(at: age) }
     }
 }
 

@@ -139,7 +139,7 @@ extension Vault {
     /// Replaces the keyring by an equal one.
     /// - Returns: True when the change is settled. False when the server's keyring was changed since.
     private func replaceByEqual(
-        _ keyring: Keyring, _ revision: Revision, _ opened: Opened
+        _ keyring: Keyring, _ revision: Revision, _ opened: VaultSession.Opened
     ) async throws(VaultError) -> Bool {
         let next = try numberedForSending(keyring.changed { _ in })
         guard let sealed = try? next.sealed(under: opened.password) else { throw .unreadable }

@@ -68,40 +68,8 @@ extension Vault {
     /// The maximum number of sealed bytes of an item that any plan and any batch allow.
     package static let longestItemByteCount = Int(PlanRoom.itemByteLimit)
 
-    /// Rejects an item that is longer than the plan allows, because it would stay unsent permanently.
-    /// - Throws: ``VaultError/noRoom(_:)``
-    func refuseTooLong(_ item: PlainItem) throws(VaultError) {
-        let allowed = try stored { try store.number(.itemBytes) } ?? .max
-        if let shortage = item.shortage(allowed: allowed) {
-            // The plan may have changed: the next sync fetches it.
-            isLimitInDoubt = true
-            throw .noRoom(shortage)
-        }
-    }
-
-    /// Rejects a body that is too long, before the rest of the item exists. The last known limit is fetched again
-    /// first, if possible.
-    func refuseTooLong(_ body: SecureBytes) async throws(VaultError) {
-        try await refuseTooLong(bodyOf: Int64(body.count))
-    }
-
     /// Rejects a body that is too long, before it is read.
     package func refuseTooLong(bodyOf byteCount: Int64) async throws(VaultError) {
-        // So little content fits in every plan's item.
-        if byteCount <= 4 << 10 { return }
-        // The exact length of very long content is not relevant.
-        let needed = Int64(SealedBox.sealedCount(Int(min(byteCount, 1 << 40))))
-        let known = try await itemByteLimit()
-        if PlanShortage(itemOf: needed, allowed: known) == nil { return }
-        let allowed = (try? await room())?.itemBytes ?? known
-        if let shortage = PlanShortage(itemOf: needed, allowed: allowed) { throw .noRoom(shortage) }
-    }
-}
-
-extension PlainItem {
-    /// Returns the exceeded limit; nil when the item fits in the plan's items and in a batch.
-    func shortage(allowed: Int64) -> PlanShortage? {
-        let title = title.map { SealedBox.sealedCount($0.utf8.count) } ?? 0
-        return PlanShortage(itemOf: Int64(SealedBox.sealedCount(body.count) + title), allowed: allowed)
+        try await plan.refuseTooLong(bodyOf: byteCount)
     }
 }

@@ -11,95 +11,45 @@ internal import Foundation
 /// ```
 public actor Vault {
     let settings: VaultSettings
-    let api: SalternAPI
-    let store: Store
-    var opened: Opened? {
-        didSet {
-            identityTokens.removeAll()
-            guard let opened else { return state = store.isClosed ? .signedOut : .locked }
-            if oldValue == nil {
-                state = .idle
-            } else if case .failed = state, opened.token != oldValue?.token {
-                // The failure was of the previous session.
-                state = .idle
-            }
-            openings += 1
-            openingObservers.notify(openings)
-        }
-    }
-    /// The state of the last sync, or of a locked or signed-out vault.
-    public internal(set) var state = SyncState.locked { didSet { stateObservers.notify(state) } }
-    /// Items of edits that are stored together, and then reported together; nil for single edits.
-    var gathered: Set<ItemID>?
-    nonisolated let observers = Observers<ItemChanges>()
-    /// The items that were changed here and have to be sent.
-    nonisolated let editObservers = Observers<Set<ItemID>>()
-    nonisolated let progressObservers = Observers<VaultProgress>()
-    nonisolated let stateObservers = Observers<SyncState>()
-    /// The number of times that the vault was opened, by a password, by a new session or by new keys.
-    var openings = 0
-    nonisolated let openingObservers = Observers<Int>()
-    /// Held by each task that syncs or changes the keys.
-    let serverLock = AsyncMutex()
+    nonisolated let observers: VaultObservers
+    let session: VaultSession
+    let plan: PlanLimits
+    let attachments: AttachmentService
     /// The items that other devices have deleted and that were not reported yet, after syncs in the background.
     private var removed: Set<ItemID> = []
-    /// True when the limits of the plan may be fetched although the call does not need the server. False after an
-    /// attempt without a reply.
-    var mayAskForLimits = true
-    /// True when an item was rejected by an earlier limit of the plan.
-    var isLimitInDoubt = false
-    /// Attachments that are being sent.
-    var attaching: [ItemID: Attaching] = [:]
     /// The state of sharing the store with other processes between the rounds of folders.
     var lending = StoreLending()
     /// The versions of all items when the store was released.
     var lentStamps: [ItemID: StoreStamp] = [:]
-    /// Called before each piece of an attachment is sent, when nothing else uses the store.
-    var beforePiece: (@Sendable (isolated Vault) async throws(VaultError) -> Void)?
-    /// The number of versions that were opened to search for manifests.
-    var readCount = 0
-    /// Identity tokens of the session, by audience.
-    var identityTokens: [String: IdentityToken] = [:]
-    /// The number of times that the vault was locked. A call that began earlier does not open it.
-    var lockCount = 0
-
-    /// The state of a vault that is not locked.
-    struct Opened {
-        let account: AccountID
-        let userid: String
-        var token: Token
-        /// Opens keyrings that other devices write.
-        var password: KnownPassword
-        var engine: SyncEngine
-    }
 
     init(_ settings: VaultSettings) throws(VaultError) {
         do throws(StretchingRule.Refusal) { try settings.stretching.check(settings.transport) } catch {
             throw .untrustworthy(error)
         }
-        self.settings = settings
-        api = SalternAPI(settings.transport)
+        let store: Store
         do {
             try FileManager.default.createDirectory(
                 at: settings.folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
             let file = settings.folder.appending(path: "store.sqlite").path
-            let store = try Store(path: file)
+            store = try Store(path: file)
             DeviceSecrets(store, settings.deviceKey).repair()
             // On a full disk the next opening repeats it.
             try? store.noteFile(at: file)
-            self.store = store
         } catch CocoaError.fileWriteVolumeReadOnly {
             throw .store(.readOnly)
         } catch {
             throw .store(error as? StoreError ?? .unusable)
         }
+        self.init(settings, store)
     }
 
     /// Creates a vault with an open store.
     init(_ settings: VaultSettings, _ store: Store) {
         self.settings = settings
-        self.store = store
-        api = SalternAPI(settings.transport)
+        observers = VaultObservers()
+        session = VaultSession(settings, store, observers)
+        plan = PlanLimits(session)
+        attachments = AttachmentService(session, plan)
     }
 
     // MARK: Items
@@ -165,7 +115,7 @@ public actor Vault {
     public func put(
         _ item: PlainItem, _ id: ItemID, in collection: String, over seen: ItemVersion? = nil
     ) throws(VaultError) -> ItemID {
-        try refuseTooLong(item)
+        try plan.refuseTooLong(item)
         return try putUnbounded(item, id, in: collection, over: seen)
     }
 
@@ -298,31 +248,7 @@ public actor Vault {
     ///     print(try await vault.summary(of: id)?.title ?? "deleted")
     /// }
     /// ```
-    public nonisolated func changes() -> AsyncStream<Set<ItemID>> { observers.add { $0.ids } }
-
-    /// Reports items that were changed here and have to be sent.
-    func notify(_ ids: Set<ItemID>) {
-        if let others = gathered {
-            gathered = others.union(ids)
-            return
-        }
-        notifySynced(ids)
-        editObservers.notify(ids)
-    }
-
-    /// Reports items that a sync has changed here.
-    func notifySynced(_ ids: Set<ItemID>) {
-        observers.notify(ItemChanges(ids: ids, collections: try? store.currentCollections(of: ids)))
-    }
-
-    /// Ends every sequence that an app observes.
-    func endObserving() {
-        observers.end()
-        editObservers.end()
-        progressObservers.end()
-        stateObservers.end()
-        openingObservers.end()
-    }
+    public nonisolated func changes() -> AsyncStream<Set<ItemID>> { observers.items.add { $0.ids } }
 
     func noteRemoved(_ report: SyncReport) {
         removed.subtract(report.changed)
@@ -337,26 +263,35 @@ public actor Vault {
 
     // MARK: Parts
 
-    var open: Opened {
-        get throws(VaultError) {
-            guard let opened else { throw .locked }
-            return opened
-        }
+    /// The state of the last sync, or of a locked or signed-out vault.
+    public var state: SyncState { session.state }
+
+    var api: SalternAPI { session.api }
+
+    var store: Store { session.store }
+
+    var serverLock: AsyncMutex { session.serverLock }
+
+    var opened: VaultSession.Opened? {
+        get { session.opened }
+        set { session.opened = newValue }
     }
 
-    var engine: SyncEngine { get throws(VaultError) { try open.engine } }
+    var open: VaultSession.Opened { get throws(VaultError) { try session.open } }
 
-    private var sealer: Sealer { get throws(VaultError) { try open.engine.sealer } }
+    var engine: SyncEngine { get throws(VaultError) { try session.engine } }
 
-    /// Uses the store, and converts its errors.
-    func stored<Result>(_ body: () throws -> Result) throws(VaultError) -> Result {
-        do { return try body() } catch { throw VaultError(ofStore: error) }
-    }
+    var sealer: Sealer { get throws(VaultError) { try session.sealer } }
 
-    /// Runs a transaction of the store, and converts its errors.
+    func stored<Result>(_ body: () throws -> Result) throws(VaultError) -> Result { try session.stored(body) }
+
     func transaction<Result>(_ body: () throws -> Result) throws(VaultError) -> Result {
-        do { return try store.transaction(body) } catch let error as VaultError { throw error } catch {
-            throw VaultError(ofStore: error)
-        }
+        try session.transaction(body)
     }
+
+    func call<Result: Sendable>(
+        _ body: (SalternAPI) async throws(APIError) -> Result
+    ) async throws(VaultError) -> Result { try await session.call(body) }
+
+    func notify(_ ids: Set<ItemID>) { session.notify(ids) }
 }

@@ -28,5 +28,5 @@ extension Vault {
     ///     if case .sent(let count, let total) = progress { print("\(count) of \(total)") }
     /// }
     /// ```
-    public nonisolated func progress() -> AsyncStream<VaultProgress> { progressObservers.add() }
+    public nonisolated func progress() -> AsyncStream<VaultProgress> { observers.progress.add() }
 }
