@@ -125,7 +125,7 @@ final class ChunkSender {
 
     /// Fetches a chunk from the server; nil when there is none.
     func state(ofChunk id: ItemID, _ opened: VaultSession.Opened) async throws(VaultError) -> ItemState? {
-        let server = LiveSyncServer(api: api, token: opened.token, retries: session.settings.retries)
+        let server = LiveSyncServer(api: session.api, token: opened.token, retries: session.settings.retries)
         do throws(APIError) { return try await server.item(id) } catch { throw VaultError(error) }
     }
 
@@ -137,7 +137,7 @@ final class ChunkSender {
         _ chunk: StoredChunk, from old: Sealer, to new: Sealer, _ opened: VaultSession.Opened
     ) async throws(VaultError) -> StagedItem? {
         let state = try await session.call { api throws(APIError) in
-            try await LiveSyncServer(api: api, token: opened.token, retries: Retries(attempts: 1)).item(chunk.id)
+            try await LiveSyncServer(api: session.api, token: opened.token, retries: Retries(attempts: 1)).item(chunk.id)
         }
         guard let state, let content = state.content else { return nil }
         guard let plain = try? old.openChunk(content, chunk.id), let sealed = try? new.sealChunk(plain, chunk.id) else {

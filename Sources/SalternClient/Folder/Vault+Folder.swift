@@ -262,6 +262,8 @@ extension Vault {
 
     func confirmedAge() throws(VaultError) -> Int64? { try session.confirmedAge() }
 
+    func room() async throws(VaultError) -> PlanRoom { try await plan.room() }
+
     func attachmentsLackingChunks() throws(VaultError) -> [Attachment] { try attachments.lackingChunks() }
 
     func supply(_ attachment: Attachment, from source: AttachmentSource) async throws(VaultError) {

@@ -235,7 +235,7 @@ public actor Vault {
         if notice.kind.isLasting { return }
         try stored { try store.forgetNotice(notice.number) }
         // No item has changed, but models show notices.
-        notifySynced([])
+        session.notifySynced([])
     }
 
     // MARK: Observing
