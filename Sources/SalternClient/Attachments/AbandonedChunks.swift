@@ -70,7 +70,9 @@ final class AbandonedChunks {
 
     /// Removes the chunks of abandoned attachments. The caller holds the vault's lock.
     func removeAbandoned() async throws(VaultError) {
-        for attachment in try session.stored({ try store.abandonedDrafts() }) { try await removeAbandoned(of: attachment) }
+        for attachment in try session.stored({ try store.abandonedDrafts() }) {
+            try await removeAbandoned(of: attachment)
+        }
     }
 
     private func removeAbandoned(of attachment: ItemID) async throws(VaultError) {

@@ -238,7 +238,8 @@ final class AttachmentService {
 
     /// Returns the limit that the missing chunks exceed; nil when it cannot be determined.
     private func shortage(of attachment: Attachment) async -> VaultError? {
-        guard let room = try? await plan.room(), let there = try? session.stored({ Set(try store.chunks().map(\.id)) }) else {
+        guard let room = try? await plan.room(), let there = try? session.stored({ Set(try store.chunks().map(\.id)) })
+        else {
             return nil
         }
         var missing = AttachmentSize(chunkCount: 0, properties: [:])

@@ -54,7 +54,9 @@ final class ChunkSender {
         // No other device has written the chunk at this revision.
         let own = draft == nil ? nil : try session.stored { try store.draftChunk(id)?.revision }
         for _ in 0..<Self.attempts {
-            if let draft, precondition == .absent { try session.stored { try store.noteSending(id, sealed, of: draft) } }
+            if let draft, precondition == .absent {
+                try session.stored { try store.noteSending(id, sealed, of: draft) }
+            }
             do throws(APIError) {
                 let state = try await session.settings.retries({ () throws(APIError) in
                     try await session.api.putItemBody(id, sealed, precondition, opened.token)
@@ -137,7 +139,8 @@ final class ChunkSender {
         _ chunk: StoredChunk, from old: Sealer, to new: Sealer, _ opened: VaultSession.Opened
     ) async throws(VaultError) -> StagedItem? {
         let state = try await session.call { api throws(APIError) in
-            try await LiveSyncServer(api: session.api, token: opened.token, retries: Retries(attempts: 1)).item(chunk.id)
+            try await LiveSyncServer(api: session.api, token: opened.token, retries: Retries(attempts: 1)).item(
+                chunk.id)
         }
         guard let state, let content = state.content else { return nil }
         guard let plain = try? old.openChunk(content, chunk.id), let sealed = try? new.sealChunk(plain, chunk.id) else {

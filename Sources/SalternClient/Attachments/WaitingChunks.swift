@@ -33,7 +33,8 @@ final class WaitingChunks {
         let needed = AttachmentSize(of: byteCount, chunkByteCount: size, properties: [:]).chunksByteCount
         let waiting = try session.stored { try store.waitingChunks() }.filter { $0.attachment != attachment }
             .reduce(0) { $0 + $1.byteCount }
-        return PlanShortage(.waitingBytes, needed: needed, free: session.settings.attachments.waitingByteLimit - waiting)
+        return PlanShortage(
+            .waitingBytes, needed: needed, free: session.settings.attachments.waitingByteLimit - waiting)
     }
 
     /// Stores a piece until the server is reachable.
@@ -45,7 +46,9 @@ final class WaitingChunks {
         let id = sealer.chunkID(draft.id, index, content)
         if try session.stored({ try store.isWaiting(id) }) { return id }
         // A chunk on the server that an item on this device names stays on the server.
-        if try session.stored({ try store.chunk(id) }) != nil, try running.before(draft).named.contains(id) { return id }
+        if try session.stored({ try store.chunk(id) }) != nil, try running.before(draft).named.contains(id) {
+            return id
+        }
         guard let sealed = try? sealer.sealChunk(content, id) else { throw .unreadable }
         try session.stored {
             try store.keepWaiting(id, sealed.body.bytes, of: draft.id, isDraft: !draft.isResumable)
@@ -57,7 +60,9 @@ final class WaitingChunks {
     func forget(of attachment: ItemID, except kept: [ItemID] = []) throws(VaultError) {
         // Another call may be adding it.
         guard !running.contains(attachment) else { return }
-        guard try session.stored({ try store.waitingChunks() }).contains(where: { $0.attachment == attachment }) else { return }
+        guard try session.stored({ try store.waitingChunks() }).contains(where: { $0.attachment == attachment }) else {
+            return
+        }
         let sealer = try session.sealer
         var named = Set(kept)
         let isWhole = try index.forEachManifest(of: attachment, sealer) { _, _, manifest in

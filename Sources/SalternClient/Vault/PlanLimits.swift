@@ -28,7 +28,7 @@ final class PlanLimits {
     func room() async throws(VaultError) -> PlanRoom { PlanRoom(try await account()) }
 
     /// Stores the limits for use without network.
-    private func note(_ limits: AccountDescription.Limits) throws(VaultError) {
+    func note(_ limits: AccountDescription.Limits) throws(VaultError) {
         if try session.stored({ try store.number(.itemBytes) }) == limits.itemBytes { return }
         var concerned: Set<ItemID> = []
         try session.stored {

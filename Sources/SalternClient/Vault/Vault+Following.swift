@@ -34,7 +34,8 @@ extension Vault {
     /// - Parameter seen: The number of ``openings`` so far.
     /// - Returns: False when the vault is signed out or the task is cancelled.
     func waitForOpening(after seen: Int) async -> Bool {
-        for await openings in observers.openings.add(keeping: 1, beginningWith: session.openings) where openings != seen {
+        for await openings in observers.openings.add(keeping: 1, beginningWith: session.openings) where openings != seen
+        {
             return true
         }
         return false

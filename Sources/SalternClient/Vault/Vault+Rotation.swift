@@ -127,7 +127,9 @@ extension Vault {
             last = end
         }
         for chunk in try stored({ try store.chunks() }) where staged[chunk.id] != chunk.revision {
-            guard let item = try await attachments.sender.resealedChunk(chunk, from: before, to: new, opened) else { continue }
+            guard let item = try await attachments.sender.resealedChunk(chunk, from: before, to: new, opened) else {
+                continue
+            }
             batch.append(item)
             staged[chunk.id] = chunk.revision
             bytes += 256 + item.body.bytes.count * 4 / 3
@@ -149,7 +151,9 @@ extension Vault {
         observers.progress.notify(.sealedAnew(count, of: Int(try stored { try store.itemCount() })))
     }
 
-    private func send(_ batch: [StagedItem], _ rotation: RotationID, _ opened: VaultSession.Opened) async throws(VaultError) {
+    private func send(_ batch: [StagedItem], _ rotation: RotationID, _ opened: VaultSession.Opened)
+        async throws(VaultError)
+    {
         _ = try await call { api throws(APIError) in try await api.stageItems(batch, in: rotation, opened.token) }
         guard let current = self.opened, current.engine === opened.engine else { throw .locked }
     }
