@@ -167,7 +167,7 @@ final class AttachmentService {
             if left.shortage(whole) == nil { return }
         }
         let there = !draft.isResumable ? 0 : try session.stored { try store.chunkCount() }
-        // Even if all session.stored chunks belonged to this attachment. Then no content has to be read.
+        // Even if all stored chunks belonged to this attachment. Then no content has to be read.
         if left.shortage(whole.without(there, of: size)) != nil { throw .noRoom(left.shortage(whole) ?? shortage) }
         let missing = try await missing(source, draft, size, properties)
         if let shortage = left.shortage(missing) { throw .noRoom(shortage) }

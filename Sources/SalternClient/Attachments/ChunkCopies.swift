@@ -27,7 +27,7 @@ final class ChunkCopies {
         try session.stored { try store.removeCopies(downTo: 0) }
     }
 
-    /// Returns a piece from this device; nil when it is not session.stored here.
+    /// Returns a piece from this device; nil when it is not stored here.
     func piece(_ index: Int, of attachment: Attachment) throws(VaultError) -> SecureBytes? {
         let sealer = try session.sealer
         // While another process uses the store, its copies are not read.

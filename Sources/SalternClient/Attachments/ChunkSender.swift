@@ -103,7 +103,7 @@ final class ChunkSender {
         return isRecent(state.updatedAt)
     }
 
-    /// Returns true when the server session.stored a chunk within the last day. Another device removes chunks that had no name
+    /// Returns true when the server stored a chunk within the last day. Another device removes chunks that had no name
     /// for weeks. An older chunk that no item names is therefore written again. The server's clock decides: with a
     /// wrong clock of the device, every interrupted upload would send all its chunks again.
     private func isRecent(_ storedAt: Date) -> Bool {

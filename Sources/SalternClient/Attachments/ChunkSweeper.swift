@@ -94,7 +94,7 @@ final class ChunkSweeper {
     }
 
     /// Records the chunks without a name, and returns those that have had none for this number of days.
-    /// - Parameter end: Chunks that the server session.stored later are excluded.
+    /// - Parameter end: Chunks that the server stored later are excluded.
     private func unnamedChunks(
         at age: Int64, days: Int64, storedUntil end: Date, _ sealer: Sealer
     ) throws(VaultError) -> [StoredChunk] {
