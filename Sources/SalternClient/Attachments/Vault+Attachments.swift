@@ -237,9 +237,6 @@ extension Vault {
     /// - Returns: The number of removed chunks.
     @discardableResult
     public func sweepChunks() async throws(VaultError) -> Int {
-        // The age is that of the server's clock in the reply.
-        try await attachments.sweeper.sweep(at: settings.now(), age: nil) { () async throws(VaultError) in
-            try await round()
-        }.count
+        try await syncing.sweep()
     }
 }

@@ -15,14 +15,3 @@ public enum SyncState: Sendable {
     /// The last sync failed. ``Vault/keepInSync()`` repeats it at `next`; nil when it is not repeated.
     case failed(VaultError, next: Date?)
 }
-
-extension Vault {
-    /// Returns a sequence with the present state and each later one. A slow reader receives only the last state.
-    ///
-    /// ```swift
-    /// for await state in await vault.states() {
-    ///     if case .failed(let error, _) = state { print(error.localizedDescription) }
-    /// }
-    /// ```
-    public func states() -> AsyncStream<SyncState> { observers.states.add(keeping: 1, beginningWith: state) }
-}

@@ -99,6 +99,13 @@ extension Vault {
         try await settleUnconfirmedChange()
     }
 
+    /// Settles changes whose outcome is uncertain, before a round.
+    func settleKeys() async throws(VaultError) {
+        try await settleUnconfirmedChange()
+        try await settleRotation()
+        try await recheckOlderKeyring()
+    }
+
     /// Determines the outcome of a change without a reply. If it was applied, this device stores it. Otherwise the
     /// keyring is replaced by an equal one, so that a request in transit has no effect.
     func settleUnconfirmedChange() async throws(VaultError) {

@@ -15,8 +15,7 @@ public actor Vault {
     let session: VaultSession
     let plan: PlanLimits
     let attachments: AttachmentService
-    /// The items that other devices have deleted and that were not reported yet, after syncs in the background.
-    private var removed: Set<ItemID> = []
+    let syncing: SyncService
     /// The state of sharing the store with other processes between the rounds of folders.
     var lending = StoreLending()
     /// The versions of all items when the store was released.
@@ -50,6 +49,9 @@ public actor Vault {
         session = VaultSession(settings, store, observers)
         plan = PlanLimits(session)
         attachments = AttachmentService(session, plan)
+        let syncing = SyncService(session, plan, attachments)
+        self.syncing = syncing
+        syncing.settleKeys = { [weak self] () async throws(VaultError) in try await self?.settleKeys() }
     }
 
     // MARK: Items
@@ -249,17 +251,6 @@ public actor Vault {
     /// }
     /// ```
     public nonisolated func changes() -> AsyncStream<Set<ItemID>> { observers.items.add { $0.ids } }
-
-    func noteRemoved(_ report: SyncReport) {
-        removed.subtract(report.changed)
-        removed.formUnion(report.removed)
-    }
-
-    /// Returns the items that other devices have deleted since the last call.
-    func takeRemoved() -> Set<ItemID> {
-        defer { removed = [] }
-        return removed
-    }
 
     // MARK: Parts
 
