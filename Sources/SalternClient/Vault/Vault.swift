@@ -16,10 +16,7 @@ public actor Vault {
     let plan: PlanLimits
     let attachments: AttachmentService
     let syncing: SyncService
-    /// The state of sharing the store with other processes between the rounds of folders.
-    var lending = StoreLending()
-    /// The versions of all items when the store was released.
-    var lentStamps: [ItemID: StoreStamp] = [:]
+    let sharing: StoreSharing
 
     init(_ settings: VaultSettings) throws(VaultError) {
         do throws(StretchingRule.Refusal) { try settings.stretching.check(settings.transport) } catch {
@@ -50,8 +47,11 @@ public actor Vault {
         plan = PlanLimits(session)
         attachments = AttachmentService(session, plan)
         let syncing = SyncService(session, plan, attachments)
+        let sharing = StoreSharing(session, attachments)
         self.syncing = syncing
+        self.sharing = sharing
         syncing.settleKeys = { [weak self] () async throws(VaultError) in try await self?.settleKeys() }
+        sharing.reopen = { [weak self] () async throws(VaultError) in try await self?.reopen() }
     }
 
     // MARK: Items

@@ -7,6 +7,9 @@ extension Vault {
     /// The number of versions that were opened to search for manifests.
     var readCount: Int { attachments.index.readCount }
 
+    /// The state of sharing the store with other processes.
+    var lending: StoreLending { sharing.lending }
+
     func note(_ limits: AccountDescription.Limits) throws(VaultError) { try plan.note(limits) }
 
     @discardableResult
