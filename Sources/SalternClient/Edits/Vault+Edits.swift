@@ -72,9 +72,9 @@ extension Vault {
                     var places: [ItemID] = []
                     for step in steps {
                         switch step {
-                        case .delete(let id): try delete(id)
+                        case .delete(let id): try items.delete(id)
                         case .put(let item, let id, let collection, let seen):
-                            places.append(try putUnbounded(item, id, in: collection, over: seen))
+                            places.append(try items.putUnbounded(item, id, in: collection, over: seen))
                         }
                     }
                     return places

@@ -340,7 +340,7 @@ extension Vault {
         try transaction {
             guard try store.stamp(id) == seen else { return false }
             guard let body = try body ?? item(id)?.body else { return false }
-            try putUnbounded(PlainItem(title: path.text, body: body), id, in: collection)
+            try items.putUnbounded(PlainItem(title: path.text, body: body), id, in: collection)
             if var known {
                 known.stamp = known.stamp == nil ? nil : try store.stamp(id)
                 try store.setKnownFile(id, known, in: folder)

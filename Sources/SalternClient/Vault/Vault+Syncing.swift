@@ -35,17 +35,7 @@ extension Vault {
     /// for deletion in try await vault.heldDeletions() { print(deletion.title ?? "untitled") }
     /// ```
     public func heldDeletions() throws(VaultError) -> [HeldDeletion] {
-        let held = try stored { try store.heldDeletions() }
-        var deletions: [HeldDeletion] = []
-        for deletion in held {
-            let title = try? item(deletion.id)?.title
-            deletions.append(HeldDeletion(id: deletion.id, collection: deletion.collection, title: title))
-        }
-        return deletions.sorted {
-            ($0.collection, $0.title ?? "", $0.id.description) < (
-                $1.collection, $1.title ?? "", $1.id.description
-            )
-        }
+        try items.heldDeletions()
     }
 
     /// Syncs now and after each change on the server or here, until the task is cancelled or the session ends. While

@@ -14,6 +14,7 @@ public actor Vault {
     nonisolated let observers: VaultObservers
     let session: VaultSession
     let plan: PlanLimits
+    let items: VaultItems
     let attachments: AttachmentService
     let syncing: SyncService
     let sharing: StoreSharing
@@ -45,6 +46,7 @@ public actor Vault {
         observers = VaultObservers()
         session = VaultSession(settings, store, observers)
         plan = PlanLimits(session)
+        items = VaultItems(session, plan)
         attachments = AttachmentService(session, plan)
         let syncing = SyncService(session, plan, attachments)
         let sharing = StoreSharing(session, attachments)
@@ -61,29 +63,13 @@ public actor Vault {
     /// Example: "Share" in docs/app.md.
     /// - Throws: ``VaultError/unreadable`` when the item cannot be opened. ``VaultError/locked``.
     public func item(_ id: ItemID) throws(VaultError) -> PlainItem? {
-        let sealer = try self.sealer
-        guard let content = try stored({ try store.current(id) }) else { return nil }
-        guard let opened = try? sealer.open(content, id) else { throw .unreadable }
-        return opened.item
+        try items.item(id)
     }
 
-    /// Returns the items of a collection that can be opened, by id, and the ids of the others.
     func items(
         _ collection: String
     ) throws(VaultError) -> (opened: [ItemID: (item: PlainItem, version: ItemVersion)], sealed: Set<ItemID>) {
-        let sealer = try self.sealer
-        var items: [ItemID: (item: PlainItem, version: ItemVersion)] = [:]
-        var sealed: Set<ItemID> = []
-        try stored {
-            try store.forEachCurrent(in: collection) { id, content, _ in
-                if let opened = try? sealer.open(content, id) {
-                    items[id] = (opened.item, ItemVersion(of: content))
-                } else {
-                    sealed.insert(id)
-                }
-            }
-        }
-        return (items, sealed)
+        try items.items(collection)
     }
 
     /// Returns the ids of a collection's items, in the order of the ids.
@@ -99,7 +85,7 @@ public actor Vault {
     ///
     /// Example: "Edit" in docs/app.md.
     public func version(of id: ItemID) throws(VaultError) -> ItemVersion? {
-        try stored { try store.current(id) }.map { ItemVersion(of: $0) }
+        try items.version(of: id)
     }
 
     /// Writes an item. It is on this device's disk when this returns, and sent by the next ``sync()``.
@@ -117,67 +103,7 @@ public actor Vault {
     public func put(
         _ item: PlainItem, _ id: ItemID, in collection: String, over seen: ItemVersion? = nil
     ) throws(VaultError) -> ItemID {
-        try plan.refuseTooLong(item)
-        return try putUnbounded(item, id, in: collection, over: seen)
-    }
-
-    /// Writes a file's item, whose manifest was within the plan's limit when it was created.
-    @discardableResult
-    func putUnbounded(
-        _ item: PlainItem, _ id: ItemID, in collection: String, over seen: ItemVersion? = nil
-    ) throws(VaultError) -> ItemID {
-        guard CollectionName.isValid(collection) else { throw .invalidCollection(collection) }
-        let sealer = try self.sealer
-        let before = try stored { try store.current(id) }
-        if let before, let seen, ItemVersion(of: before) != seen {
-            guard let opened = try? sealer.open(before, id) else { throw .unreadable }
-            if opened.item == item && before.collection == collection { return id }
-            let copy = ItemID.random()
-            try write(item, copy, collection, .first, sealer, conflictWith: id)
-            return copy
-        }
-        let edit: SealedBox.Edit
-        if let before {
-            guard let opened = try? sealer.open(before, id) else { throw .unreadable }
-            if opened.item == item && before.collection == collection { return id }
-            // An edit that was never sent is replaced without a new number.
-            let isReplaced = try stored { try store.change(id).map { !$0.wasSent } ?? false }
-            edit = isReplaced && !opened.edit.isCopy ? opened.edit : opened.edit.next(after: before.body.bytes)
-        } else {
-            edit = try nextEdit(ofRemoved: id, sealer)
-        }
-        try write(item, id, collection, edit, sealer)
-        return id
-    }
-
-    private func write(
-        _ item: PlainItem, _ id: ItemID, _ collection: String, _ edit: SealedBox.Edit, _ sealer: Sealer,
-        conflictWith other: ItemID? = nil
-    ) throws(VaultError) {
-        guard let content = try? sealer.seal(item, id, collection: collection, edit) else { throw .unreadable }
-        try stored {
-            try store.transaction {
-                try store.record(id, content: content, edit: edit.number, opened: item.body)
-                for attachment in Attachment.all(in: item.body).found {
-                    try store.forgetDraftChunks(of: attachment)
-                }
-                if let other { try store.note(.conflict, other, other: id) }
-            }
-        }
-        notify([id])
-    }
-
-    private func nextEdit(ofRemoved id: ItemID, _ sealer: Sealer) throws(VaultError) -> SealedBox.Edit {
-        // The trash may have an unsent edit of the server's item, or an older one.
-        let last = try stored { try [store.trashed(id), store.item(id)] }.compactMap(\.self).max { $0.edit < $1.edit }?
-            .content
-        let deletion = try stored { try store.tombstone(id) }?.deletion
-        guard let last, let opened = try? sealer.open(last, id) else {
-            var edit = SealedBox.Edit.first
-            if let deletion { edit.number += SealedBox.Edit.floor(of: deletion) }
-            return edit
-        }
-        return opened.edit.creating(after: last.body.bytes, deletedAt: deletion)
+        try items.put(item, id, in: collection, over: seen)
     }
 
     /// Deletes an item. Its content is kept in the trash of this device for a period.
@@ -187,29 +113,7 @@ public actor Vault {
     ///
     /// Example: "Edit" in docs/app.md.
     public func delete(_ id: ItemID) throws(VaultError) {
-        let sealer = try sealer
-        try stored {
-            try store.transaction {
-                guard let content = try store.current(id) else { return }
-                let change = try store.change(id)
-                let item = try store.item(id)
-                let edit = change?.edit ?? item?.edit ?? 0
-                try store.trash(
-                    StoredItem(id: id, revision: item?.revision ?? Revision(0), content: content, edit: edit),
-                    at: Date())
-                let hidesReadable =
-                    if let item, change != nil {
-                        (try? sealer.open(content, id)) == nil && (try? sealer.open(item.content, id)) != nil
-                    } else { false }
-                if hidesReadable || item == nil && change?.sent == nil {
-                    // The second case: the server has never received it.
-                    try store.forgetChange(id)
-                } else {
-                    try store.record(id, content: nil, edit: edit)
-                }
-            }
-        }
-        notify([id])
+        try items.delete(id)
     }
 
     /// Restores an item that was deleted on this or another device, from the trash of this device.
@@ -218,11 +122,7 @@ public actor Vault {
     /// - Throws: ``VaultError/notFound`` when the trash does not have it, ``VaultError/unreadable`` when it cannot be
     ///   opened.
     public func restore(_ id: ItemID) throws(VaultError) {
-        let sealer = try self.sealer
-        guard let item = try stored({ try store.trashed(id) }) else { throw .notFound }
-        guard let opened = try? sealer.open(item.content, id) else { throw .unreadable }
-        try put(opened.item, id, in: item.content.collection)
-        try stored { try store.removeFromTrash(id) }
+        try items.restore(id)
     }
 
     /// Returns the events for the user, such as conflicts.
@@ -256,6 +156,8 @@ public actor Vault {
 
     /// The state of the last sync, or of a locked or signed-out vault.
     public var state: SyncState { session.state }
+
+    var serverVersions: ServerVersions { ServerVersions(session, items) }
 
     var api: SalternAPI { session.api }
 

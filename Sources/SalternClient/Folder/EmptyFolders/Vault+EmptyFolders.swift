@@ -25,7 +25,7 @@ extension Vault {
         let id = settings.newID()
         let item = PlainItem(title: path.folderTitle, body: SecureBytes(copying: [UInt8]()))
         try transaction {
-            try putUnbounded(item, id, in: collection)
+            try items.putUnbounded(item, id, in: collection)
             try store.setKnownFolder(id, KnownFolder(path: path, stamp: try store.stamp(id)), in: folder)
         }
     }
