@@ -154,6 +154,25 @@ public actor Vault {
 
     // MARK: Parts
 
+    /// Uses the store and the items together, and converts errors of the store.
+    func perform<Result: Sendable>(
+        _ step: @Sendable (Store, VaultItems) throws -> Result
+    ) throws(VaultError) -> Result {
+        do { return try step(store, items) } catch let error as VaultError { throw error } catch {
+            throw VaultError(ofStore: error)
+        }
+    }
+
+    func confirmedAge() throws(VaultError) -> Int64? { try session.confirmedAge() }
+
+    func room() async throws(VaultError) -> PlanRoom { try await plan.room() }
+
+    func attachmentsLackingChunks() throws(VaultError) -> [Attachment] { try attachments.lackingChunks() }
+
+    func supply(_ attachment: Attachment, from source: AttachmentSource) async throws(VaultError) {
+        try await attachments.supply(attachment, from: source)
+    }
+
     /// The state of the last sync, or of a locked or signed-out vault.
     public var state: SyncState { session.state }
 

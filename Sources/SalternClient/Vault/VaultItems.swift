@@ -13,6 +13,12 @@ final class VaultItems {
         store = session.store
     }
 
+    /// The account of the open vault.
+    var account: AccountID { get throws(VaultError) { try session.open.account } }
+
+    /// - Throws: ``VaultError/locked``.
+    func checkOpen() throws(VaultError) { _ = try session.open }
+
     /// Returns the present item on this device; nil when there is none.
     func item(_ id: ItemID) throws(VaultError) -> PlainItem? {
         let sealer = try session.sealer

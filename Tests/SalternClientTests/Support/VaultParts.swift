@@ -10,6 +10,8 @@ extension Vault {
     /// The state of sharing the store with other processes.
     var lending: StoreLending { sharing.lending }
 
+    func storeID() throws(VaultError) -> ItemID { try session.stored { try session.store.storeID() } }
+
     func note(_ limits: AccountDescription.Limits) throws(VaultError) { try plan.note(limits) }
 
     @discardableResult
