@@ -177,3 +177,18 @@ struct FileVersion: Sendable {
         modified = attachment.properties[Self.modifiedName].flatMap { Int64($0) }
     }
 }
+
+extension FolderView {
+    /// Returns the executable files below hidden names that other devices have sent and that are not in the folder yet.
+    ///
+    /// Other programs run an executable file below a name with a leading dot automatically
+    /// (`.git/hooks/post-checkout`). Users do not see it in a listing, and another device of the account may be
+    /// compromised.
+    func arrivingHiddenExecutables() -> [ItemID: FolderPath] {
+        remote.filter { id, file in
+            file.content.isExecutable && file.path.isHidden && local[file.path] != file.content
+                && !(known[id]?.path == file.path && known[id]?.content == file.content)
+        }
+        .mapValues(\.path)
+    }
+}
