@@ -67,7 +67,7 @@ extension Vault {
                 done.unreadable.append(summary.id)
                 continue
             }
-            if done.documents.isMultiple(of: 100) { progressObservers.notify(.exported(Int(try file.byteCount()))) }
+            if done.documents.isMultiple(of: 100) { observers.progress.notify(.exported(Int(try file.byteCount()))) }
         }
         var end = DocumentLine(type: "end", documents: done.documents)
         if !done.unreadable.isEmpty { end.unreadable = done.unreadable.count }
@@ -112,7 +112,7 @@ extension Vault {
         for index in 0..<pieces.count {
             guard let characters = content.append(try await pieces.piece(index)) else { return false }
             try file.append(characters)
-            progressObservers.notify(.exported(Int(try file.byteCount())))
+            observers.progress.notify(.exported(Int(try file.byteCount())))
         }
         guard let last = content.end() else { return false }
         try file.append(last)

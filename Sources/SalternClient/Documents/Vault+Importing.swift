@@ -42,10 +42,10 @@ extension Vault {
             try await take(document, &done)
             let count = done.created + done.unchanged + done.copies
             if count.isMultiple(of: 100) {
-                progressObservers.notify(.imported(Int(lines.offset), of: Int(source.byteCount)))
+                observers.progress.notify(.imported(Int(lines.offset), of: Int(source.byteCount)))
             }
         }
-        progressObservers.notify(.imported(Int(source.byteCount), of: Int(source.byteCount)))
+        observers.progress.notify(.imported(Int(source.byteCount), of: Int(source.byteCount)))
         return done
     }
 

@@ -2,7 +2,7 @@ internal import Cryptography
 
 /// A change of passkeys, with the account's password.
 struct PasskeyChange {
-    private let opened: Vault.Opened
+    private let opened: VaultSession.Opened
     private let proof: SecretBytes
 
     /// - Throws: ``VaultError/wrongCredentials`` for another password than that of the vault. A passkey that unlocks

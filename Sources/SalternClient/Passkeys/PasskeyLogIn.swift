@@ -4,7 +4,7 @@ internal import Cryptography
 enum PasskeyLogIn {
     /// Opens a session by a passkey alone, and the keyring with it.
     static func run(_ authenticator: any PasskeyAuthenticator, in vault: isolated Vault) async throws(VaultError) {
-        let locks = vault.lockCount
+        let locks = vault.session.lockCount
         let options = try await vault.call { api throws(APIError) in try await api.beginPasskeyLogIn() }
         let answer = try await answer(options, by: authenticator, prf: PasskeyKeys.input, in: vault)
         let output = try answer.unlockingOutput
@@ -23,7 +23,7 @@ enum PasskeyLogIn {
             try vault.remember(
                 account: reply.accountId, userid: userid, iterations: iterations, session: reply.session.token,
                 device: nil, keyring: keyring, sealed: sealed, keyringRevision: reply.keyringRevision, password,
-                opens: locks == vault.lockCount)
+                opens: locks == vault.session.lockCount)
         }
     }
 

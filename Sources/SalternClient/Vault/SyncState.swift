@@ -15,31 +15,3 @@ public enum SyncState: Sendable {
     /// The last sync failed. ``Vault/keepInSync()`` repeats it at `next`; nil when it is not repeated.
     case failed(VaultError, next: Date?)
 }
-
-extension Vault {
-    /// Returns a sequence with the present state and each later one. A slow reader receives only the last state.
-    ///
-    /// ```swift
-    /// for await state in await vault.states() {
-    ///     if case .failed(let error, _) = state { print(error.localizedDescription) }
-    /// }
-    /// ```
-    public func states() -> AsyncStream<SyncState> { stateObservers.add(keeping: 1, beginningWith: state) }
-
-    /// Runs a step of the sync, and records its state.
-    func syncing<Result>(_ body: () async throws(VaultError) -> Result) async throws(VaultError) -> Result {
-        let before = state
-        note(.syncing)
-        do throws(VaultError) {
-            let result = try await body()
-            note(.inStep(since: Date()))
-            return result
-        } catch {
-            note(Task.isCancelled ? before : .failed(error, next: nil))
-            throw error
-        }
-    }
-
-    /// Sets the state, unless the vault has been locked.
-    func note(_ state: SyncState) { if opened != nil { self.state = state } }
-}

@@ -11,24 +11,7 @@ extension Vault {
     /// print("\(account.usage.bytes) of \(account.limits.bytes) bytes")
     /// ```
     public func account() async throws(VaultError) -> AccountDescription {
-        let token = try open.token
-        let account = try await call { api throws(APIError) in try await api.getAccount(token) }
-        try note(account.limits)
-        return account
-    }
-
-    /// Stores the limits for use without network.
-    func note(_ limits: AccountDescription.Limits) throws(VaultError) {
-        if try stored({ try store.number(.itemBytes) }) == limits.itemBytes { return }
-        var concerned: Set<ItemID> = []
-        try stored {
-            try store.set(.itemBytes, limits.itemBytes)
-            for id in try store.changedIDs(limit: .max) where try store.change(id)?.content != nil {
-                concerned.insert(id)
-            }
-        }
-        // Their chance to be sent has changed.
-        if !concerned.isEmpty { notify(concerned) }
+        try await plan.account()
     }
 
     /// Returns the account's sessions, one for each device that is logged in.
@@ -115,7 +98,7 @@ extension Vault {
                 try file.append(piece)
                 last = Array((last + piece).suffix(1_024))
                 count += piece.count
-                progressObservers.notify(.exported(count))
+                observers.progress.notify(.exported(count))
             }
         } catch {
             throw error as? VaultError ?? .unavailable(.transport(error as? TransportError ?? .connectionLost))

@@ -64,7 +64,7 @@ extension Vault {
     }
 
     /// Returns the credentials that may be valid: the known one, and that of a change whose outcome is uncertain.
-    private func possibleCredentials(_ opened: Opened) throws(VaultError) -> [Credential] {
+    private func possibleCredentials(_ opened: VaultSession.Opened) throws(VaultError) -> [Credential] {
         var credentials = [
             Credential(userid: opened.userid, iterations: try knownIterations(), password: opened.password)
         ]

@@ -78,7 +78,8 @@ extension Vault {
     /// Stores a confirmed change, regardless of the vault's present state. A vault that was locked stays locked. For a
     /// vault that was signed out, nothing is stored.
     func rememberChange(
-        of opened: Opened, _ userid: String, _ iterations: Int, _ device: Token?, _ keyring: Keyring, _ sealed: [UInt8],
+        of opened: VaultSession.Opened, _ userid: String, _ iterations: Int, _ device: Token?, _ keyring: Keyring,
+        _ sealed: [UInt8],
         _ revision: Revision?, _ password: KnownPassword
     ) throws(VaultError) {
         if store.isClosed { return }

@@ -48,7 +48,7 @@ extension Vault {
     }
 
     private func carryOut(
-        _ id: RotationID, _ key: DataKey, _ password: StretchedPassword, _ opened: Opened,
+        _ id: RotationID, _ key: DataKey, _ password: StretchedPassword, _ opened: VaultSession.Opened,
         into report: inout SyncReport
     ) async throws(VaultError) {
         let iterations = try knownIterations()
@@ -97,7 +97,7 @@ extension Vault {
     /// Stages the items that are not staged in their present version.
     /// - Returns: The number of staged items.
     private func stage(
-        _ rotation: RotationID, _ new: Sealer, _ opened: Opened, _ staged: inout [ItemID: Revision]
+        _ rotation: RotationID, _ new: Sealer, _ opened: VaultSession.Opened, _ staged: inout [ItemID: Revision]
     ) async throws(VaultError) -> Int {
         let limits = settings.limits
         let before = opened.engine.sealer
@@ -127,7 +127,9 @@ extension Vault {
             last = end
         }
         for chunk in try stored({ try store.chunks() }) where staged[chunk.id] != chunk.revision {
-            guard let item = try await resealedChunk(chunk, from: before, to: new, opened) else { continue }
+            guard let item = try await attachments.sender.resealedChunk(chunk, from: before, to: new, opened) else {
+                continue
+            }
             batch.append(item)
             staged[chunk.id] = chunk.revision
             bytes += 256 + item.body.bytes.count * 4 / 3
@@ -146,17 +148,19 @@ extension Vault {
     }
 
     private func reportProgress(_ count: Int) throws(VaultError) {
-        progressObservers.notify(.sealedAnew(count, of: Int(try stored { try store.itemCount() })))
+        observers.progress.notify(.sealedAnew(count, of: Int(try stored { try store.itemCount() })))
     }
 
-    private func send(_ batch: [StagedItem], _ rotation: RotationID, _ opened: Opened) async throws(VaultError) {
+    private func send(_ batch: [StagedItem], _ rotation: RotationID, _ opened: VaultSession.Opened)
+        async throws(VaultError)
+    {
         _ = try await call { api throws(APIError) in try await api.stageItems(batch, in: rotation, opened.token) }
         guard let current = self.opened, current.engine === opened.engine else { throw .locked }
     }
 
     private func finish(
         _ keyring: Keyring, _ sealed: [UInt8], _ reply: RotationCommitReply, _ password: StretchedPassword,
-        _ opened: Opened
+        _ opened: VaultSession.Opened
     ) throws(VaultError) {
         guard let current = self.opened, current.engine === opened.engine else { throw .locked }
         try remember(

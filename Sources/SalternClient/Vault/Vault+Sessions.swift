@@ -141,7 +141,7 @@ extension Vault {
     ) async throws(VaultError) {
         if !renamed { try refuseOther(userid) }
         let code = try code.map(PastedText.oneTimeCode)
-        let locks = lockCount
+        let locks = session.lockCount
         let parameters = try await call { api throws(APIError) in try await api.getKDFParameters(userid: userid) }
         do throws(StretchingRule.Refusal) {
             try settings.stretching.check(parameters, userid: userid)
@@ -185,7 +185,7 @@ extension Vault {
             try remember(
                 account: reply.accountId, userid: userid, iterations: iterations, session: reply.session.token,
                 device: deviceToken, keyring: keyring, sealed: sealed, keyringRevision: revision, stretched.known,
-                opens: locks == lockCount)
+                opens: locks == session.lockCount)
         }
     }
 
@@ -236,7 +236,7 @@ extension Vault {
     /// - Throws: ``VaultError/store(_:)`` when the disk or the key store fails. The keys are then deleted from memory,
     ///   but may remain on the disk.
     public func lock() throws(VaultError) {
-        lockCount += 1
+        session.noteLock()
         if store.isClosed { return }
         defer { opened = nil }
         guard try knownAccount() != nil else { return }
@@ -261,9 +261,9 @@ extension Vault {
             let iterations = try stored({ try store.number(.iterations) })
         else { throw .sessionEnded }
         let token = try keptToken() ?? .missing
-        let locks = lockCount
+        let locks = session.lockCount
         let stretched = try await stretch(password, userid, Int(iterations))
-        guard locks == lockCount else { throw .locked }
+        guard locks == session.lockCount else { throw .locked }
         // The keyring is read after the wait, because a running change may have completed.
         guard let sealed = try stored({ try store.fact(.keyring) }) else { throw .sessionEnded }
         guard let keyring = try? Keyring(sealed: sealed, openedBy: stretched) else { throw .wrongCredentials }
@@ -300,24 +300,9 @@ extension Vault {
         }
     }
 
-    /// Calls the API with retries, for requests that may be repeated.
-    func call<Result: Sendable>(
-        _ body: (SalternAPI) async throws(APIError) -> Result
-    ) async throws(VaultError) -> Result {
-        do throws(APIError) {
-            return try await settings.retries({ () throws(APIError) in try await body(api) })
-        } catch {
-            throw VaultError(error)
-        }
-    }
+    var deviceSecrets: DeviceSecrets { session.deviceSecrets }
 
-    /// The secrets that the device key seals.
-    var deviceSecrets: DeviceSecrets { DeviceSecrets(store, settings.deviceKey) }
-
-    /// Returns a secret; nil when there is none that the device key opens.
-    func secret(_ fact: StoreFact) throws(VaultError) -> SecureBytes? {
-        try stored { try deviceSecrets.secret(fact) }
-    }
+    func secret(_ fact: StoreFact) throws(VaultError) -> SecureBytes? { try session.secret(fact) }
 
     private func keptToken() throws(VaultError) -> Token? { try secret(.token).map(Token.init) }
 
@@ -355,18 +340,18 @@ extension Vault {
 
     private func makeOpened(
         _ account: AccountID, _ userid: String, _ token: Token, _ password: KnownPassword, _ keyring: Keyring
-    ) -> Opened {
+    ) -> VaultSession.Opened {
         let engine = SyncEngine(
             store: store, server: LiveSyncServer(api: api, token: token, retries: settings.retries),
             sealer: Sealer(account: account, keyring: keyring), limits: settings.limits, newID: settings.newID)
         engine.merge = settings.mergeRule
         engine.takeLaterKeyring = { [weak self] in try await self?.takeLaterKeyring() }
-        engine.onProgress = { [progressObservers, store] report in
+        engine.onProgress = { [observers, store] report in
             let unsent = (try? store.changeCount()) ?? 0
-            progressObservers.notify(
+            observers.progress.notify(
                 report.sent > 0 ? .sent(report.sent, of: report.sent + unsent) : .fetched(report.fetched))
         }
-        return Opened(account: account, userid: userid, token: token, password: password, engine: engine)
+        return VaultSession.Opened(account: account, userid: userid, token: token, password: password, engine: engine)
     }
 }
 

@@ -69,7 +69,7 @@ extension Vault {
         opened = nil
         // Readers of sequences receive the end of the data.
         notify([])
-        endObserving()
+        observers.end()
         try stored { try ending.get() }
     }
 }

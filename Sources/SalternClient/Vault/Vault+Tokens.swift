@@ -3,9 +3,6 @@ package import Foundation
 extension Vault {
     // MARK: Services
 
-    /// The shortest remaining validity of a returned token, in seconds.
-    private static let remainder = 60.0
-
     /// Returns a token that proves the account to a service of the operator.
     ///
     /// ```swift
@@ -17,24 +14,14 @@ extension Vault {
     /// - Throws: ``VaultError/refused(_:)`` with `unknown_audience`, or with `tokens_not_offered` if the server issues
     ///   none.
     public func token(for audience: String) async throws(VaultError) -> IdentityToken {
-        let session = try open.token
-        if let kept = identityTokens[audience], kept.expiresAt.timeIntervalSince(serverTime) > Self.remainder {
-            return kept
-        }
-        let token = try await call { api throws(APIError) in try await api.createToken(for: audience, session) }
-        // Another session may have begun meanwhile.
-        if opened?.token == session { identityTokens[audience] = token }
-        return token
+        try await session.identityToken(for: audience)
     }
-
-    /// The server's time, because this device's clock can be wrong.
-    private var serverTime: Date { api.clock.time() ?? Date() }
 
     /// Returns the server's time, for a period that begins now. Before the first reply, it sends a request.
     package func fetchServerTime() async throws(VaultError) -> Date {
         if api.clock.time() == nil {
             _ = try await call { api throws(APIError) in try await api.describeService() }
         }
-        return serverTime
+        return session.serverTime
     }
 }

@@ -99,6 +99,13 @@ extension Vault {
         try await settleUnconfirmedChange()
     }
 
+    /// Settles changes whose outcome is uncertain, before a round.
+    func settleKeys() async throws(VaultError) {
+        try await settleUnconfirmedChange()
+        try await settleRotation()
+        try await recheckOlderKeyring()
+    }
+
     /// Determines the outcome of a change without a reply. If it was applied, this device stores it. Otherwise the
     /// keyring is replaced by an equal one, so that a request in transit has no effect.
     func settleUnconfirmedChange() async throws(VaultError) {
@@ -139,7 +146,7 @@ extension Vault {
     /// Replaces the keyring by an equal one.
     /// - Returns: True when the change is settled. False when the server's keyring was changed since.
     private func replaceByEqual(
-        _ keyring: Keyring, _ revision: Revision, _ opened: Opened
+        _ keyring: Keyring, _ revision: Revision, _ opened: VaultSession.Opened
     ) async throws(VaultError) -> Bool {
         let next = try numberedForSending(keyring.changed { _ in }, of: opened.userid)
         guard let sealed = try? next.sealed(under: opened.password) else { throw .unreadable }

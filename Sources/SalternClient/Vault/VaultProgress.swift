@@ -18,15 +18,3 @@ public enum VaultProgress: Hashable, Sendable {
     /// Further ones can follow.
     case settled(Int, of: Int)
 }
-
-extension Vault {
-    /// Returns the progress of syncs, rotations, exports, imports and folders, from the moment of the call on. A slow
-    /// reader misses some.
-    ///
-    /// ```swift
-    /// for await progress in vault.progress() {
-    ///     if case .sent(let count, let total) = progress { print("\(count) of \(total)") }
-    /// }
-    /// ```
-    public nonisolated func progress() -> AsyncStream<VaultProgress> { progressObservers.add() }
-}

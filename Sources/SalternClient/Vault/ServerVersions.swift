@@ -18,27 +18,29 @@ public struct VersionReport: Hashable, Sendable {
 /// substitute another item's content. The number of its edit is sealed, too. It must be lower than that of the content
 /// that replaced it here, so that present or later content is not accepted. A version becomes the present content only
 /// as a new edit of this device.
-extension Vault {
+struct ServerVersions {
+    private let session: VaultSession
+    private let store: Store
+    private let items: VaultItems
+
+    init(_ session: VaultSession, _ items: VaultItems) {
+        self.session = session
+        self.items = items
+        store = session.store
+    }
+
     private static let versionPageLimit = 100
 
     /// Lists the versions of an item on the server, the latest first; empty for an item that it does not have.
-    ///
-    /// ```swift
-    /// if let version = try await vault.serverVersions(of: id).first {
-    ///     try await vault.restore(id, serverRevision: version.revision)
-    /// }
-    /// ```
-    /// - Throws: ``APIError/unexpectedReply`` in ``VaultError/unavailable(_:)`` for a list that is not in order or does
-    ///   not end.
-    public func serverVersions(of id: ItemID) async throws(VaultError) -> [VersionHeader] {
-        let token = try open.token
+    func list(of id: ItemID) async throws(VaultError) -> [VersionHeader] {
+        let token = try session.open.token
         var versions: [VersionHeader] = []
         var next: String?
         for _ in 0..<Self.versionPageLimit {
             let page: VersionPage
             do throws(APIError) {
-                page = try await settings.retries({ [next] () throws(APIError) in
-                    try await api.listVersions(id, limit: 500, page: next, token)
+                page = try await session.settings.retries({ [next] () throws(APIError) in
+                    try await session.api.listVersions(id, limit: 500, page: next, token)
                 })
             } catch {
                 if error.code == .notFound { return [] }
@@ -57,44 +59,24 @@ extension Vault {
     }
 
     /// Returns the content of a version on the server.
-    ///
-    /// ```swift
-    /// if let version = try await vault.serverVersions(of: id).first {
-    ///     print(try await vault.item(id, serverRevision: version.revision).title ?? "untitled")
-    /// }
-    /// ```
-    /// - Throws: ``VaultError/notFound`` when there is no such version. ``VaultError/unreadable`` when the version
-    ///   cannot be opened. ``APIError/unexpectedReply`` in ``VaultError/unavailable(_:)`` when it is another one.
-    public func item(_ id: ItemID, serverRevision revision: Revision) async throws(VaultError) -> PlainItem {
-        try await serverVersion(id, revision).item
+    func item(_ id: ItemID, at revision: Revision) async throws(VaultError) -> PlainItem {
+        try await version(id, revision).item
     }
 
     /// Makes a version of the server the present one, as a new edit of this device. The replaced content is kept as a
     /// version.
-    ///
-    /// ```swift
-    /// if let version = try await vault.serverVersions(of: id).first {
-    ///     try await vault.restore(id, serverRevision: version.revision)
-    /// }
-    /// ```
-    /// - Throws: The errors of ``item(_:serverRevision:)``.
-    public func restore(_ id: ItemID, serverRevision revision: Revision) async throws(VaultError) {
-        let version = try await serverVersion(id, revision)
-        try put(version.item, id, in: version.content.collection)
+    func restore(_ id: ItemID, at revision: Revision) async throws(VaultError) {
+        let version = try await self.version(id, revision)
+        try items.put(version.item, id, in: version.content.collection)
     }
 
     /// Fetches the versions of an item that this device does not have. They are stored with the versions that were
-    /// replaced on this device, as far as the same limits leave room for them, and listed by ``replacedVersions(of:)``.
-    /// They remove no other version: the server may never have had it.
-    ///
-    /// ```swift
-    /// try await vault.fetchVersions(of: id)
-    /// for version in try await vault.replacedVersions(of: id) { print(version.replacedAt) }
-    /// ```
+    /// replaced on this device, as far as the same limits leave room for them. They remove no other version: the server
+    /// may never have had it.
     @discardableResult
-    public func fetchVersions(of id: ItemID) async throws(VaultError) -> VersionReport {
-        let listed = try await serverVersions(of: id)
-        let (known, room) = try stored { (try store.replacedRevisions(of: id), try store.versionRoom(of: id)) }
+    func fetch(of id: ItemID) async throws(VaultError) -> VersionReport {
+        let listed = try await list(of: id)
+        let (known, room) = try session.stored { (try store.replacedRevisions(of: id), try store.versionRoom(of: id)) }
         var report = VersionReport()
         var bytes: Int64 = 0
         var later = UInt64.max
@@ -105,7 +87,7 @@ extension Vault {
             if found.count >= room.count || isTooMany || sum > room.bytes { break }
             let version: ServerVersion
             do throws(VaultError) {
-                version = try await serverVersion(id, header.revision)
+                version = try await self.version(id, header.revision)
             } catch {
                 switch error {
                 case .notFound: continue
@@ -126,7 +108,7 @@ extension Vault {
         }
         // The earliest comes first, so that versions of one second are numbered in order.
         for (header, version) in found.reversed() {
-            try stored {
+            try session.stored {
                 if try !store.hasReplaced(id, version.content) { report.fetched += 1 }
                 try store.keepReplaced(
                     id, version.content, edit: version.edit, revision: header.revision, at: header.replacedAt)
@@ -142,12 +124,12 @@ extension Vault {
         let edit: UInt64
     }
 
-    private func serverVersion(_ id: ItemID, _ revision: Revision) async throws(VaultError) -> ServerVersion {
-        let opened = try open
+    private func version(_ id: ItemID, _ revision: Revision) async throws(VaultError) -> ServerVersion {
+        let opened = try session.open
         let state: ItemState
         do throws(APIError) {
-            state = try await settings.retries({ () throws(APIError) in
-                try await api.getVersion(id, revision, opened.token)
+            state = try await session.settings.retries({ () throws(APIError) in
+                try await session.api.getVersion(id, revision, opened.token)
             })
         } catch {
             throw error.code == .notFound ? .notFound : VaultError(error)
@@ -155,8 +137,8 @@ extension Vault {
         guard state.id == id, state.revision == revision, let content = state.content else {
             throw .unavailable(.unexpectedReply)
         }
-        guard let version = try? opened.engine.sealer.open(content, id) else { throw .unreadable }
-        let found = ServerVersion(content: content, item: version.item, edit: version.edit.number)
+        guard let plain = try? opened.engine.sealer.open(content, id) else { throw .unreadable }
+        let found = ServerVersion(content: content, item: plain.item, edit: plain.edit.number)
         try checkOrder(of: found, id, revision, opened.engine.sealer)
         return found
     }
@@ -166,7 +148,7 @@ extension Vault {
     private func checkOrder(
         of version: ServerVersion, _ id: ItemID, _ revision: Revision, _ sealer: Sealer
     ) throws(VaultError) {
-        guard let known = try stored({ try store.item(id) }), !known.isSealed else { return }
+        guard let known = try session.stored({ try store.item(id) }), !known.isSealed else { return }
         if revision < known.revision, version.edit < known.edit { return }
         if revision > known.revision, version.edit > known.edit { return }
         // After a deletion and a restoration, a later revision has the same content.

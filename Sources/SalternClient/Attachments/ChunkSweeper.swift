@@ -1,26 +1,24 @@
 internal import Foundation
 
-extension Vault {
-    /// Removes chunks that no item, deleted item in the trash, unsent change, base of a change or replaced version
-    /// names. A chunk is removed after it had no name for as long as a deleted item can be restored, here or on the
-    /// server.
-    ///
-    /// While any item on this device or on the server cannot be read, no chunk is removed: the item may be a manifest.
-    ///
-    /// ```swift
-    /// let count = try await vault.sweepChunks()
-    /// print("removed \(count) chunks")
-    /// ```
-    /// - Returns: The number of removed chunks.
-    @discardableResult
-    public func sweepChunks() async throws(VaultError) -> Int {
-        // The age is that of the server's clock in the reply below.
-        try await sweepChunks(at: settings.now(), age: nil)
-    }
+/// Removes the chunks of deleted attachments from the server.
+final class ChunkSweeper {
+    private let session: VaultSession
+    private let store: Store
+    private let plan: PlanLimits
+    private let index: ManifestIndex
+    private let waiting: WaitingChunks
+    private let abandoned: AbandonedChunks
 
-    /// - Parameter age: The age of the store; nil for the one that the server's clock confirms.
-    func sweepChunks(at moment: Date, age: Int64?) async throws(VaultError) -> Int {
-        try await sweep(at: moment, age: age, limit: .max).count
+    init(
+        _ session: VaultSession, _ plan: PlanLimits, _ index: ManifestIndex, _ waiting: WaitingChunks,
+        _ abandoned: AbandonedChunks
+    ) {
+        self.session = session
+        self.plan = plan
+        self.index = index
+        self.waiting = waiting
+        self.abandoned = abandoned
+        store = session.store
     }
 
     /// The largest number of chunks that a sync removes.
@@ -28,16 +26,20 @@ extension Vault {
 
     /// Sweeps once a day of the store's age, if the store has chunks. When more chunks are due than one sync removes,
     /// the next sync continues.
-    /// - Parameter age: The age of the store; nil when no clock confirms it, and then no sweep is due.
+    /// - Parameters:
+    ///   - age: The age of the store; nil when no clock confirms it, and then no sweep is due.
+    ///   - round: Fetches the changes of other devices.
     /// - Returns: The report of the sweep's own round; nil when no sweep was due or it failed.
-    func sweepWhenDue(at moment: Date, age: Int64?) async -> SyncReport? {
+    func sweepWhenDue(
+        at moment: Date, age: Int64?, after round: () async throws(VaultError) -> SyncReport
+    ) async -> SyncReport? {
         guard let age else { return nil }
         do {
             guard try store.hasChunks() || store.hasWaitingChunks() else { return nil }
             if let before = try store.number(.sweptAt), age - before < 86_400 { return nil }
             try store.set(.sweptAt, age)
-            try forgetUnnamedWaiting(at: age)
-            let (count, report) = try await sweep(at: moment, age: age, limit: Self.sweepLimit)
+            try waiting.forgetUnnamed(at: age)
+            let (count, report) = try await sweep(at: moment, age: age, limit: Self.sweepLimit, after: round)
             if count >= Self.sweepLimit { try store.set(.sweptAt, nil) }
             return report
         } catch {
@@ -45,20 +47,25 @@ extension Vault {
         }
     }
 
-    private func sweep(
-        at moment: Date, age: Int64?, limit: Int
+    /// Removes chunks that no item names.
+    /// - Parameters:
+    ///   - age: The age of the store; nil for the one that the server's clock confirms.
+    ///   - limit: The largest number of chunks to remove.
+    ///   - round: Fetches the changes of other devices. The caller of it holds the lock.
+    func sweep(
+        at moment: Date, age: Int64?, limit: Int = .max, after round: () async throws(VaultError) -> SyncReport
     ) async throws(VaultError) -> (count: Int, report: SyncReport) {
-        try await takeBackAbandoned()
-        guard try stored({ try store.hasChunks() }) else { return (0, SyncReport()) }
+        try await abandoned.takeAllBack()
+        guard try session.stored({ try store.hasChunks() }) else { return (0, SyncReport()) }
         // A plan has ten years at most; a hostile server may return any number.
-        let days = Int64(min(max(try await account().limits.deletedDays, 30), 3_650))
-        await serverLock.lock()
-        defer { serverLock.unlock() }
+        let days = Int64(min(max(try await plan.account().limits.deletedDays, 30), 3_650))
+        await session.serverLock.lock()
+        defer { session.serverLock.unlock() }
         // Fetches manifests that other devices have put since, before a decision.
         let report = try await round()
         guard report.isHeld == false else { throw .deletionsHeld }
-        let opened = try open
-        let confirmed = age == nil ? try confirmedAge() : age
+        let opened = try session.open
+        let confirmed = age == nil ? try session.confirmedAge() : age
         guard let age = confirmed else { return (0, report) }
         let end = moment.addingTimeInterval(-Double(days) * 86_400)
         let unnamed = try unnamedChunks(at: age, days: days, storedUntil: end, opened.engine.sealer)
@@ -66,10 +73,10 @@ extension Vault {
         for chunk in unnamed where count < limit {
             if Task.isCancelled { throw .unavailable(.transport(.cancelled)) }
             // An attachment that is created at the same time may use it.
-            guard try stored({ try store.chunk(chunk.id) }) == chunk else { continue }
+            guard try session.stored({ try store.chunk(chunk.id) }) == chunk else { continue }
             do throws(APIError) {
-                _ = try await settings.retries({ () throws(APIError) in
-                    try await api.deleteItem(chunk.id, .revision(chunk.revision), opened.token)
+                _ = try await session.settings.retries({ () throws(APIError) in
+                    try await session.api.deleteItem(chunk.id, .revision(chunk.revision), opened.token)
                 })
                 count += 1
             } catch {
@@ -77,7 +84,7 @@ extension Vault {
                 guard [.notFound, .preconditionFailed].contains(error.code) else { throw VaultError(error) }
                 continue
             }
-            try stored {
+            try session.stored {
                 try store.forgetChunk(chunk.id)
                 try store.forgetUnnamed(chunk.id)
                 try store.forgetDraftChunk(chunk.id)
@@ -91,17 +98,17 @@ extension Vault {
     private func unnamedChunks(
         at age: Int64, days: Int64, storedUntil end: Date, _ sealer: Sealer
     ) throws(VaultError) -> [StoredChunk] {
-        try stored { try store.removeAgedVersions(at: age) }
-        let (indexed, isIndexWhole) = try indexedChunks(sealer)
-        guard isIndexWhole, try !stored({ try store.hasItemsBehind() }) else { return [] }
+        try session.stored { try store.removeAgedVersions(at: age) }
+        let (indexed, isIndexWhole) = try index.indexedChunks(sealer)
+        guard isIndexWhole, try !session.stored({ try store.hasItemsBehind() }) else { return [] }
         let due = try noteUnnamed(except: indexed, at: age, days: days).filter { $0.storedAt <= end }
         if due.isEmpty { return [] }
         // A removed chunk is lost for all devices. Therefore all content is opened instead of using the index.
-        let (named, isWhole) = try namedChunks(sealer)
+        let (named, isWhole) = try index.namedChunks(sealer)
         guard isWhole else { return [] }
-        let (kept, areVersionsWhole) = try chunksOfReplacedVersions(sealer)
+        let (kept, areVersionsWhole) = try index.chunksOfReplacedVersions(sealer)
         guard areVersionsWhole else { return [] }
-        try stored {
+        try session.stored {
             try store.transaction {
                 for chunk in due where named.contains(chunk.id) { try store.forgetUnnamed(chunk.id) }
             }
@@ -113,7 +120,7 @@ extension Vault {
     private func noteUnnamed(
         except named: Set<ItemID>, at age: Int64, days: Int64
     ) throws(VaultError) -> [StoredChunk] {
-        try stored {
+        try session.stored {
             try store.transaction {
                 for chunk in try store.chunks() {
                     if named.contains(chunk.id) {

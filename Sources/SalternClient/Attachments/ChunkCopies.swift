@@ -2,39 +2,41 @@ internal import Cryptography
 
 /// Content of attachments that is readable without network: waiting content, and copies of content that was attached or
 /// read on this device.
-extension Vault {
-    /// The sealed bytes of attachments' chunks on this device.
-    ///
-    /// ```swift
-    /// let usage = try await vault.attachmentUsage()
-    /// print("\(usage.waitingByteCount) bytes wait")
-    /// ```
-    public func attachmentUsage() throws(VaultError) -> AttachmentUsage {
-        try stored {
+final class ChunkCopies {
+    private let session: VaultSession
+    private let store: Store
+    /// The limit of all copies, in sealed bytes.
+    let limit: Int64
+
+    init(_ session: VaultSession) {
+        self.session = session
+        store = session.store
+        limit = session.settings.attachments.copiedByteLimit
+    }
+
+    /// Returns the sealed bytes of attachments' chunks on this device.
+    func usage() throws(VaultError) -> AttachmentUsage {
+        try session.stored {
             AttachmentUsage(
                 waitingByteCount: try store.waitingByteCount(), copiedByteCount: try store.copiedByteCount())
         }
     }
 
-    /// Removes the copies of content that the server has. Content that waits to be sent stays.
-    ///
-    /// ```swift
-    /// try await vault.removeAttachmentCopies()
-    /// ```
-    public func removeAttachmentCopies() throws(VaultError) {
-        try stored { try store.removeCopies(downTo: 0) }
+    /// Removes the copies of content that the server has.
+    func removeAll() throws(VaultError) {
+        try session.stored { try store.removeCopies(downTo: 0) }
     }
 
     /// Returns a piece from this device; nil when it is not stored here.
-    func localPiece(_ index: Int, of attachment: Attachment) throws(VaultError) -> SecureBytes? {
-        let sealer = try open.engine.sealer
+    func piece(_ index: Int, of attachment: Attachment) throws(VaultError) -> SecureBytes? {
+        let sealer = try session.sealer
         // While another process uses the store, its copies are not read.
         if store.isLent { return nil }
         let id = attachment.chunks[index]
-        guard let content = try stored({ try store.chunkContent(id) }) else { return nil }
+        guard let content = try session.stored({ try store.chunkContent(id) }) else { return nil }
         guard let opened = try? sealer.openChunk(content, id), isPiece(opened, index, of: attachment, sealer) else {
             // A damaged copy is fetched again.
-            try stored { if try !store.isWaiting(id) { try store.forgetContent(id) } }
+            try session.stored { if try !store.isWaiting(id) { try store.forgetContent(id) } }
             return nil
         }
         try? store.noteUse(id)
@@ -48,8 +50,7 @@ extension Vault {
     }
 
     /// Stores a copy of a chunk if its whole attachment is within the limit. A full disk does not affect the reader.
-    func keepCopy(_ id: ItemID, _ content: ItemContent, of byteCount: Int64) {
-        let limit = settings.attachments.copiedByteLimit
+    func keep(_ id: ItemID, _ content: ItemContent, of byteCount: Int64) {
         guard byteCount <= limit, !store.isLent else { return }
         try? store.transaction { try store.keepCopy(id, content.body.bytes, limit: limit) }
     }

@@ -37,20 +37,35 @@ struct StoreLending {
 ///
 /// A round pauses before each step while a process waits for the store. When all rounds of this process have paused or
 /// ended, one of them closes the store, and reopens it after the waiting processes. Then all continue.
-extension Vault {
+final class StoreSharing {
+    private let session: VaultSession
+    private let store: Store
+    private let attachments: AttachmentService
+    /// Continues with the state that another process has stored.
+    var reopen: (() async throws(VaultError) -> Void)?
+    private(set) var lending = StoreLending()
+    /// The versions of all items when the store was released.
+    private var lentStamps: [ItemID: StoreStamp] = [:]
+
+    init(_ session: VaultSession, _ attachments: AttachmentService) {
+        self.session = session
+        self.attachments = attachments
+        store = session.store
+    }
+
     private static let pause = Duration.milliseconds(20)
 
     /// Prepares sharing. The first round of a watched folder uses the open store.
-    func beginLending() {
-        beforePiece = { vault throws(VaultError) in _ = try await vault.giveWay() }
+    func begin() {
+        attachments.beforePiece = { [weak self] () async throws(VaultError) in _ = try await self?.giveWay() }
     }
 
     /// Opens the store for a round, after the processes that wait for it or use it. Each call that returns needs
-    /// ``endStoreUse()``.
+    /// ``endUse()``.
     /// - Parameter isPatient: False to throw when another process uses the store for long.
     /// - Returns: The number of times that another process has written to the store so far.
     /// - Throws: ``VaultError/locked`` when another process has logged out or has locked the vault.
-    func reclaimStore(isPatient: Bool = true) async throws(VaultError) -> Int {
+    func reclaim(isPatient: Bool = true) async throws(VaultError) -> Int {
         lending.users += 1
         do throws(VaultError) {
             if mustRest { try await rest(isPatient) }
@@ -70,26 +85,26 @@ extension Vault {
 
     /// True when a round has to pause before its next step.
     private var mustRest: Bool {
-        store.isLent || lending.isExchanging || StoreTicket.isAwaited(settings.folder)
+        store.isLent || lending.isExchanging || StoreTicket.isAwaited(session.settings.folder)
     }
 
     /// Waits until the other processes have used the store, or none waits.
     private func rest(_ isPatient: Bool) async throws(VaultError) {
-        let wasOpen = opened != nil
+        let wasOpen = session.opened != nil
         let returns = lending.returns
         lending.resting += 1
         defer { lending.resting -= 1 }
         while store.isLent || lending.returns == returns {
             if !lending.isExchanging {
                 guard mustRest else { break }
-                if store.isLent || lending.resting == lending.users && !serverLock.isLocked {
+                if store.isLent || lending.resting == lending.users && !session.serverLock.isLocked {
                     do throws(VaultError) { try await exchange() } catch .store(.inUse) where isPatient { continue }
                     break
                 }
             }
             do { try await Task.sleep(for: Self.pause) } catch { throw .cancelled }
         }
-        if wasOpen && opened == nil { throw .locked }
+        if wasOpen && session.opened == nil { throw .locked }
     }
 
     /// Closes the store, and reopens it after the waiting processes.
@@ -99,9 +114,9 @@ extension Vault {
         if !store.isLent { lend() }
         let wasWritten: Bool
         do {
-            wasWritten = try await StoreTicket.waiting(in: settings.folder) {
-                let isSame = self.lending.file == StoreFile.state(in: self.settings.folder)
-                do { try self.store.takeBack() } catch { throw VaultError(ofStore: error) }
+            wasWritten = try await StoreTicket.waiting(in: session.settings.folder) {
+                let isSame = lending.file == StoreFile.state(in: session.settings.folder)
+                do { try store.takeBack() } catch { throw VaultError(ofStore: error) }
                 return !isSame
             }
         } catch let error as VaultError {
@@ -112,32 +127,52 @@ extension Vault {
         lending.returns += 1
         guard wasWritten else { return }
         lending.outsideWrites += 1
-        try reopen()
-    }
-
-    /// Continues with the state that another process has stored.
-    private func reopen() throws(VaultError) {
-        do throws(VaultError) {
-            let isThere = try resume()
-            let kept = try keptOpen()
-            if !isThere || kept == nil { opened = nil }
-        } catch {
-            opened = nil
-            throw error
-        }
+        try await reopen?()
     }
 
     /// Closes the store for other processes, when no round needs it.
-    func endStoreUse() async {
+    func endUse() async {
         lending.users -= 1
         guard lending.users == 0 else { return }
-        await serverLock.lock()
-        defer { serverLock.unlock() }
-        if lending.users == 0 && attaching.isEmpty { lend() }
+        await session.serverLock.lock()
+        defer { session.serverLock.unlock() }
+        if lending.users == 0 && attachments.running.isEmpty { lend() }
     }
 
-    func lend() {
+    private func lend() {
         store.lend()
-        lending.file = StoreFile.state(in: settings.folder)
+        lending.file = StoreFile.state(in: session.settings.folder)
+    }
+
+    // MARK: The app
+
+    /// Lets other processes use the store until ``takeBack()``.
+    func lendUntilTakenBack() async throws(VaultError) {
+        await session.serverLock.lock()
+        defer { session.serverLock.unlock() }
+        if store.isLent || store.isClosed { return }
+        guard lending.users == 0, attachments.running.isEmpty else { throw .store(.inUse) }
+        lentStamps = try session.stored { try store.stamps() }
+        lend()
+    }
+
+    /// Opens the store again, after the processes that wait for it or use it.
+    /// - Returns: True when another process has written to the store.
+    func takeBack() async throws(VaultError) -> Bool {
+        if !store.isLent { return false }
+        let before = lending.outsideWrites
+        let wasWritten = try await reclaim(isPatient: false) != before
+        lending.users -= 1
+        if wasWritten { notifyOtherProcesses() }
+        return wasWritten
+    }
+
+    /// Reports the items that another process has changed.
+    private func notifyOtherProcesses() {
+        guard let stamps = try? store.stamps() else { return }
+        let ids = Set(stamps.keys).union(lentStamps.keys).filter { stamps[$0] != lentStamps[$0] }
+        lentStamps = [:]
+        // This process also sends the other process's unsent changes.
+        if !ids.isEmpty { session.notify(Set(ids)) }
     }
 }
