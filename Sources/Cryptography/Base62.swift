@@ -67,7 +67,8 @@ public enum Base62 {
         return isValid ? decoded : nil
     }
 
-    /// Multiplies the number in `bytes` by 62 and adds a digit. Returns false if it is no digit, or the sum is too large.
+    /// Multiplies the number in `bytes` by 62 and adds a digit. Returns false for no digit, and for a sum that is too
+    /// large.
     private static func append(_ character: UInt8, to bytes: UnsafeMutableRawBufferPointer) -> Bool {
         guard let digit = digit(character) else { return false }
         var carry = UInt32(digit)

@@ -38,8 +38,9 @@ struct EditCheckTests {
         var other = try TestVault.withPeople()
         try other.invite("eve", .writer)
         try other.join("eve", by: "eve")
-        let signer = try MemberSigner(other.id("eve"), of: vault.log.vault, other.people["eve"]!.keys)
-        let strange = try SignedBody(secret("salt"), vault.statement("salt", item: Self.item), by: signer, vault.log.head)
+        let signer = try MemberSigner(other.id("eve"), of: vault.log.vault, other.people["eve"].known.keys)
+        let strange = try SignedBody(
+            secret("salt"), vault.statement("salt", item: Self.item), by: signer, vault.log.head)
         #expect(Self.reason(vault, strange) == .unknownAuthor)
     }
 
@@ -57,7 +58,8 @@ struct EditCheckTests {
 
     @Test func `a signature covers content, title and place`() throws {
         let vault = try TestVault.withPeople()
-        let title = vault.statement("salt", title: "list", item: Self.item, number: 2, previous: EditHash(Array(0..<32))!)
+        let title = vault.statement(
+            "salt", title: "list", item: Self.item, number: 2, previous: EditHash(Array(0..<32)).known)
         let edit = try vault.edit("salt", title, by: "cid")
         func reason(_ statement: EditStatement) -> EditRejection? {
             Self.reason { try vault.log.check(edit, statement, .first) }
@@ -74,21 +76,24 @@ struct EditCheckTests {
             vault.statement("salt", title: "list", item: Self.item, number: 2),
         ] {
             #expect(reason(wrong) == .wrongSignature)
-            #expect(wrong.hash(vault.log.vault, edit.author, edit.head) != title.hash(vault.log.vault, edit.author, edit.head))
+            #expect(
+                wrong.hash(vault.log.vault, edit.author, edit.head)
+                    != title.hash(vault.log.vault, edit.author, edit.head))
         }
         // An absent title is no empty one.
         let empty = vault.statement("salt", title: "", item: Self.item)
         let absent = vault.statement("salt", item: Self.item)
         let signed = try vault.edit("salt", empty, by: "cid")
         #expect(Self.reason { try vault.log.check(signed, absent, .first) } == .wrongSignature)
-        #expect(EditStatement(
-            item: Self.item, collection: String(repeating: "x", count: 65_536), number: .first, previous: .none,
-            title: nil, body: secret("")) == nil)
+        #expect(
+            EditStatement(
+                item: Self.item, collection: String(repeating: "x", count: 65_536), number: .first, previous: .none,
+                title: nil, body: secret("")) == nil)
     }
 
     @Test func `an edit of another vault does not count`() throws {
         let vault = try TestVault.withPeople()
-        let other = try MemberSigner(vault.id("cid"), of: .random(), vault.people["cid"]!.keys)
+        let other = try MemberSigner(vault.id("cid"), of: .random(), vault.people["cid"].known.keys)
         let moved = try SignedBody(secret("salt"), vault.statement("salt", item: Self.item), by: other, vault.log.head)
         #expect(Self.reason(vault, moved) == .wrongSignature)
     }
@@ -101,7 +106,7 @@ struct EditCheckTests {
         try fork.rotate(by: "ben")
         #expect(Self.reason(vault, try Self.edit(vault, by: "cid", at: early)) == nil)
         #expect(Self.reason(vault, try Self.edit(fork, by: "cid")) == .fork)
-        let later = Head(number: EntryNumber(4_096)!, hash: early.hash)
+        let later = Head(number: EntryNumber(4_096).known, hash: early.hash)
         #expect(Self.reason(vault, try Self.edit(vault, by: "cid", at: later)) == .unknownHead)
         let old = try Self.edit(vault, by: "cid", at: early)
         #expect(Self.reason(vault, old, replacing: vault.log.head) == .headWentBack)
@@ -121,7 +126,8 @@ struct EditCheckTests {
         #expect(Self.reason(vault, try Self.edit(vault, by: "dan")) == .notPermitted)
         try vault.append(.role(vault.id("dan"), .manager), by: "ada")
         // A writer again: its earlier edits count again, and those between do not.
-        #expect(Self.reason(vault, try Self.edit(vault, by: "dan", at: vault.entries[vault.entries.count - 3].head)) == nil)
+        #expect(
+            Self.reason(vault, try Self.edit(vault, by: "dan", at: vault.entries[vault.entries.count - 3].head)) == nil)
         #expect(
             Self.reason(vault, try Self.edit(vault, by: "dan", at: vault.entries[vault.entries.count - 2].head))
                 == .notPermitted)
@@ -192,7 +198,7 @@ struct EditCheckTests {
     }
 
     @Test func `a list has one form`() throws {
-        let list = SealList([id(2): .none, id(1): EditHash(Array(0..<32))!])
+        let list = SealList([id(2): .none, id(1): EditHash(Array(0..<32)).known])
         #expect(list.bytes.count == 96 && list.bytes.prefix(16).allSatisfy { $0 == 1 })
         #expect(SealList(list.bytes) == list)
         #expect(SealList([]) == SealList([:]))

@@ -7,7 +7,7 @@ struct GenerationTests {
     private let vault: VaultID = id(1)
     private let member: MemberID = id(2)
     private let key = GenerationKey.random()
-    private let second = GenerationNumber(2)!
+    private let second = GenerationNumber(2).known
 
     @Test func `a generation describes one key`() {
         let generation = Generation(key, number: second)
@@ -67,7 +67,7 @@ struct GenerationTests {
         var keys = GenerationKeys()
         let current = vault.log.currentGeneration.number
         #expect(throws: GenerationKeys.Failure.wrongKey(current)) { try keys.insert(.random(), current, vault.log) }
-        let unknown = GenerationNumber(9)!
+        let unknown = GenerationNumber(9).known
         #expect(throws: GenerationKeys.Failure.unknownGeneration(unknown)) {
             try keys.insert(vault.key, unknown, vault.log)
         }
@@ -78,7 +78,7 @@ struct GenerationTests {
         for (number, key) in zip(whole.numbers, vault.keys) { #expect(whole[number] == key) }
         #expect(whole.key(vault.keys[2].id) == vault.keys[2])
         // A wrong or missing one is reported, and those before it are out of reach.
-        let third = GenerationNumber(3)!
+        let third = GenerationNumber(3).known
         sealed[third] = try vault.keys[2].sealPrevious(.random(), of: vault.log.vault, number: third)
         #expect(keys.openPrevious(sealed, vault.log).map(\.value) == [2, 3])
         #expect(keys.numbers.map(\.value) == [3, 4, 5])

@@ -33,7 +33,8 @@ struct InvitationTests {
         let scene = try Scene()
         let text = scene.link.text
         #expect(text.hasPrefix("https://salt.example:8443/j/") && text.utf8.count == 28 + 22 + 1 + 45)
-        for variant in [text, "  \(text)\n", text.replacing("https://salt", with: "HTTPS://SALT"),
+        for variant in [
+            text, "  \(text)\n", text.replacing("https://salt", with: "HTTPS://SALT"),
             text.replacing("#", with: "?utm=1#"), text.replacing("#", with: "/#"),
         ] {
             let link = try InvitationLink(variant)
@@ -47,7 +48,8 @@ struct InvitationTests {
     @Test func `other texts are no links`() throws {
         let text = try Scene().link.text
         let address = String(text.prefix { $0 != "#" })
-        for wrong in ["", "https://", "http" + text.dropFirst(5), text.replacing("/j/", with: "/s/"), "x" + text,
+        for wrong in [
+            "", "https://", "http" + text.dropFirst(5), text.replacing("/j/", with: "/s/"), "x" + text,
             text.replacing("/j/", with: "/j/0"), text.replacing("salt.example", with: "user@salt.example"),
             text.replacing("salt.example", with: "sált.example"), address + "/x" + text.dropFirst(address.count),
         ] {
@@ -55,7 +57,8 @@ struct InvitationTests {
         }
         #expect(throws: InvitationLink.Malformation.noSecret) { try InvitationLink(address) }
         #expect(throws: InvitationLink.Malformation.noSecret) { try InvitationLink(address + "#") }
-        for wrong in [text + "0", String(text.dropLast()), address + "#3" + text.dropFirst(address.count + 2),
+        for wrong in [
+            text + "0", String(text.dropLast()), address + "#3" + text.dropFirst(address.count + 2),
             String(text.dropLast()) + "-", address + "#1" + String(repeating: "z", count: 44),
         ] {
             #expect(throws: InvitationLink.Malformation.brokenSecret) { try InvitationLink(wrong) }
@@ -157,10 +160,13 @@ struct InvitationTests {
     @Test func `the list has 2,048 distinct words of three to eight letters`() {
         #expect(CodeWords.all.count == 2_048 && Set(CodeWords.all.map { $0.prefix(4) }).count == 2_048)
         #expect(CodeWords.all == CodeWords.all.sorted())
-        #expect(CodeWords.all.allSatisfy { (3...8).contains($0.count) && $0.utf8.allSatisfy { (0x61...0x7A).contains($0) } })
+        #expect(
+            CodeWords.all.allSatisfy { (3...8).contains($0.count) && $0.utf8.allSatisfy { (0x61...0x7A).contains($0) } }
+        )
         #expect(CodeWords.word(0) == "abandon" && CodeWords.word(2_047) == "zoo" && CodeWords.index(of: "zoo") == 2_047)
         // 00000000 001|00000 000010|00…
-        #expect(CodeWords.words(in: [0x00, 0x20, 0x08, 0, 0, 0], count: 4) == ["ability", "able", "abandon", "abandon"])
+        #expect(
+            CodeWords.words(in: [0x00, 0x20, 0x08, 0, 0, 0], count: 4) == ["ability", "able", "abandon", "abandon"])
         #expect(CodeWords.words(in: [0xFF, 0xFF, 0xFF], count: 2) == ["zoo", "zoo"])
     }
 }

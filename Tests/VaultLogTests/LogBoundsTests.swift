@@ -41,7 +41,8 @@ struct LogBoundsTests {
             try vault.append(.leave, by: person)
             try vault.rotate(by: "0 0")
         }
-        #expect(try vault.rejection(.seal(Seal(entry: vault.log.unsealed[0], SealList([:]))), by: "0 0") == .windingDown)
+        #expect(
+            try vault.rejection(.seal(Seal(entry: vault.log.unsealed[0], SealList([:]))), by: "0 0") == .windingDown)
         try vault.remove(["0 0"], by: "ada")
         #expect(vault.log.presentMembers.map(\.id) == [vault.id("ada")])
         #expect(vault.entries.count < Int(EntryNumber.limit))

@@ -12,7 +12,7 @@ struct LogComparisonTests {
         #expect(LogComparison(own: hashes, other: hashes) == .same)
         for count in 1..<hashes.count {
             let shorter = Array(hashes.prefix(count))
-            let next = EntryNumber(UInt64(count) + 1)!
+            let next = EntryNumber(UInt64(count) + 1).known
             #expect(LogComparison(own: hashes, other: shorter) == .isAhead(missingFrom: next))
             #expect(LogComparison(own: shorter, other: hashes) == .isBehind)
             for length in [0, 1, 4] {
@@ -44,15 +44,15 @@ struct LogComparisonTests {
         try vault.rotate(by: "ada")
         #expect(vault.log.place(of: first) == .known && vault.log.place(of: vault.log.head) == .known)
         #expect(vault.log.place(of: Head(number: first.number, hash: .none)) == .diverged)
-        #expect(vault.log.place(of: Head(number: EntryNumber(3)!, hash: .none)) == .unknown)
-        #expect(vault.log.hash(at: EntryNumber(3)!) == nil)
+        #expect(vault.log.place(of: Head(number: EntryNumber(3).known, hash: .none)) == .unknown)
+        #expect(vault.log.hash(at: EntryNumber(3).known) == nil)
     }
 
     @Test func `words of heads differ by vault, number and hash`() throws {
         let head = Head(number: .first, hash: .none)
         let words = head.words(of: id(1))
         #expect(words.count == 12 && words != head.words(of: id(2)))
-        #expect(words != Head(number: EntryNumber(2)!, hash: .none).words(of: id(1)))
+        #expect(words != Head(number: EntryNumber(2).known, hash: .none).words(of: id(1)))
     }
 
     @Test func `members sign the heads that they have seen, and their accounts`() throws {
@@ -63,7 +63,8 @@ struct LogComparisonTests {
         #expect(seen.isValid(in: vault.log) && claim.isValid(in: vault.log))
         for wrong in [
             MemberStatement(.seen, seen.member, seen.head, claim.signature),
-            MemberStatement(.claim(account: [UInt8](repeating: 8, count: 16)), claim.member, claim.head, claim.signature),
+            MemberStatement(
+                .claim(account: [UInt8](repeating: 8, count: 16)), claim.member, claim.head, claim.signature),
             MemberStatement(.seen, vault.id("cid"), seen.head, seen.signature),
             MemberStatement(.seen, .random(), seen.head, seen.signature),
             MemberStatement(.seen, seen.member, Head(number: .first, hash: seen.head.hash), seen.signature),

@@ -144,7 +144,8 @@ struct LogModel {
             if case .invite(terms) = event.payload {
                 let endless = InvitationTerms(
                     id: id, admissionKey: terms.admissionKey, role: terms.role,
-                    expiry: EntryTime(seconds: EntryTime.limit)!, uses: terms.uses, hasCode: false)!
+                    expiry: EntryTime(seconds: EntryTime.limit).known, uses: terms.uses, hasCode: false
+                ).known
                 return Event(number: event.number, author: event.author, time: event.time, payload: .invite(endless))
             }
             return event

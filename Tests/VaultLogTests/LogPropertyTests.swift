@@ -15,16 +15,16 @@ struct LogPropertyTests {
         var accepted = 0
         for step in 0..<60 {
             vault.now += UInt64.random(in: 0...200, using: &random)
-            let person = names.randomElement(using: &random)!
-            let other = names.randomElement(using: &random)!
+            let person = names.randomElement(using: &random).known
+            let other = names.randomElement(using: &random).known
             let entry: Entry
             var commit: (inout TestVault) throws -> Void = { _ in }
             switch Int.random(in: 0..<12, using: &random) {
             case 0, 1:
-                let role = Role.allCases.randomElement(using: &random)!
+                let role = Role.allCases.randomElement(using: &random).known
                 try Self.addLink("\(step)", to: &vault)
                 let terms = vault.terms(
-                    vault.links["\(step)"]!, role, uses: .random(in: 1...3, using: &random),
+                    vault.links["\(step)"].known, role, uses: .random(in: 1...3, using: &random),
                     life: .random(in: 1...2_000, using: &random))
                 entry = try vault.entry(.invite(terms), by: person)
             case 2, 3, 4:
@@ -35,7 +35,8 @@ struct LogPropertyTests {
                 let id = entry.author
                 commit = { $0.add(joiner, id, keys) }
             case 5, 6:
-                entry = try vault.entry(.role(vault.id(other), Role.allCases.randomElement(using: &random)!), by: person)
+                entry = try vault.entry(
+                    .role(vault.id(other), Role.allCases.randomElement(using: &random).known), by: person)
             case 7:
                 let key = GenerationKey.random(for: vault.log)
                 entry = try vault.entry(vault.removal([other], key), by: person)
@@ -50,7 +51,7 @@ struct LogPropertyTests {
                     entry = try vault.entry(.offer(Bool.random(using: &random) ? vault.id(other) : nil), by: person)
                 }
             case 10:
-                let number = EntryNumber(.random(in: 1...UInt64(vault.entries.count), using: &random))!
+                let number = EntryNumber(.random(in: 1...UInt64(vault.entries.count), using: &random)).known
                 entry = try vault.entry(.seal(Seal(entry: number, SealList([:]))), by: person)
             default:
                 if let link = vault.links.keys.sorted().randomElement(using: &random).flatMap({ vault.links[$0] }),

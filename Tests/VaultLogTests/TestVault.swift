@@ -39,10 +39,10 @@ struct TestVault {
         return vault
     }
 
-    func id(_ person: String) -> MemberID { people[person]!.id }
+    func id(_ person: String) -> MemberID { people[person].known.id }
 
     func signer(_ person: String) throws -> MemberSigner {
-        try MemberSigner(id(person), of: log.vault, people[person]!.keys)
+        try MemberSigner(id(person), of: log.vault, people[person].known.keys)
     }
 
     func entry(_ payload: EntryPayload, by person: String) throws -> Entry {
@@ -80,7 +80,8 @@ struct TestVault {
     ) -> InvitationTerms {
         InvitationTerms(
             id: secrets.id, admissionKey: secrets.admissionKey.publicKey, role: role, expiry: time(now + life),
-            uses: uses, hasCode: false)!
+            uses: uses, hasCode: false
+        ).known
     }
 
     mutating func invite(
@@ -93,7 +94,7 @@ struct TestVault {
 
     func joining(_ link: String, _ keys: MemberPrivateKeys, as id: MemberID = .random()) throws -> Entry {
         try EntryWriter.join(
-            links[link]!, as: id, named: name("new"), keys, NameKey(key), after: log, at: time(now))
+            links[link].known, as: id, named: name("new"), keys, NameKey(key), after: log, at: time(now))
     }
 
     mutating func join(_ person: String, by link: String) throws {
@@ -106,7 +107,7 @@ struct TestVault {
 
     var key: GenerationKey { keys[keys.count - 1] }
 
-    func next(_ key: GenerationKey) -> Generation { Generation(key, number: log.currentGeneration.number.next!) }
+    func next(_ key: GenerationKey) -> Generation { Generation(key, number: log.currentGeneration.number.next.known) }
 
     mutating func rotate(by person: String) throws {
         let key = GenerationKey.random(for: log)
@@ -127,7 +128,7 @@ struct TestVault {
     mutating func rekey(_ person: String) throws {
         let keys = try MemberPrivateKeys.generate()
         try append(try EntryWriter.rekey(to: keys, by: signer(person), after: log, at: time(now)))
-        people[person]!.keys = keys
+        people[person]?.keys = keys
     }
 
     // MARK: Parts of appended entries
@@ -140,7 +141,7 @@ struct TestVault {
 
     mutating func add(_ link: String, _ secrets: InvitationSecrets) { links[link] = secrets }
 
-    mutating func replace(_ person: String, _ keys: MemberPrivateKeys) { people[person]!.keys = keys }
+    mutating func replace(_ person: String, _ keys: MemberPrivateKeys) { people[person]?.keys = keys }
 
     // MARK: Edits
 
@@ -149,20 +150,30 @@ struct TestVault {
         previous: EditHash = .none
     ) -> EditStatement {
         EditStatement(
-            item: item, collection: collection, number: EditNumber(number)!, previous: previous,
-            title: title.map { secret($0) }, body: secret(body))!
+            item: item, collection: collection, number: EditNumber(number).known, previous: previous,
+            title: title.map { secret($0) }, body: secret(body)
+        ).known
     }
 
-    func edit(_ body: String, _ statement: EditStatement, by person: String, at head: Head? = nil) throws -> SignedBody {
+    func edit(_ body: String, _ statement: EditStatement, by person: String, at head: Head? = nil) throws -> SignedBody
+    {
         try SignedBody(secret(body), statement, by: signer(person), head ?? log.head)
     }
 }
 
 func secret(_ text: String) -> SecureBytes { SecureBytes(copying: text.utf8) }
 
-func time(_ seconds: UInt64) -> EntryTime { EntryTime(seconds: seconds)! }
+func time(_ seconds: UInt64) -> EntryTime { EntryTime(seconds: seconds).known }
 
-func name(_ text: String) -> MemberName { MemberName(text)! }
+func name(_ text: String) -> MemberName { MemberName(text).known }
 
 /// 16 bytes with one value.
-func id<Subject>(_ byte: UInt8) -> Identifier<Subject> { Identifier(repeatElement(byte, count: 16))! }
+func id<Subject>(_ byte: UInt8) -> Identifier<Subject> { Identifier(repeatElement(byte, count: 16)).known }
+
+extension Optional {
+    /// The value, which a test always has.
+    var known: Wrapped {
+        guard let self else { preconditionFailure("the test has the value") }
+        return self
+    }
+}

@@ -47,7 +47,7 @@ struct VaultSignatureTests {
     private static func twin(_ signature: VaultSignature) -> [UInt8] {
         var borrow = 0
         var bytes = signature.bytes
-        for (index, digit) in Hex.decode(order)!.enumerated().reversed() {
+        for (index, digit) in Hex.decode(order).known.enumerated().reversed() {
             let difference = Int(digit) - Int(bytes[32 + index]) - borrow
             bytes[32 + index] = UInt8(truncatingIfNeeded: difference)
             borrow = difference < 0 ? 1 : 0

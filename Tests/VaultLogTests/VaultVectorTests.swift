@@ -22,9 +22,16 @@ struct VaultVectorTests {
         try (try encoder.encode(document) + Data("\n".utf8)).write(to: file)
     }
 
-    private static func document() throws -> VaultVectors.Sections {
+    /// Read once, and written at most once.
+    private static let stored = Result {
         if ProcessInfo.processInfo.environment["SALTERN_WRITE_VECTORS"] != nil { try write() }
         return try JSONDecoder().decode(VaultVectors.Sections.self, from: Data(contentsOf: file))
+    }
+
+    private static func document() throws -> VaultVectors.Sections { try stored.get() }
+
+    private static func entries() throws -> [Entry] {
+        try #require(document()["vaultLog"]).sorted { $0.key < $1.key }.map { try Entry(bytes($0.value)) }
     }
 
     private static func bytes(_ text: String?) throws -> [UInt8] { try #require(text.flatMap { Hex.decode($0) }) }
@@ -45,8 +52,7 @@ struct VaultVectorTests {
     @Test func `the documents have the vectors of this module`() throws {
         let document = try Self.document()
         for (name, section) in try VaultVectors.fixed() { #expect(document[name] == section, "\(name)") }
-        let section = try #require(document["vaultLog"])
-        let entries = try section.sorted { $0.key < $1.key }.map { try Entry(Self.bytes($0.value)) }
+        let entries = try Self.entries()
         #expect(Set(entries.map(\.payload.kind)) == Set(EntryKind.allCases))
         let log = try MembershipLog(entries)
         let state = try #require(document["vaultLogState"])
@@ -60,8 +66,7 @@ struct VaultVectorTests {
 
     @Test func `each rejected entry has its reason`() throws {
         let document = try Self.document()
-        let entries = try #require(document["vaultLog"]).sorted { $0.key < $1.key }
-            .map { try Entry(Self.bytes($0.value)) }
+        let entries = try Self.entries()
         let rejected = try #require(document["vaultRejected"])
         for (name, text) in rejected {
             let reason = try #require(EntryRejection(rawValue: String(name.prefix { $0 != ":" })))
@@ -78,25 +83,23 @@ struct VaultVectorTests {
 
     @Test func `each edit has its result`() throws {
         let document = try Self.document()
-        let entries = try #require(document["vaultLog"]).sorted { $0.key < $1.key }
-            .map { try Entry(Self.bytes($0.value)) }
+        let entries = try Self.entries()
         let whole = try MembershipLog(entries)
         let beforeSeal = try MembershipLog(entries.prefix { $0.payload.kind != .seal })
         let inputs = try #require(document["vaultEdit"])
         let list = try #require(SealList(try Self.bytes(inputs["list"])))
         for (name, text) in try #require(document["vaultEdits"]) {
             let body = try #require(SignedBody(SecureBytes(copying: try Self.bytes(text))))
-            let title = body.content == secret("Buy salt.") && ["accepted", "listed", "wrongSignature"].contains(name)
-            let statement = try #require(
-                EditStatement(
-                    item: try #require(VaultItemID(try Self.bytes(inputs["item"]))), collection: "notes", number: .first,
-                    previous: .none, title: title || name == "wrongSignature" ? secret("Shopping") : nil,
-                    body: body.content))
+            let hasTitle = ["accepted", "listed", "wrongSignature"].contains(name)
+            let item = try #require(VaultItemID(try Self.bytes(inputs["item"])))
+            let statement = EditStatement(
+                item: item, collection: "notes", number: .first, previous: .none,
+                title: hasTitle ? secret("Shopping") : nil, body: body.content)
             let log = name == "awaitsSeal" ? beforeSeal : whole
             var result = "accepted"
             do throws(EditRejection) {
                 try log.check(
-                    body, statement, log.currentGeneration.number,
+                    body, statement.known, log.currentGeneration.number,
                     EditEvidence(lists: name == "awaitsSeal" ? [] : [list]))
             } catch {
                 result = error.rawValue
@@ -107,8 +110,7 @@ struct VaultVectorTests {
 
     @Test func `statements are valid`() throws {
         let document = try Self.document()
-        let entries = try #require(document["vaultLog"]).sorted { $0.key < $1.key }
-            .map { try Entry(Self.bytes($0.value)) }
+        let entries = try Self.entries()
         let log = try MembershipLog(entries)
         let section = try #require(document["vaultStatements"])
         let member = try #require(MemberID(try Self.bytes(section["member"])))

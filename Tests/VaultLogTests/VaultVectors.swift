@@ -18,7 +18,7 @@ struct VaultVectors {
     }
 
     static func generationKey(_ number: UInt8) -> GenerationKey {
-        GenerationKey(SecureBytes(copying: [UInt8](repeating: 0xA0 + number, count: 32)))!
+        GenerationKey(SecureBytes(copying: [UInt8](repeating: 0xA0 + number, count: 32))).known
     }
 
     static func nonce(_ first: UInt8) -> [UInt8] { Array(first..<first + 12) }
@@ -64,7 +64,7 @@ struct VaultVectors {
 
     private static func generation() throws -> [String: String] {
         let key = generationKey(2)
-        let number = GenerationNumber(2)!
+        let number = GenerationNumber(2).known
         let vault: VaultID = id(0x21)
         let member: MemberID = id(0x22)
         let recipient = try keys(0x31, 0x32)
@@ -83,7 +83,8 @@ struct VaultVectors {
             "agreementPrivateKey": Hex.encode(agreementKey.bytes.slice(65..<97)),
             "ephemeralPrivateKey": Hex.encode(ephemeral.bytes.slice(65..<97)),
             "box": Hex.encode(
-                try GenerationBox.seal(key, number, for: member, agreementKey.publicKey, of: vault, ephemeral: ephemeral)),
+                try GenerationBox.seal(
+                    key, number, for: member, agreementKey.publicKey, of: vault, ephemeral: ephemeral)),
         ]
     }
 
@@ -118,15 +119,16 @@ struct VaultVectors {
     }
 
     private mutating func append(_ payload: EntryPayload, by person: String) throws {
-        try append(try EntryWriter.entry(payload, by: signers[person]!, after: log, at: time()))
+        try append(try EntryWriter.entry(payload, by: signers[person].known, after: log, at: time()))
     }
 
     private mutating func join(_ person: String, _ byte: UInt8, _ secrets: InvitationSecrets) throws {
         let member: MemberID = id(byte)
-        let keys = try Self.keys(byte - 0x30, byte + 0x20)
+        let keys = try Self.keys(byte - 0x20, byte + 0x20)
         try append(
             try EntryWriter.join(
-                secrets, as: member, named: name(person.capitalized), keys, NameKey(Self.generationKey(1)), after: log,
+                secrets, as: member, named: name(person.prefix(1).uppercased() + person.dropFirst()), keys,
+                NameKey(Self.generationKey(1)), after: log,
                 at: time()))
         people[person] = member
         signers[person] = try MemberSigner(member, of: log.vault, keys)
@@ -140,7 +142,7 @@ struct VaultVectors {
         try made.begin()
         let danEdit = try made.edit("dan", "Buy salt.", title: "Shopping")
         try made.collectEarly(&rejected)
-        try made.append(.role(made.people["dan"]!, .reader), by: "ada")
+        try made.append(.role(made.people["dan"].known, .reader), by: "ada")
         let lowering = made.log.head.number
         let list = SealList([
             item: made.statement("Buy salt.", title: "Shopping").hash(made.log.vault, danEdit.author, danEdit.head)
@@ -155,12 +157,12 @@ struct VaultVectors {
         edits["notListed"] = Hex.encode(unlisted.bytes)
         edits["wrongSignature"] = Hex.encode(
             try SignedBody(
-                secret("Sell salt."), made.statement("Buy salt.", title: "Shopping"), by: made.signers["ben"]!,
+                secret("Sell salt."), made.statement("Buy salt.", title: "Shopping"), by: made.signers["ben"].known,
                 made.log.head
             ).bytes)
         let fork = Head(number: made.log.head.number, hash: made.entries[3].hash)
         edits["fork"] = Hex.encode(try made.edit("ben", "Buy salt.", at: fork).bytes)
-        let unknown = Head(number: EntryNumber(100)!, hash: made.entries[3].hash)
+        let unknown = Head(number: EntryNumber(100).known, hash: made.entries[3].hash)
         edits["unknownHead"] = Hex.encode(try made.edit("ben", "Buy salt.", at: unknown).bytes)
         edits["unknownAuthor"] = Hex.encode(try made.edit("dan", "Buy salt.", at: made.log.head).bytes)
         try made.collectLate(&rejected)
@@ -180,7 +182,8 @@ struct VaultVectors {
     private func terms(_ secrets: InvitationSecrets, _ role: Role, uses: UInt16, hasCode: Bool) -> InvitationTerms {
         InvitationTerms(
             id: secrets.id, admissionKey: secrets.admissionKey.publicKey, role: role,
-            expiry: VaultLogTests.time(1_800_604_800), uses: uses, hasCode: hasCode)!
+            expiry: VaultLogTests.time(1_800_604_800), uses: uses, hasCode: hasCode
+        ).known
     }
 
     private mutating func begin() throws {
@@ -192,15 +195,15 @@ struct VaultVectors {
     }
 
     private mutating func finish() throws {
-        try append(.offer(people["ben"]!), by: "ada")
+        try append(.offer(people["ben"].known), by: "ada")
         try append(.accept(log.head.number), by: "ben")
         try append(.leave, by: "ada")
-        try append(.rotate(Generation(Self.generationKey(2), number: GenerationNumber(2)!)), by: "ben")
+        try append(.rotate(Generation(Self.generationKey(2), number: GenerationNumber(2).known)), by: "ben")
         let keys = try Self.keys(0x71, 0x72)
-        try append(try EntryWriter.rekey(to: keys, by: signers["cid"]!, after: log, at: time()))
-        signers["cid"] = try MemberSigner(people["cid"]!, of: log.vault, keys)
-        let generation = Generation(Self.generationKey(3), number: GenerationNumber(3)!)
-        try append(.remove(generation, [people["dan"]!]), by: "ben")
+        try append(try EntryWriter.rekey(to: keys, by: signers["cid"].known, after: log, at: time()))
+        signers["cid"] = try MemberSigner(people["cid"].known, of: log.vault, keys)
+        let generation = Generation(Self.generationKey(3), number: GenerationNumber(3).known)
+        try append(.remove(generation, [people["dan"].known]), by: "ben")
         let last = try InvitationSecrets(id(0x53), secret: SecureBytes(copying: Array(32..<48) as [UInt8]), code: nil)
         try append(.invite(terms(last, .reader, uses: 1, hasCode: false)), by: "ben")
         try append(.revoke(last.id), by: "ben")
@@ -208,8 +211,9 @@ struct VaultVectors {
 
     // MARK: Rejected entries
 
-    private mutating func reject(_ payload: EntryPayload, by person: String, _ rejected: inout [String: String]) throws {
-        try reject(try EntryWriter.entry(payload, by: signers[person]!, after: log, at: time()), &rejected)
+    private mutating func reject(_ payload: EntryPayload, by person: String, _ rejected: inout [String: String]) throws
+    {
+        try reject(try EntryWriter.entry(payload, by: signers[person].known, after: log, at: time()), &rejected)
     }
 
     /// Adds an entry under its reason.
@@ -226,19 +230,19 @@ struct VaultVectors {
 
     /// After the joins.
     private mutating func collectEarly(_ rejected: inout [String: String]) throws {
-        let key = Generation(Self.generationKey(4), number: GenerationNumber(2)!)
-        try reject(.role(people["dan"]!, .reader), by: "cid", &rejected)
-        try reject(.role(people["ada"]!, .reader), by: "ben", &rejected)
-        try reject(.role(people["ben"]!, .manager), by: "ada", &rejected)
+        let key = Generation(Self.generationKey(4), number: GenerationNumber(2).known)
+        try reject(.role(people["dan"].known, .reader), by: "cid", &rejected)
+        try reject(.role(people["ada"].known, .reader), by: "ben", &rejected)
+        try reject(.role(people["ben"].known, .manager), by: "ada", &rejected)
         try reject(.role(id(0x4F), .reader), by: "ada", &rejected)
-        try reject(.remove(key, [people["ada"]!]), by: "ben", &rejected)
-        try reject(.remove(key, [people["ben"]!]), by: "ben", &rejected)
+        try reject(.remove(key, [people["ada"].known]), by: "ben", &rejected)
+        try reject(.remove(key, [people["ben"].known]), by: "ben", &rejected)
         try reject(.leave, by: "ada", &rejected)
-        try reject(.rotate(Generation(Self.generationKey(1), number: GenerationNumber(2)!)), by: "ada", &rejected)
+        try reject(.rotate(Generation(Self.generationKey(1), number: GenerationNumber(2).known)), by: "ada", &rejected)
         try reject(.seal(Seal(entry: .first, SealList([:]))), by: "ada", &rejected)
         try reject(.accept(.first), by: "ben", &rejected)
-        try reject(.offer(people["cid"]!), by: "ada", &rejected)
-        try reject(.offer(people["ben"]!), by: "ben", &rejected)
+        try reject(.offer(people["cid"].known), by: "ada", &rejected)
+        try reject(.offer(people["ben"].known), by: "ben", &rejected)
         try reject(.invite(terms(Self.plain(), .reader, uses: 1, hasCode: false)), by: "ada", &rejected)
         let late = VaultLogTests.time(1_800_604_801)
         let joiner = try Self.keys(0x75, 0x76)
@@ -255,22 +259,24 @@ struct VaultVectors {
                 guessed, as: id(0x45), named: name("Eve"), joiner, nameKey, after: log, at: time()), &rejected)
         try reject(
             try EntryWriter.join(
-                Self.coded(), as: id(0x45), named: name("Eve"), Self.keys(0x13, 0x76), nameKey, after: log, at: time()),
+                Self.coded(), as: id(0x45), named: name("Eve"), Self.keys(0x23, 0x76), nameKey, after: log, at: time()),
             &rejected)
-        let forger = try MemberSigner(people["ada"]!, of: log.vault, joiner)
+        let forger = try MemberSigner(people["ada"].known, of: log.vault, joiner)
         try reject(try EntryWriter.entry(.leave, by: forger, after: log, at: time()), &rejected)
     }
 
     /// After the last entry.
     private mutating func collectLate(_ rejected: inout [String: String]) throws {
         try reject(.leave, by: "dan", &rejected)
-        let thief = try MemberSigner(people["cid"]!, of: log.vault, Self.keys(0x13, 0x63))
+        let thief = try MemberSigner(people["cid"].known, of: log.vault, Self.keys(0x23, 0x63))
         try reject(try EntryWriter.entry(.leave, by: thief, after: log, at: time()), &rejected)
         rejected["wrongNumber: leave"] = rejected["ownerProtected: leave"]
         try reject(.revoke(Self.plainID), by: "ben", &rejected)
-        let ben = signers["ben"]!
+        let ben = signers["ben"].known
         var header = Entry.Header(
-            vault: log.vault, number: log.head.number.next!, previous: entries[2].hash, time: time(), author: ben.member)
+            vault: log.vault, number: log.head.number.next.known, previous: entries[2].hash, time: time(),
+            author: ben.member
+        )
         try reject(try EntryWriter.sign(header, .revoke(Self.plainID), with: ben.key), &rejected)
         header.vault = id(0x21)
         try reject(try EntryWriter.sign(header, .revoke(Self.plainID), with: ben.key), &rejected)
@@ -283,11 +289,13 @@ struct VaultVectors {
     private func statement(_ body: String, title: String? = nil) -> EditStatement {
         EditStatement(
             item: Self.item, collection: "notes", number: .first, previous: .none, title: title.map { secret($0) },
-            body: secret(body))!
+            body: secret(body)
+        ).known
     }
 
-    private func edit(_ person: String, _ body: String, title: String? = nil, at head: Head? = nil) throws -> SignedBody {
-        try SignedBody(secret(body), statement(body, title: title), by: signers[person]!, head ?? log.head)
+    private func edit(_ person: String, _ body: String, title: String? = nil, at head: Head? = nil) throws -> SignedBody
+    {
+        try SignedBody(secret(body), statement(body, title: title), by: signers[person].known, head ?? log.head)
     }
 
     private func editInputs(_ list: SealList) -> [String: String] {
@@ -295,9 +303,10 @@ struct VaultVectors {
         let statement = statement("Buy salt.", title: "Shopping")
         return [
             "item": Hex.encode(Self.item.bytes), "collection": "notes", "number": "1", "title": "Shopping",
-            "body": "Buy salt.", "author": Hex.encode(people["dan"]!.bytes), "head": Hex.encode(head.bytes),
-            "statement": Hex.encode(statement.bytes(log.vault, people["dan"]!, head)),
-            "hash": Hex.encode(statement.hash(log.vault, people["dan"]!, head).bytes), "list": Hex.encode(list.bytes),
+            "body": "Buy salt.", "author": Hex.encode(people["dan"].known.bytes), "head": Hex.encode(head.bytes),
+            "statement": Hex.encode(statement.bytes(log.vault, people["dan"].known, head)),
+            "hash": Hex.encode(statement.hash(log.vault, people["dan"].known, head).bytes),
+            "list": Hex.encode(list.bytes),
         ]
     }
 
@@ -309,10 +318,11 @@ struct VaultVectors {
             "unsealed": log.unsealed.map { String($0.value) }.joined(separator: " "),
             "joinWords": entries[2].hash.words.joined(separator: " "),
             "link": InvitationLink(
-                server: "https://api.example.org", log.invitations[Self.plainID]!, secret: Self.plainSecret)!.text,
+                server: "https://api.example.org", log.invitations[Self.plainID].known, secret: Self.plainSecret
+            ).known.text,
         ]
         for (person, id) in people {
-            let member = log.members[id]!
+            let member = log.members[id].known
             state["role of \(person)"] = member.role.map { "\($0)" } ?? "none"
             state["name of \(person)"] = member.name.open(of: id, NameKey(Self.generationKey(1)))?.text
         }
@@ -323,10 +333,11 @@ struct VaultVectors {
         let account = [UInt8](repeating: 0x77, count: 16)
         let head = log.head
         return [
-            "member": Hex.encode(people["cid"]!.bytes), "head": Hex.encode(head.bytes), "account": Hex.encode(account),
-            "seen": Hex.encode(try MemberStatement(.seen, by: signers["cid"]!, head).signature.bytes),
+            "member": Hex.encode(people["cid"].known.bytes), "head": Hex.encode(head.bytes),
+            "account": Hex.encode(account),
+            "seen": Hex.encode(try MemberStatement(.seen, by: signers["cid"].known, head).signature.bytes),
             "claim": Hex.encode(
-                try MemberStatement(.claim(account: account), by: signers["cid"]!, head).signature.bytes),
+                try MemberStatement(.claim(account: account), by: signers["cid"].known, head).signature.bytes),
         ]
     }
 }
