@@ -202,7 +202,10 @@ struct DocumentVectorTests {
         let box = try keys.box(of: SecureBytes(copying: bytes(0..<32)), counter: 7, account: account)
         var ring = try keyring(nil)
         ring.passkeys = [keys]
-        var document = fixed
+        // VaultVectorTests writes the sections about shared vaults.
+        var document = try JSONDecoder().decode([String: [String: String]].self, from: Data(contentsOf: file))
+            .filter { $0.key.hasPrefix("vault") }
+        document.merge(fixed) { $1 }
         document["random"] = [
             "recoveryKeyring": Hex.encode(try recovery.sealedKeyring(try keyring(recovery), account: account)),
             "passkeyKeyring": Hex.encode(ring.encoded()), "passkeySealedPrivateKey": Hex.encode(sealed),
@@ -220,6 +223,6 @@ struct DocumentVectorTests {
         var document = try JSONDecoder().decode([String: [String: String]].self, from: Data(contentsOf: Self.file))
         try await Self.check(try #require(document.removeValue(forKey: "random")))
         try Self.checkRNCryptor(try #require(document["rncryptor"]))
-        #expect(document == fixed)
+        #expect(document.filter { !$0.key.hasPrefix("vault") } == fixed)
     }
 }
