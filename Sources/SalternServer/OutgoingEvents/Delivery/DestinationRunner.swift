@@ -90,13 +90,12 @@ struct DestinationRunner: Sendable {
     /// - Parameter testing: True prefers an account without failures.
     private func findDue(testing: Bool) async -> [DueQueue] {
         // Failures of the database are reported elsewhere.
-        if testing {
-            let test = FindTestQueue(destinationID: id, now: clock.now)
-            // A separate connection delays no request when many queues wait.
-            let found = try? await database.withConnection { try await $0.execute(test) }
-            if let found, !found.isEmpty { return found }
-        }
-        return (try? await database.execute(FindDueQueues(destinationID: id, now: clock.now))) ?? []
+        let due = (try? await database.execute(FindDueQueues(destinationID: id, now: clock.now))) ?? []
+        if due.isEmpty || !testing { return due }
+        let test = FindTestQueue(destinationID: id, now: clock.now)
+        // A separate connection delays no request when many queues wait.
+        let found = try? await database.withConnection { try await $0.execute(test) }
+        return found.flatMap { $0.first.map { [$0] } } ?? due
     }
 
     private func deliver(_ queue: DueQueue, _ delivery: QueueDelivery) async -> QueueDelivery.Outcome? {

@@ -1,4 +1,5 @@
 public import Postgres
+internal import Synchronization
 
 /// Delivers outgoing events of one node. It reads the destinations, runs a ``DestinationRunner`` for each, and stores
 /// the changes that requests have recorded.
@@ -93,4 +94,14 @@ public struct EventDelivery: Sendable {
             }
         }
     }
+}
+
+/// The destinations that have a runner.
+final class RunningDestinations: Sendable {
+    private let ids = Mutex<Set<DestinationID>>([])
+
+    /// Adds a destination. Returns false if it already has a runner.
+    func begin(_ id: DestinationID) -> Bool { ids.withLock { $0.insert(id).inserted } }
+
+    func end(_ id: DestinationID) { _ = ids.withLock { $0.remove(id) } }
 }

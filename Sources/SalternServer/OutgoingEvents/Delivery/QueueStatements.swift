@@ -59,16 +59,19 @@ struct FindDueQueues: Statement {
             FROM ((
                 SELECT q.account_id, q.lane, q.due_at FROM saltern.event_queues q
                 WHERE q.destination_id = \(\.destinationID) AND q.due_at IS NOT NULL AND q.due_at <= \(\.now)
+                    AND EXISTS (\(enabled))
                 ORDER BY q.due_at LIMIT \(window)
             ) UNION ALL (
                 SELECT q.account_id, q.lane, q.due_at FROM saltern.event_queues q
                 WHERE q.destination_id = \(\.destinationID) AND q.due_at IS NOT NULL AND q.due_at > \(\.latest)
+                    AND EXISTS (\(enabled))
                 ORDER BY q.due_at LIMIT \(window)
             )) w
         ) t
-        WHERE EXISTS (SELECT FROM saltern.destinations d
-            WHERE d.destination_id = \(\.destinationID) AND d.disabled_at IS NULL)
         ORDER BY t.turn, t.due_at LIMIT \(limit)
+        """
+    private static let enabled: SQL<Self> = """
+        SELECT FROM saltern.destinations d WHERE d.destination_id = \(\.destinationID) AND d.disabled_at IS NULL
         """
 }
 
@@ -86,11 +89,11 @@ struct FindTestQueue: Statement {
     static let isReadOnly = true
     static let sql: SQL<Self> = """
         SELECT q.account_id, q.lane, q.due_at FROM saltern.event_queues q
-        WHERE q.destination_id = \(\.destinationID) AND q.due_at IS NOT NULL AND q.due_at <= \(\.now)
+        JOIN saltern.destinations d ON d.destination_id = q.destination_id
+        WHERE q.destination_id = \(\.destinationID) AND d.destination_id = \(\.destinationID) AND d.disabled_at IS NULL
+            AND q.due_at IS NOT NULL AND q.due_at <= \(\.now)
             AND NOT EXISTS (SELECT FROM saltern.event_queues f
                 WHERE f.account_id = q.account_id AND f.destination_id = \(\.destinationID) AND f.attempts > 0)
-            AND EXISTS (SELECT FROM saltern.destinations d
-                WHERE d.destination_id = \(\.destinationID) AND d.disabled_at IS NULL)
         ORDER BY q.due_at LIMIT 1
         """
 }

@@ -13,8 +13,8 @@ enum RetrySchedule {
     /// A parked event is kept for this long.
     static let parkedRetention = Duration.seconds(3 * 86_400)
 
-    /// Returns the latest due time that a delay or a lease can have set. A database clock that was ahead has set a later
-    /// one, and such a queue is due at once.
+    /// Returns the latest due time that a delay or a lease can have set. A later one was set while the database's clock
+    /// was ahead, and such a queue is due at once.
     static func latestDue(at now: Timestamp) -> Timestamp { now + longest + EventLease.duration }
 
     /// Returns the delay after a number of failures without a success.

@@ -4,8 +4,8 @@ internal import Postgres
 // sends these statements only if a destination receives the events (``Outbox/gets(_:)``). Otherwise they add no cost to
 // a log-in.
 //
-// At most ``EventLane/queueLimit`` such events of an account wait at a destination. Further ones are counted in the lane
-// ``EventLane/dropped``, which a delivery moves to the node's metrics.
+// At most ``EventLane/queueLimit`` such events of an account wait at a destination. Further ones are counted in the
+// lane ``EventLane/dropped``, which a delivery moves to the node's metrics.
 
 /// The SQL of events of sessions.
 enum SessionEvents {
