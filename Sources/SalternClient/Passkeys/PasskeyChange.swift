@@ -48,19 +48,35 @@ struct PasskeyChange {
 
     /// Removes all passkeys that unlock. A device that was unlocked has their keys from the keyring, and could seal an
     /// unlock key of its own for them.
-    func removeUnlocking(in vault: isolated Vault) async throws(VaultError) {
+    static func removeUnlocking(_ password: Password, in vault: isolated Vault) async throws(VaultError) {
+        await vault.serverLock.lock()
+        defer { vault.serverLock.unlock() }
+        let change = try await PasskeyChange(password, in: vault)
         let listed = try await vault.passkeys()
         let known = try await vault.latestKeyring().keyring.passkeys.map { Base64URLBytes($0.id) }
-        try await remove(Set(known).union(listed.filter(\.unlocks).map(\.id)), in: vault)
+        try await change.remove(Set(known).union(listed.filter(\.unlocks).map(\.id)), in: vault)
+    }
+
+    /// Removes the keys of a passkey and its box.
+    func stopUnlocking(_ id: Base64URLBytes, in vault: isolated Vault) async throws(VaultError) {
+        try await removeKeys(of: [id], in: vault)
+        try await vault.call { api throws(APIError) in
+            try await api.removePasskeyBox(id.bytes, currentPasswordKey: proof, opened.token)
+        }
+    }
+
+    /// Removes keys from the keyring. This comes first: after an interruption the list still has the passkeys, and no
+    /// later unlock key is sealed for them.
+    private func removeKeys(of ids: Set<Base64URLBytes>, in vault: isolated Vault) async throws(VaultError) {
+        let sealed = Set(ids.map(\.bytes))
+        guard try await vault.latestKeyring().keyring.passkeys.contains(where: { sealed.contains($0.id) }) else {
+            return
+        }
+        _ = try await replaceKeyring(in: vault) { $0.passkeys.removeAll { sealed.contains($0.id) } }
     }
 
     private func remove(_ ids: Set<Base64URLBytes>, in vault: isolated Vault) async throws(VaultError) {
-        // The keyring comes first. After an interruption the list still has the passkeys, and no later unlock key is
-        // sealed for them.
-        let sealed = Set(ids.map(\.bytes))
-        if try await vault.latestKeyring().keyring.passkeys.contains(where: { sealed.contains($0.id) }) {
-            _ = try await replaceKeyring(in: vault) { $0.passkeys.removeAll { sealed.contains($0.id) } }
-        }
+        try await removeKeys(of: ids, in: vault)
         for id in ids {
             try await vault.call { api throws(APIError) in
                 try await api.removePasskey(id.bytes, currentPasswordKey: proof, opened.token)
@@ -93,7 +109,7 @@ struct PasskeyChange {
         else { throw .unreadable }
         try await vault.call { api throws(APIError) in
             try await api.putPasskeyBox(
-                id.bytes, sealedPrivateKey: sealed, box: box.box.bytes, currentPasswordKey: proof, opened.token)
+                id.bytes, sealedPrivateKey: sealed, box: box, currentPasswordKey: proof, opened.token)
         }
     }
 
@@ -105,7 +121,7 @@ struct PasskeyChange {
         while true {
             attempts += 1
             let (keyring, revision) = try await vault.keyringForSealing()
-            let next = try vault.numberedForSending(keyring.changed(change))
+            let next = try vault.numberedForSending(keyring.changed(change), of: opened.userid)
             // The server has the same limit, so it has accepted too many. No device could open this keyring.
             guard next.passkeys.count <= PasskeyKeys.limit else { throw .unavailable(.unexpectedReply) }
             guard let sealed = try? next.sealed(under: opened.password) else { throw .unreadable }

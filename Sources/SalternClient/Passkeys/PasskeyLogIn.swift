@@ -8,22 +8,18 @@ enum PasskeyLogIn {
         let options = try await vault.call { api throws(APIError) in try await api.beginPasskeyLogIn() }
         let answer = try await answer(options, by: authenticator, prf: PasskeyKeys.input, in: vault)
         let output = try answer.unlockingOutput
-        let reply: PasskeyLoginReply
-        // An answer is valid for one log-in. After a lost reply the same answer is rejected.
-        do throws(APIError) {
-            reply = try await vault.api.logInWithPasskey(answer.assertion, deviceName: vault.settings.deviceName)
-        } catch {
-            throw VaultError(error)
+        let reply = try await opening(in: vault) { () throws(APIError) in
+            try await vault.api.logInWithPasskey(answer.assertion, deviceName: vault.settings.deviceName)
         }
         try await vault.usingNewSession(reply.session.token) { () async throws(VaultError) in
             if let known = try vault.knownAccount(), known != reply.accountId { throw .otherAccount }
             let (password, keyring, sealed, keys) = try reply.opened(by: answer.assertion.id.bytes, output)
-            guard try vault.knows(keys) else { throw .passkey(.unconfirmed) }
+            guard try confirms(keys, vault) else { throw .passkey(.unconfirmed) }
             if try vault.order(of: keyring, openedBy: password) == .rolledBack {
                 try vault.stored { try vault.store.note(.keyringRolledBack) }
                 throw .keyringUnusable
             }
-            let (userid, iterations) = try await parameters(of: reply.session.token, in: vault)
+            let (userid, iterations) = try await parameters(of: reply.session.token, keyring, in: vault)
             try vault.remember(
                 account: reply.accountId, userid: userid, iterations: iterations, session: reply.session.token,
                 device: nil, keyring: keyring, sealed: sealed, keyringRevision: reply.keyringRevision, password,
@@ -31,11 +27,24 @@ enum PasskeyLogIn {
         }
     }
 
+    /// Returns true when the known keyring has these keys, and on a device without a known keyring.
+    private static func confirms(_ keys: PasskeyKeys, _ vault: isolated Vault) throws(VaultError) -> Bool {
+        guard let known = try vault.stored({ try vault.store.fact(.passkeys) }) else { return true }
+        let digest = keys.digest
+        return stride(from: 0, to: known.count, by: digest.count).contains { known[$0...].starts(with: digest) }
+    }
+
     /// Returns userid and iterations, which later calls need for the password.
+    ///
+    /// - Throws: ``PasskeyError/unconfirmed`` if neither the keyring nor this device confirms the server's userid. The
+    ///   server could otherwise choose the salt of the next password key.
     private static func parameters(
-        of token: Token, in vault: isolated Vault
+        of token: Token, _ keyring: Keyring, in vault: isolated Vault
     ) async throws(VaultError) -> (userid: String, iterations: Int) {
         let userid = try await vault.call { api throws(APIError) in try await api.getAccount(token) }.userid
+        let known = try vault.userid
+        let confirmed = keyring.useridMark ?? known.map(UseridMark.init(of:))
+        guard confirmed == UseridMark(of: userid) else { throw .passkey(.unconfirmed) }
         let parameters = try await vault.call { api throws(APIError) in
             try await api.getKDFParameters(userid: userid)
         }
@@ -43,10 +52,6 @@ enum PasskeyLogIn {
             try vault.settings.stretching.check(parameters, userid: userid)
         } catch {
             throw .untrustworthy(error)
-        }
-        // Otherwise the server could choose the salt of the next password key.
-        if let known = try vault.stored({ try vault.store.text(.userid) }), known != userid {
-            throw .passkey(.unconfirmed)
         }
         try vault.refuseFewer(parameters.iterations, wasRestored: false)
         return (userid, parameters.iterations)
@@ -62,10 +67,28 @@ enum PasskeyLogIn {
             let options = problem.publicKey, let authenticator
         else { throw VaultError(failure) }
         let answer = try await answer(options, by: authenticator, prf: nil, in: vault)
-        do throws(APIError) {
-            return try await vault.api.logIn(
+        return try await opening(in: vault) { () throws(APIError) in
+            try await vault.api.logIn(
                 userid: userid, passwordKey: password.passwordKey, device: device, passkey: answer.assertion)
+        }
+    }
+
+    /// Sends an answer, which opens one session, and repeats it where no reply arrives.
+    /// - Throws: ``VaultError/unavailable(_:)`` if a repeated answer is rejected: the first request has opened the
+    ///   session, and its reply is lost. The session ends unused.
+    private static func opening<Reply: Sendable>(
+        in vault: isolated Vault, _ send: () async throws(APIError) -> Reply
+    ) async throws(VaultError) -> Reply {
+        var uncertain: APIError?
+        do throws(APIError) {
+            return try await vault.settings.retries({ () throws(APIError) in
+                do throws(APIError) { return try await send() } catch {
+                    if error.mayBeDone { uncertain = error }
+                    throw error
+                }
+            })
         } catch {
+            if error.code == .wrongPasskey, let uncertain { throw VaultError(uncertain) }
             throw VaultError(error)
         }
     }

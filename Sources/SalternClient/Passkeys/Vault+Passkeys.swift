@@ -43,10 +43,16 @@ extension Vault {
         try await PasskeyChange(password, in: self).remove(id, in: self)
     }
 
-    func removeUnlockingPasskeys(password: Password) async throws(VaultError) {
+    /// Stops a passkey from unlocking the account. It stays a second factor. To let it unlock again, remove it and add
+    /// it. After a theft, remove it instead.
+    ///
+    /// ```swift
+    /// try await vault.stopPasskeyUnlocking(passkey.id, password: password)
+    /// ```
+    public func stopPasskeyUnlocking(_ id: Base64URLBytes, password: Password) async throws(VaultError) {
         await serverLock.lock()
         defer { serverLock.unlock() }
-        try await PasskeyChange(password, in: self).removeUnlocking(in: self)
+        try await PasskeyChange(password, in: self).stopUnlocking(id, in: self)
     }
 
     /// Opens the vault of an existing account by a passkey that unlocks, without userid and password.

@@ -42,13 +42,13 @@ extension Vault {
         guard let wanted = try? await newIterations(nil), wanted > iterations,
             let stretched = try? await stretch(password, userid, wanted)
         else { return nil }
-        let next = try numberedForSending(keyring.changed { _ in })
+        let next = try numberedForSending(keyring.changed { _ in }, of: userid)
         let (credential, sealed) = try next.credential(
             stretched, wanted, replacing: login.keyringRevision, login.accountId)
         do throws(APIError) {
             // The server accepts equal bytes again, so a retry after a lost reply is safe.
             let reply = try await settings.retries({ () throws(APIError) in
-                try await credential.sent { credential throws(APIError) in
+                try await credential.sent(noting: nil) { credential throws(APIError) in
                     try await api.changeCredential(credential, current: current.passwordKey, login.session.token)
                 }
             })

@@ -8,7 +8,7 @@ extension Vault {
     /// - Throws: ``VaultError/keyringUnusable`` when no kept keyring can be opened, or each is older than the known
     ///   one. ``VaultError/keyringReplaced`` when one can be opened and the user has not approved.
     func restoreKeyring(
-        over login: LoginReply, _ password: StretchedPassword, isAgreed: Bool
+        over login: LoginReply, _ userid: String, _ password: StretchedPassword, isAgreed: Bool
     ) async throws(VaultError) -> (Keyring, sealed: [UInt8], Revision?) {
         let token = login.session.token
         guard login.keyring != nil, let revision = login.keyringRevision else { throw .keyringUnusable }
@@ -19,7 +19,7 @@ extension Vault {
         let account = try await call { api throws(APIError) in try await api.getAccount(token) }
         // A recovery keyring is kept as long as its code is valid.
         let keepsCode = account.recovery.set && latest.kept.recoveryKeyring != nil && latest.keyring.recovery != nil
-        let next = try numberedForSending(latest.keyring.changed { if !keepsCode { $0.recovery = nil } })
+        let next = try numberedForSending(latest.keyring.changed { if !keepsCode { $0.recovery = nil } }, of: userid)
         guard let sealed = try? next.sealed(under: password) else { throw .unreadable }
         let recoveryKeyring = try next.sealedForCode(login.accountId)
         let losesCode = account.recovery.set && !keepsCode

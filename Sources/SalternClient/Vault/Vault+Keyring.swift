@@ -32,7 +32,7 @@ extension Vault {
     /// Replaces an older keyring on the server by the known one. The result also has the older one's keys, because the
     /// server's items are as old.
     func putKeyringBack(
-        over older: Keyring, of login: LoginReply, _ password: StretchedPassword
+        over older: Keyring, of login: LoginReply, _ userid: String, _ password: StretchedPassword
     ) async throws(VaultError) -> (Keyring, sealed: [UInt8], Revision?) {
         let token = login.session.token
         guard let revision = login.keyringRevision, try knownAccount() == login.accountId,
@@ -52,7 +52,7 @@ extension Vault {
         restored.counter = max(own.counter, older.counter)
         // The same holds for passkeys.
         restored.passkeys = own.passkeys.filter { keys in older.passkeys.contains { $0.isSame(as: keys) } }
-        let next = try numberedForSending(restored.changed { if !keepsCode { $0.recovery = nil } })
+        let next = try numberedForSending(restored.changed { if !keepsCode { $0.recovery = nil } }, of: userid)
         guard let sealed = try? next.sealed(under: password) else { throw .unreadable }
         let recoveryKeyring = try next.sealedForCode(login.accountId)
         // The server accepts equal bytes again, so a retry after a lost reply is safe.
@@ -104,13 +104,6 @@ extension Vault {
         }
     }
 
-    /// Returns true when the known keyring has these keys, and on a device without a known keyring.
-    func knows(_ keys: PasskeyKeys) throws(VaultError) -> Bool {
-        guard let known = try stored({ try store.fact(.passkeys) }) else { return true }
-        let digest = keys.digest
-        return stride(from: 0, to: known.count, by: digest.count).contains { known[$0...].starts(with: digest) }
-    }
-
     /// Records a printed code that was not replaced together with the data key, or its replacement.
     private func noteRecoveryCode(of previous: Keyring, after keyring: Keyring) throws {
         let code = keyring.recovery?.publicKey.bytes
@@ -153,8 +146,8 @@ extension Vault {
 
     /// Assigns a keyring that is about to be sent a counter that no keyring of this device has had. It is above its own
     /// counter, the known one, and every one that was sent without a confirmation. The counter is on the disk when this
-    /// returns.
-    func numberedForSending(_ keyring: Keyring) throws(VaultError) -> Keyring {
+    /// returns. The keyring gets the mark of the userid.
+    func numberedForSending(_ keyring: Keyring, of userid: String) throws(VaultError) -> Keyring {
         try stored {
             try store.transaction {
                 let used = try max(store.counter(.keyringCounter), store.counter(.keyringSent))
@@ -162,6 +155,7 @@ extension Vault {
                 guard used < .max else { throw StoreError.damaged }
                 var numbered = keyring
                 numbered.counter = max(keyring.counter, used + 1)
+                numbered.useridMark = UseridMark(of: userid)
                 try store.set(.keyringSent, counter: numbered.counter)
                 return numbered
             }

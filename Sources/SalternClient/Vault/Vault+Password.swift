@@ -47,7 +47,7 @@ extension Vault {
         let stretched = try await stretch(new, userid, iterations)
         for attempt in 1... {
             let (keyring, revision) = try await keyringForSealing()
-            let next = try numberedForSending(keyring.changed { _ in })
+            let next = try numberedForSending(keyring.changed { _ in }, of: userid)
             let (credential, sealed) = try next.credential(
                 stretched, iterations, replacing: revision, opened.account)
             try noteUnconfirmed(
@@ -56,7 +56,7 @@ extension Vault {
             let reply: CredentialReply?
             do throws(APIError) {
                 reply = try await sendChange { () throws(APIError) in
-                    try await credential.sent { credential throws(APIError) in
+                    try await credential.sent(noting: store) { credential throws(APIError) in
                         try await send(api, credential, old.passwordKey, opened.token)
                     }
                 } orFindsDone: {
@@ -144,7 +144,7 @@ extension Vault {
         let stretched = await code.stretched(saltPrefix: settings.stretching.saltPrefix)
         let (keyring, revision) = try await latestKeyring()
         guard let recovery = try? RecoveryKeys.new(for: stretched, account: opened.account) else { throw .unreadable }
-        let next = try numberedForSending(keyring.changed { $0.recovery = recovery })
+        let next = try numberedForSending(keyring.changed { $0.recovery = recovery }, of: opened.userid)
         guard let recoveryKeyring = try? recovery.sealedKeyring(next, account: opened.account),
             let sealed = try? next.sealed(under: opened.password)
         else { throw .unreadable }
@@ -198,7 +198,7 @@ extension Vault {
         for attempt in 1... {
             let (keyring, revision) = try await latestKeyring()
             guard keyring.recovery != nil else { return }
-            let next = try numberedForSending(keyring.changed { $0.recovery = nil })
+            let next = try numberedForSending(keyring.changed { $0.recovery = nil }, of: opened.userid)
             guard let sealed = try? next.sealed(under: opened.password) else { throw .unreadable }
             let written: Revision
             do throws(APIError) {

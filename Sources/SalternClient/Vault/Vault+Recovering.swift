@@ -39,12 +39,12 @@ extension Vault {
             try settings.stretching.check(recovered: reply.kdf.iterations, over: known)
             let iterations = max(try await newIterations(nil), reply.kdf.iterations, known)
             let new = try await stretch(password, userid, iterations)
-            let next = try numberedForSending(keyring.changed { _ in })
+            let next = try numberedForSending(keyring.changed { _ in }, of: userid)
             var (credential, _) = try next.credential(
                 new, iterations, replacing: reply.keyringRevision, reply.accountId)
             credential.recoveryKeyring = credential.recoveryKeyring ?? sealed
             _ = try await call { [credential] api throws(APIError) in
-                try await credential.sent { credential throws(APIError) in
+                try await credential.sent(noting: store) { credential throws(APIError) in
                     try await api.changeCredential(credential, current: nil, reply.session.token)
                 }
             }

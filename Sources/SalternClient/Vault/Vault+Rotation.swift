@@ -52,7 +52,7 @@ extension Vault {
         into report: inout SyncReport
     ) async throws(VaultError) {
         let iterations = try knownIterations()
-        var (next, revision) = try await rotatedKeyring(key)
+        var (next, revision) = try await rotatedKeyring(key, of: opened.userid)
         var staged: [ItemID: Revision] = [:]
         var fruitless = 0
         for _ in 0..<settings.limits.rounds {
@@ -67,7 +67,7 @@ extension Vault {
             do throws(APIError) {
                 // The server accepts an equal request again, so a retry after a lost reply is safe.
                 reply = try await settings.retries({ () throws(APIError) in
-                    try await credential.sent { credential throws(APIError) in
+                    try await credential.sent(noting: store) { credential throws(APIError) in
                         try await api.commitRotation(id, credential, current: password.passwordKey, opened.token)
                     }
                 })
@@ -78,7 +78,7 @@ extension Vault {
                     let more = try await runEngine()
                     guard !more.isHeld else { throw .deletionsHeld }
                     report.add(more)
-                case .keyringChanged?: (next, revision) = try await rotatedKeyring(key)
+                case .keyringChanged?: (next, revision) = try await rotatedKeyring(key, of: opened.userid)
                 default: throw VaultError(error)
                 }
                 continue
@@ -89,9 +89,9 @@ extension Vault {
     }
 
     /// Returns the server's keyring with the new key instead of its data keys. The keys of recovery and passkeys stay.
-    private func rotatedKeyring(_ key: DataKey) async throws(VaultError) -> (Keyring, Revision) {
+    private func rotatedKeyring(_ key: DataKey, of userid: String) async throws(VaultError) -> (Keyring, Revision) {
         let (keyring, revision) = try await keyringForSealing()
-        return (try numberedForSending(keyring.changed { $0.dataKeys = [key] }), revision)
+        return (try numberedForSending(keyring.changed { $0.dataKeys = [key] }, of: userid), revision)
     }
 
     /// Stages the items that are not staged in their present version.
@@ -207,7 +207,7 @@ extension Vault {
         // The rotation needs an empty list of held deletions, and an account whose items can be opened.
         guard try await !sync().isHeld else { throw .deletionsHeld }
         let hasCode = try await account().recovery.set
-        try await removeUnlockingPasskeys(password: password)
+        try await PasskeyChange.removeUnlocking(password, in: self)
         try await changePassword(from: password, to: newPassword)
         onPasswordChange()
         try await rotateKeys(password: newPassword)

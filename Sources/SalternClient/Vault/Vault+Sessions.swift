@@ -91,7 +91,7 @@ extension Vault {
         try refuseOther(userid)
         let iterations = try await newIterations(iterations)
         let stretched = try await stretch(password, userid, iterations)
-        let keyring = try numberedForSending(.new())
+        let keyring = try numberedForSending(.new(), of: userid)
         guard let sealed = try? keyring.sealed(under: stretched) else { throw .unreadable }
         let invite = invite.map { Token(SecureBytes(copying: PastedText.trimmed($0).utf8)) }
         let reply: RegistrationReply
@@ -166,12 +166,12 @@ extension Vault {
         try await usingNewSession(reply.session.token) { () async throws(VaultError) in
             // The account is another one, whose items must not be mixed with those in the store.
             if renamed, try knownAccount() != reply.accountId { throw .otherAccount }
-            var (keyring, sealed, revision) = try await keyring(of: reply, stretched, restoring: restoringKeyring)
+            var (keyring, sealed, revision) = try await keyring(of: reply, userid, stretched, restoringKeyring)
             // The same account had a later keyring before: this one would seal with retired keys.
             if try order(of: keyring, openedBy: stretched.known) == .rolledBack {
                 try stored { try store.note(.keyringRolledBack) }
                 guard restoringKeyring else { throw .keyringUnusable }
-                (keyring, sealed, revision) = try await putKeyringBack(over: keyring, of: reply, stretched)
+                (keyring, sealed, revision) = try await putKeyringBack(over: keyring, of: reply, userid, stretched)
             }
             var iterations = parameters.iterations
             var deviceToken = reply.deviceToken
@@ -191,12 +191,12 @@ extension Vault {
 
     /// Returns the keyring of a log-in: the server's, or a kept one when that cannot be opened.
     private func keyring(
-        of reply: LoginReply, _ password: StretchedPassword, restoring: Bool
+        of reply: LoginReply, _ userid: String, _ password: StretchedPassword, _ restoring: Bool
     ) async throws(VaultError) -> (Keyring, sealed: [UInt8], Revision?) {
         if let sealed = reply.keyring?.bytes, let keyring = try? Keyring(sealed: sealed, openedBy: password) {
             return (keyring, sealed, reply.keyringRevision)
         }
-        return try await restoreKeyring(over: reply, password, isAgreed: restoring)
+        return try await restoreKeyring(over: reply, userid, password, isAgreed: restoring)
     }
 
     /// Runs the steps after a log-in. After an error it ends the session, which would otherwise stay unused.

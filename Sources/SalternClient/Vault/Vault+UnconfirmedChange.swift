@@ -148,7 +148,7 @@ extension Vault {
     private func replaceByEqual(
         _ keyring: Keyring, _ revision: Revision, _ opened: VaultSession.Opened
     ) async throws(VaultError) -> Bool {
-        let next = try numberedForSending(keyring.changed { _ in })
+        let next = try numberedForSending(keyring.changed { _ in }, of: opened.userid)
         guard let sealed = try? next.sealed(under: opened.password) else { throw .unreadable }
         let recoveryKeyring = try next.sealedForCode(opened.account)
         let written: Revision
