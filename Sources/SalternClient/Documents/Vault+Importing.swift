@@ -118,7 +118,7 @@ extension Vault {
         }
         hash.update(id.bytes)
         hash.update(item.body)
-        let vaultKey = try engine.sealer.keyring.vaultKey
+        let vaultKey = try session.sealer.keyring.vaultKey
         let key = HKDF.deriveKey(from: vaultKey, info: SealingLabels.documentID.utf8)
         let code = HMACSHA256.authenticationCode(for: hash.finalize().bytes, using: key)
         return ItemID(bytes: code.bytes.prefix(16)) ?? .random()

@@ -67,7 +67,7 @@ extension Vault {
         for (id, version) in versions where try self.version(of: id) != version { return nil }
         for case .put(let item, _, _, _) in steps { try plan.refuseTooLong(item) }
         return try session.gathering { () throws(VaultError) in
-            try transaction {
+            try session.transaction {
                 try store.together {
                     var places: [ItemID] = []
                     for step in steps {

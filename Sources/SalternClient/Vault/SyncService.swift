@@ -6,8 +6,6 @@ final class SyncService {
     private let store: Store
     private let plan: PlanLimits
     private let attachments: AttachmentService
-    /// Settles changes of the keys whose outcome is uncertain, before a round.
-    var settleKeys: (() async throws(VaultError) -> Void)?
     /// The items that other devices have deleted and that were not reported yet, after syncs in the background.
     private var removed: Set<ItemID> = []
 
@@ -57,7 +55,7 @@ final class SyncService {
     /// Runs one round. The caller holds ``VaultSession/serverLock``.
     func round(_ agreement: DeletionAgreement = .none) async throws(VaultError) -> SyncReport {
         try await session.syncing { () async throws(VaultError) in
-            try await settleKeys?()
+            try await session.unconfirmed.settleKeys()
             try await makeRoom()
             var report = try await runEngine(agreement)
             if try await attachments.waiting.send(), try session.stored({ try store.changeCount() }) > 0 {

@@ -47,7 +47,7 @@ extension Vault {
         let token = try open.token
         let reply = try await call { api throws(APIError) in try await api.endOtherSessions(token) }
         if let device = reply.deviceToken {
-            try stored { try deviceSecrets.change([.deviceToken: device.text]) }
+            try stored { try session.deviceSecrets.change([.deviceToken: device.text]) }
         }
         return reply.ended
     }
@@ -77,7 +77,7 @@ extension Vault {
     ///   ``StoreError/unusable`` when the file exists.
     public func export(to file: URL, password: Password) async throws(VaultError) {
         let opened = try open
-        let proof = try await proof(password)
+        let proof = try await session.credentials.proof(password)
         let stream = try await call { api throws(APIError) in
             try await api.exportAccount(currentPasswordKey: proof, opened.token)
         }
@@ -121,7 +121,7 @@ extension Vault {
     /// ```
     public func beginSecondFactor(password: Password) async throws(VaultError) -> TOTPSecret {
         let opened = try open
-        let proof = try await proof(password)
+        let proof = try await session.credentials.proof(password)
         return try await call { api throws(APIError) in
             try await api.beginTOTP(currentPasswordKey: proof, opened.token)
         }
@@ -136,7 +136,7 @@ extension Vault {
     public func confirmSecondFactor(code: String) async throws(VaultError) -> [String] {
         let token = try open.token
         let code = try PastedText.oneTimeCode(code)
-        do throws(APIError) { return try await api.confirmTOTP(code, token) } catch { throw VaultError(error) }
+        do throws(APIError) { return try await session.api.confirmTOTP(code, token) } catch { throw VaultError(error) }
     }
 
     /// Returns ten new recovery codes of the second factor. The previous ones become invalid.
@@ -146,7 +146,7 @@ extension Vault {
     /// ```
     public func renewSecondFactorCodes(password: Password) async throws(VaultError) -> [String] {
         let opened = try open
-        let proof = try await proof(password)
+        let proof = try await session.credentials.proof(password)
         return try await call { api throws(APIError) in
             try await api.renewRecoveryCodes(currentPasswordKey: proof, opened.token)
         }
@@ -159,12 +159,7 @@ extension Vault {
     /// ```
     public func endSecondFactor(password: Password) async throws(VaultError) {
         let opened = try open
-        let proof = try await proof(password)
+        let proof = try await session.credentials.proof(password)
         try await call { api throws(APIError) in try await api.endTOTP(currentPasswordKey: proof, opened.token) }
-    }
-
-    private func proof(_ password: Password) async throws(VaultError) -> SecretBytes {
-        try await settleBeforeProof()
-        return try await proven(password).passwordKey
     }
 }

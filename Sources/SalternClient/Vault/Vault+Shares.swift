@@ -40,7 +40,7 @@ extension Vault {
     public func endShare(_ id: String) async throws(VaultError) {
         let token = try open.token
         do throws(APIError) {
-            try await settings.retries({ () throws(APIError) in try await api.deleteShare(id, token) })
+            try await settings.retries({ () throws(APIError) in try await session.api.deleteShare(id, token) })
         } catch {
             throw error.code == .notFound ? .notFound : VaultError(error)
         }
@@ -61,7 +61,9 @@ extension Vault {
         else { throw .unreadable }
         let header: ShareHeader
         // The request is not repeated, because a second one would create another share.
-        do throws(APIError) { header = try await api.createShare(content, token) } catch { throw VaultError(error) }
+        do throws(APIError) { header = try await session.api.createShare(content, token) } catch {
+            throw VaultError(error)
+        }
         let fragment = passphrase.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
         guard let manageToken = header.manageToken, ShareAddress.isID(header.id),
             let server = PinnedServer.canonical(base.absoluteString),

@@ -76,10 +76,6 @@ extension Vault {
     /// - Throws: The errors of ``keepInSync()``.
     func listen(_ onChange: @Sendable () -> Void) async throws(VaultError) { try await syncing.listen(onChange) }
 
-    func round() async throws(VaultError) -> SyncReport { try await syncing.round() }
-
-    func runEngine() async throws(VaultError) -> SyncReport { try await syncing.runEngine() }
-
     func fetch(_ agreement: DeletionAgreement) async throws(VaultError) -> SyncReport {
         try await syncing.fetch(agreement)
     }

@@ -19,7 +19,7 @@ extension Vault {
 
     /// Returns the server's time, for a period that begins now. Before the first reply, it sends a request.
     package func fetchServerTime() async throws(VaultError) -> Date {
-        if api.clock.time() == nil {
+        if session.api.clock.time() == nil {
             _ = try await call { api throws(APIError) in try await api.describeService() }
         }
         return session.serverTime

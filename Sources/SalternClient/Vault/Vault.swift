@@ -48,12 +48,8 @@ public actor Vault {
         plan = PlanLimits(session)
         items = VaultItems(session, plan)
         attachments = AttachmentService(session, plan)
-        let syncing = SyncService(session, plan, attachments)
-        let sharing = StoreSharing(session, attachments)
-        self.syncing = syncing
-        self.sharing = sharing
-        syncing.settleKeys = { [weak self] () async throws(VaultError) in try await self?.settleKeys() }
-        sharing.reopen = { [weak self] () async throws(VaultError) in try await self?.reopen() }
+        syncing = SyncService(session, plan, attachments)
+        sharing = StoreSharing(session, attachments)
     }
 
     // MARK: Items
@@ -178,32 +174,17 @@ public actor Vault {
 
     var serverVersions: ServerVersions { ServerVersions(session, items) }
 
-    var api: SalternAPI { session.api }
+    var rotation: KeyRotation {
+        KeyRotation(session: session, plan: plan, syncing: syncing, sender: attachments.sender)
+    }
 
     var store: Store { session.store }
 
-    var serverLock: AsyncMutex { session.serverLock }
-
-    var opened: VaultSession.Opened? {
-        get { session.opened }
-        set { session.opened = newValue }
-    }
-
     var open: VaultSession.Opened { get throws(VaultError) { try session.open } }
 
-    var engine: SyncEngine { get throws(VaultError) { try session.engine } }
-
-    var sealer: Sealer { get throws(VaultError) { try session.sealer } }
-
     func stored<Result>(_ body: () throws -> Result) throws(VaultError) -> Result { try session.stored(body) }
-
-    func transaction<Result>(_ body: () throws -> Result) throws(VaultError) -> Result {
-        try session.transaction(body)
-    }
 
     func call<Result: Sendable>(
         _ body: (SalternAPI) async throws(APIError) -> Result
     ) async throws(VaultError) -> Result { try await session.call(body) }
-
-    func notify(_ ids: Set<ItemID>) { session.notify(ids) }
 }

@@ -1,3 +1,4 @@
+import Cryptography
 import Foundation
 
 @testable import SalternClient
@@ -11,6 +12,14 @@ extension Vault {
     var lending: StoreLending { sharing.lending }
 
     func storeID() throws(VaultError) -> ItemID { try session.stored { try session.store.storeID() } }
+
+    var api: SalternAPI { session.api }
+
+    var opened: VaultSession.Opened? { session.opened }
+
+    var engine: SyncEngine { get throws(VaultError) { try session.engine } }
+
+    func secret(_ fact: StoreFact) throws(VaultError) -> SecureBytes? { try session.secret(fact) }
 
     func note(_ limits: AccountDescription.Limits) throws(VaultError) { try plan.note(limits) }
 
@@ -28,4 +37,26 @@ extension Vault {
     }
 
     func forgetUnnamedWaiting(at age: Int64) throws(VaultError) { try attachments.waiting.forgetUnnamed(at: age) }
+
+    // MARK: Keys
+
+    func knownIterations() throws(VaultError) -> Int { try session.keys.knownIterations() }
+
+    func stretch(
+        _ password: Password, _ userid: String, _ iterations: Int
+    ) async throws(VaultError) -> StretchedPassword {
+        try await session.keys.stretch(password, userid, iterations)
+    }
+
+    func keptOpen() throws(VaultError) -> (password: KnownPassword, keyring: Keyring)? { try session.keys.keptOpen() }
+
+    func numberedForSending(_ keyring: Keyring, of userid: String) throws(VaultError) -> Keyring {
+        try session.keys.numberedForSending(keyring, of: userid)
+    }
+
+    func latestKeyring() async throws(VaultError) -> (keyring: Keyring, revision: Revision) {
+        try await session.serverKeyring.latestKeyring()
+    }
+
+    func unconfirmedChange() throws(VaultError) -> UnconfirmedChange? { try session.unconfirmed.unconfirmedChange() }
 }
