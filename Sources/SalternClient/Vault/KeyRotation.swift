@@ -159,7 +159,8 @@ struct KeyRotation {
         guard let current = session.opened, current.engine === opened.engine else { throw .locked }
         try session.keys.remember(
             account: opened.account, userid: opened.userid, iterations: try session.keys.knownIterations(),
-            session: opened.token, device: reply.deviceToken, keyring: keyring, sealed: sealed, keyringRevision: reply.keyringRevision,
+            session: opened.token, device: reply.deviceToken, keyring: keyring, sealed: sealed,
+            keyringRevision: reply.keyringRevision,
             password.known, opens: true)
         try session.stored { try session.store.set(.rotation, nil) }
     }

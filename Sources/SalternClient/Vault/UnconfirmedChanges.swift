@@ -182,7 +182,7 @@ struct UnconfirmedChanges {
         let token = try session.open.token
         do throws(APIError) {
             try await session.settings.retries({ () throws(APIError) in try await session.api.discardRotation(id, token)
-                })
+            })
         } catch {
             guard [.notFound, .rotationCommitted].contains(error.code) else { throw VaultError(error) }
         }

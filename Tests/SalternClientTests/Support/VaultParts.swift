@@ -26,13 +26,13 @@ extension Vault {
     @discardableResult
     func sweepChunks(at moment: Date, age: Int64?) async throws(VaultError) -> Int {
         try await attachments.sweeper.sweep(at: moment, age: age) { () async throws(VaultError) in
-            try await round()
+            try await syncing.round()
         }.count
     }
 
     func sweepWhenDue(at moment: Date, age: Int64?) async -> SyncReport? {
         await attachments.sweeper.sweepWhenDue(at: moment, age: age) { () async throws(VaultError) in
-            try await round()
+            try await syncing.round()
         }
     }
 
