@@ -44,7 +44,9 @@ extension Vault {
                     if let known = planned[id] {
                         before = known
                     } else {
-                        let (item, version) = try await present(id, isSeen: seen != nil)
+                        let (item, version) = try await perform { _, items in
+                            try items.present(id, isSeen: seen != nil)
+                        }
                         versions.updateValue(version, forKey: id)
                         before = item
                     }

@@ -68,6 +68,11 @@ extension Vault {
     /// ```
     public nonisolated func progress() -> AsyncStream<VaultProgress> { observers.progress.add() }
 
+    /// The properties of a ``VaultModel``.
+    func overview() -> (SyncState, unsentCount: Int, [Notice]) {
+        (state, (try? unsentCount()) ?? 0, (try? notices()) ?? [])
+    }
+
     /// The number of times that the vault was opened.
     var openings: Int { session.openings }
 

@@ -54,18 +54,22 @@ public actor Vault {
 
     // MARK: Items
 
+    /// Returns a collection, whose items are values of one type. Nothing is read or written.
+    ///
+    /// Example: "Settings" in docs/app.md.
+    /// - Parameter schema: The schema, for a type whose older form needs a migration.
+    public nonisolated func collection<Value>(
+        _ name: String, of type: Value.Type = Value.self, schema: ItemSchema<Value> = ItemSchema()
+    ) -> VaultCollection<Value> {
+        VaultCollection(name: name, vault: self, schema: schema)
+    }
+
     /// Returns the present item on this device; nil when there is none.
     ///
     /// Example: "Share" in docs/app.md.
     /// - Throws: ``VaultError/unreadable`` when the item cannot be opened. ``VaultError/locked``.
     public func item(_ id: ItemID) throws(VaultError) -> PlainItem? {
         try items.item(id)
-    }
-
-    func items(
-        _ collection: String
-    ) throws(VaultError) -> (opened: [ItemID: (item: PlainItem, version: ItemVersion)], sealed: Set<ItemID>) {
-        try items.items(collection)
     }
 
     /// Returns the ids of a collection's items, in the order of the ids.

@@ -21,6 +21,12 @@ extension Vault {
 
     func secret(_ fact: StoreFact) throws(VaultError) -> SecureBytes? { try session.secret(fact) }
 
+    func items(
+        _ collection: String
+    ) throws(VaultError) -> (opened: [ItemID: (item: PlainItem, version: ItemVersion)], sealed: Set<ItemID>) {
+        try items.items(collection)
+    }
+
     func note(_ limits: AccountDescription.Limits) throws(VaultError) { try plan.note(limits) }
 
     @discardableResult
