@@ -27,6 +27,8 @@ extension Vault {
         try items.items(collection)
     }
 
+    func notify(_ ids: Set<ItemID>) { session.notify(ids) }
+
     func note(_ limits: AccountDescription.Limits) throws(VaultError) { try plan.note(limits) }
 
     @discardableResult
@@ -63,6 +65,10 @@ extension Vault {
     func latestKeyring() async throws(VaultError) -> (keyring: Keyring, revision: Revision) {
         try await session.serverKeyring.latestKeyring()
     }
+
+    func password(
+        of credential: UnconfirmedChange.Credential, under current: KnownPassword
+    ) throws(VaultError) -> KnownPassword? { try session.unconfirmed.password(of: credential, under: current) }
 
     func unconfirmedChange() throws(VaultError) -> UnconfirmedChange? { try session.unconfirmed.unconfirmedChange() }
 }
