@@ -44,7 +44,9 @@ extension Vault {
                     if let known = planned[id] {
                         before = known
                     } else {
-                        let (item, version) = try await present(id, isSeen: seen != nil)
+                        let (item, version) = try await perform { _, items in
+                            try items.present(id, isSeen: seen != nil)
+                        }
                         versions.updateValue(version, forKey: id)
                         before = item
                     }
@@ -67,7 +69,7 @@ extension Vault {
         for (id, version) in versions where try self.version(of: id) != version { return nil }
         for case .put(let item, _, _, _) in steps { try plan.refuseTooLong(item) }
         return try session.gathering { () throws(VaultError) in
-            try transaction {
+            try session.transaction {
                 try store.together {
                     var places: [ItemID] = []
                     for step in steps {

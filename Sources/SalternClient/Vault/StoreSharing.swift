@@ -41,8 +41,6 @@ final class StoreSharing {
     private let session: VaultSession
     private let store: Store
     private let attachments: AttachmentService
-    /// Continues with the state that another process has stored.
-    var reopen: (() async throws(VaultError) -> Void)?
     private(set) var lending = StoreLending()
     /// The versions of all items when the store was released.
     private var lentStamps: [ItemID: StoreStamp] = [:]
@@ -127,7 +125,7 @@ final class StoreSharing {
         lending.returns += 1
         guard wasWritten else { return }
         lending.outsideWrites += 1
-        try await reopen?()
+        try session.keys.reopen()
     }
 
     /// Closes the store for other processes, when no round needs it.

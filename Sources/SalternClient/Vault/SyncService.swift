@@ -6,8 +6,6 @@ final class SyncService {
     private let store: Store
     private let plan: PlanLimits
     private let attachments: AttachmentService
-    /// Settles changes of the keys whose outcome is uncertain, before a round.
-    var settleKeys: (() async throws(VaultError) -> Void)?
     /// The items that other devices have deleted and that were not reported yet, after syncs in the background.
     private var removed: Set<ItemID> = []
 
@@ -57,7 +55,7 @@ final class SyncService {
     /// Runs one round. The caller holds ``VaultSession/serverLock``.
     func round(_ agreement: DeletionAgreement = .none) async throws(VaultError) -> SyncReport {
         try await session.syncing { () async throws(VaultError) in
-            try await settleKeys?()
+            try await session.unconfirmed.settleKeys()
             try await makeRoom()
             var report = try await runEngine(agreement)
             if try await attachments.waiting.send(), try session.stored({ try store.changeCount() }) > 0 {
@@ -271,5 +269,29 @@ private final class FollowedChanges: Sendable {
             defer { reports = (nil, false) }
             return (reports.revision.map { [$0] } ?? []) + (reports.hasOthers ? [nil] : [])
         }
+    }
+}
+
+/// Limits the effects of a stream's events, against a hostile server with continuous events.
+///
+/// A number of events has its effect immediately. Each further one waits.
+struct EventPace {
+    typealias Instant = ContinuousClock.Instant
+
+    /// The number of events with an immediate effect after a quiet period.
+    static let burst = 20
+    /// The interval at which one more event has its effect.
+    static let interval = Duration.milliseconds(250)
+
+    /// The time at which the whole burst is available again.
+    private var full: Instant
+
+    init(at now: Instant) { full = now }
+
+    /// Counts an event.
+    /// - Returns: The wait before the next one is read.
+    mutating func wait(at now: Instant) -> Duration {
+        full = max(full, now) + Self.interval
+        return max(.zero, full - now - Self.interval * Self.burst)
     }
 }

@@ -71,16 +71,4 @@ extension Vault {
     func giveWay() async throws(VaultError) -> Int { try await sharing.giveWay() }
 
     func endStoreUse() async { await sharing.endUse() }
-
-    /// Continues with the state that another process has stored.
-    func reopen() throws(VaultError) {
-        do throws(VaultError) {
-            let isThere = try resume()
-            let kept = try keptOpen()
-            if !isThere || kept == nil { opened = nil }
-        } catch {
-            opened = nil
-            throw error
-        }
-    }
 }

@@ -68,6 +68,11 @@ extension Vault {
     /// ```
     public nonisolated func progress() -> AsyncStream<VaultProgress> { observers.progress.add() }
 
+    /// The properties of a ``VaultModel``.
+    func overview() -> (SyncState, unsentCount: Int, [Notice]) {
+        (state, (try? unsentCount()) ?? 0, (try? notices()) ?? [])
+    }
+
     /// The number of times that the vault was opened.
     var openings: Int { session.openings }
 
@@ -75,10 +80,6 @@ extension Vault {
 
     /// - Throws: The errors of ``keepInSync()``.
     func listen(_ onChange: @Sendable () -> Void) async throws(VaultError) { try await syncing.listen(onChange) }
-
-    func round() async throws(VaultError) -> SyncReport { try await syncing.round() }
-
-    func runEngine() async throws(VaultError) -> SyncReport { try await syncing.runEngine() }
 
     func fetch(_ agreement: DeletionAgreement) async throws(VaultError) -> SyncReport {
         try await syncing.fetch(agreement)

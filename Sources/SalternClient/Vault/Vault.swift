@@ -48,15 +48,21 @@ public actor Vault {
         plan = PlanLimits(session)
         items = VaultItems(session, plan)
         attachments = AttachmentService(session, plan)
-        let syncing = SyncService(session, plan, attachments)
-        let sharing = StoreSharing(session, attachments)
-        self.syncing = syncing
-        self.sharing = sharing
-        syncing.settleKeys = { [weak self] () async throws(VaultError) in try await self?.settleKeys() }
-        sharing.reopen = { [weak self] () async throws(VaultError) in try await self?.reopen() }
+        syncing = SyncService(session, plan, attachments)
+        sharing = StoreSharing(session, attachments)
     }
 
     // MARK: Items
+
+    /// Returns a collection, whose items are values of one type. Nothing is read or written.
+    ///
+    /// Example: "Settings" in docs/app.md.
+    /// - Parameter schema: The schema, for a type whose older form needs a migration.
+    public nonisolated func collection<Value>(
+        _ name: String, of type: Value.Type = Value.self, schema: ItemSchema<Value> = ItemSchema()
+    ) -> VaultCollection<Value> {
+        VaultCollection(name: name, vault: self, schema: schema)
+    }
 
     /// Returns the present item on this device; nil when there is none.
     ///
@@ -64,12 +70,6 @@ public actor Vault {
     /// - Throws: ``VaultError/unreadable`` when the item cannot be opened. ``VaultError/locked``.
     public func item(_ id: ItemID) throws(VaultError) -> PlainItem? {
         try items.item(id)
-    }
-
-    func items(
-        _ collection: String
-    ) throws(VaultError) -> (opened: [ItemID: (item: PlainItem, version: ItemVersion)], sealed: Set<ItemID>) {
-        try items.items(collection)
     }
 
     /// Returns the ids of a collection's items, in the order of the ids.
@@ -178,32 +178,17 @@ public actor Vault {
 
     var serverVersions: ServerVersions { ServerVersions(session, items) }
 
-    var api: SalternAPI { session.api }
+    var rotation: KeyRotation {
+        KeyRotation(session: session, plan: plan, syncing: syncing, sender: attachments.sender)
+    }
 
     var store: Store { session.store }
 
-    var serverLock: AsyncMutex { session.serverLock }
-
-    var opened: VaultSession.Opened? {
-        get { session.opened }
-        set { session.opened = newValue }
-    }
-
     var open: VaultSession.Opened { get throws(VaultError) { try session.open } }
 
-    var engine: SyncEngine { get throws(VaultError) { try session.engine } }
-
-    var sealer: Sealer { get throws(VaultError) { try session.sealer } }
-
     func stored<Result>(_ body: () throws -> Result) throws(VaultError) -> Result { try session.stored(body) }
-
-    func transaction<Result>(_ body: () throws -> Result) throws(VaultError) -> Result {
-        try session.transaction(body)
-    }
 
     func call<Result: Sendable>(
         _ body: (SalternAPI) async throws(APIError) -> Result
     ) async throws(VaultError) -> Result { try await session.call(body) }
-
-    func notify(_ ids: Set<ItemID>) { session.notify(ids) }
 }

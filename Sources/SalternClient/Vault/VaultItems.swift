@@ -190,6 +190,34 @@ final class VaultItems {
         session.notify([id])
     }
 
+    // MARK: Edits of a present version
+
+    /// Returns an item and its version; nil when there is none.
+    /// - Parameter isSeen: True to treat an item that cannot be opened as missing.
+    func present(_ id: ItemID, isSeen: Bool) throws(VaultError) -> (item: PlainItem?, version: ItemVersion?) {
+        do throws(VaultError) { return (try item(id), try version(of: id)) } catch {
+            guard case .unreadable = error, isSeen else { throw error }
+            return (nil, try version(of: id))
+        }
+    }
+
+    /// Returns an item with its version and its collection; nil when there is none.
+    func presentItem(
+        _ id: ItemID
+    ) throws(VaultError) -> (item: PlainItem, version: ItemVersion, collection: String)? {
+        guard let item = try item(id), let content = try session.stored({ try store.current(id) }) else { return nil }
+        return (item, ItemVersion(of: content), content.collection)
+    }
+
+    /// Writes an item that was made from the present version.
+    /// - Returns: nil, with nothing written, when there is another version now.
+    func put(
+        _ item: PlainItem, _ id: ItemID, in collection: String, over seen: ItemVersion?, inPlaceOf version: ItemVersion?
+    ) throws(VaultError) -> ItemID? {
+        guard try self.version(of: id) == version else { return nil }
+        return try put(item, id, in: collection, over: seen)
+    }
+
     // MARK: Lists
 
     /// Returns the items on this device, in the order of their ids.

@@ -111,6 +111,18 @@ final class VaultSession {
         }
     }
 
+    /// Runs the steps after a log-in. After an error it ends the session, which would otherwise stay unused.
+    func usingNewSession(_ token: Token, _ body: () async throws(VaultError) -> Void) async throws(VaultError) {
+        do throws(VaultError) {
+            try await body()
+        } catch {
+            // Without a reply the outcome is uncertain, and another request would also fail.
+            if case .unavailable = error { throw error }
+            try? await api.endCurrentSession(token)
+            throw error
+        }
+    }
+
     /// The secrets that the device key seals.
     var deviceSecrets: DeviceSecrets { DeviceSecrets(store, settings.deviceKey) }
 
@@ -177,6 +189,16 @@ final class VaultSession {
         if !ids.isEmpty { notify(ids) }
         return result
     }
+}
+
+extension VaultSession {
+    var keys: VaultKeys { VaultKeys(session: self) }
+
+    var serverKeyring: ServerKeyring { ServerKeyring(session: self) }
+
+    var unconfirmed: UnconfirmedChanges { UnconfirmedChanges(session: self) }
+
+    var credentials: CredentialChanges { CredentialChanges(session: self) }
 }
 
 /// The observers of a vault's events.

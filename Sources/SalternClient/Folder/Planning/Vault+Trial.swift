@@ -17,7 +17,7 @@ extension Vault {
         return vault
     }
 
-    private var isOpen: Bool { opened != nil }
+    private var isOpen: Bool { session.opened != nil }
 }
 
 /// Rejects requests that could change data on the server.

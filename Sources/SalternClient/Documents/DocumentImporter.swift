@@ -1,36 +1,15 @@
 internal import Cryptography
-public import Foundation
+internal import Foundation
 
-/// The result of an import.
-public struct DocumentImport: Hashable, Sendable {
-    /// The documents whose items did not exist.
-    public var created = 0
-    /// The documents whose items exist with the same content.
-    public var unchanged = 0
-    /// The documents whose items have other content: they were stored as copies, under other ids.
-    public var copies = 0
+/// Puts the documents of a file into a vault.
+struct DocumentImporter {
+    let session: VaultSession
+    let items: VaultItems
+    let attachments: AttachmentService
 
-    /// Creates the result of an import.
-    public init(created: Int = 0, unchanged: Int = 0, copies: Int = 0) {
-        self.created = created
-        self.unchanged = unchanged
-        self.copies = copies
-    }
-}
-
-extension Vault {
     /// Puts the documents of a file into the vault, under their ids. If an item has other content, the document becomes
     /// a copy under another id. Importing a file again changes nothing.
-    ///
-    /// Long content is read piece by piece, also in the two passes that check the file before any change.
-    ///
-    /// ```swift
-    /// print(try await vault.importDocuments(from: file).created)
-    /// ```
-    /// - Throws: ``VaultError/invalidDocuments(_:)`` with the line, unless it is a complete file of documents. Nothing
-    ///   was changed then. ``VaultError/unreadable`` when the file cannot be read.
-    @discardableResult
-    public func importDocuments(from file: URL) async throws(VaultError) -> DocumentImport {
+    func importAll(from file: URL) async throws(VaultError) -> DocumentImport {
         let source: AttachmentSource
         do { source = try AttachmentSource(file: file) } catch { throw .unreadable }
         try DocumentLines.check(source)
@@ -42,10 +21,10 @@ extension Vault {
             try await take(document, &done)
             let count = done.created + done.unchanged + done.copies
             if count.isMultiple(of: 100) {
-                observers.progress.notify(.imported(Int(lines.offset), of: Int(source.byteCount)))
+                session.observers.progress.notify(.imported(Int(lines.offset), of: Int(source.byteCount)))
             }
         }
-        observers.progress.notify(.imported(Int(source.byteCount), of: Int(source.byteCount)))
+        session.observers.progress.notify(.imported(Int(source.byteCount), of: Int(source.byteCount)))
         return done
     }
 
@@ -60,19 +39,19 @@ extension Vault {
             if let digest, digest == content.digest { return done.unchanged += 1 }
         }
         let item = PlainItem(title: document.title, body: try await body(of: document, known))
-        guard let there = try stored({ try store.current(id) }) else {
-            try put(item, id, in: collection)
+        guard let there = try session.stored({ try session.store.current(id) }) else {
+            try items.put(item, id, in: collection)
             done.created += 1
             return
         }
         if there.collection == collection, try readable(id) == item { return done.unchanged += 1 }
         // The same document gets the same copy, unless that copy can no longer be opened.
         var copy = try copyID(item, id, collection)
-        while try readable(copy) == nil, try stored({ try store.current(copy) }) != nil {
+        while try readable(copy) == nil, try session.stored({ try session.store.current(copy) }) != nil {
             copy = try copyID(item, copy, collection)
         }
         if try readable(copy) == item { return done.unchanged += 1 }
-        try put(item, copy, in: collection)
+        try items.put(item, copy, in: collection)
         done.copies += 1
     }
 
@@ -90,9 +69,9 @@ extension Vault {
         let before = AttachmentDraft.Before(
             named: manifest?.id == document.id ? Set(manifest?.chunks ?? []) : [])
         do throws(VaultError) {
-            return try await attach(
+            return try await attachments.attach(
                 document.content.source, AttachmentDraft(document.id, before: before),
-                properties: document.properties
+                properties: document.properties, progress: { _ in }
             ).body()
         } catch {
             throw error.ofContent
@@ -102,7 +81,7 @@ extension Vault {
     /// Returns the present item if it can be opened. An unreadable item differs from any document.
     private func readable(_ id: ItemID) throws(VaultError) -> PlainItem? {
         do throws(VaultError) {
-            return try item(id)
+            return try items.item(id)
         } catch {
             guard case .unreadable = error else { throw error }
             return nil
@@ -118,7 +97,7 @@ extension Vault {
         }
         hash.update(id.bytes)
         hash.update(item.body)
-        let vaultKey = try engine.sealer.keyring.vaultKey
+        let vaultKey = try session.sealer.keyring.vaultKey
         let key = HKDF.deriveKey(from: vaultKey, info: SealingLabels.documentID.utf8)
         let code = HMACSHA256.authenticationCode(for: hash.finalize().bytes, using: key)
         return ItemID(bytes: code.bytes.prefix(16)) ?? .random()

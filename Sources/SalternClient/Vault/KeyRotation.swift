@@ -1,48 +1,36 @@
 internal import Cryptography
 
-extension Vault {
+/// Replaces the data key, after the old one may have been disclosed.
+struct KeyRotation {
+    let session: VaultSession
+    let plan: PlanLimits
+    let syncing: SyncService
+    let sender: ChunkSender
+
     /// Generates a new data key and seals all content with it, after the old one may have been disclosed. The password,
     /// passkeys and the printed recovery code stay valid. All other sessions end. Their devices seal unsent edits again
     /// after the next log-in.
-    ///
-    /// If there is a printed code, ``Notice/Kind/recoveryCodeOutdated`` stays until there is another one. The old
-    /// keyring contains the key by which that code authenticates a keyring. The key that names the chunks of
-    /// attachments stays, too.
-    ///
-    /// Each item keeps its edit. Content that was only sealed again can thus be distinguished from new content after
-    /// any number of rotations.
-    ///
-    /// The server applies all changes at once. After an interruption, the next ``sync()`` finds out if they were
-    /// applied, and discards the rotation otherwise. Then deleted items and older versions that only the server has
-    /// cannot be restored. The new keyring does not contain their key.
-    ///
-    /// ```swift
-    /// try await vault.rotateKeys(password: password)
-    /// ```
-    /// - Returns: The report of the sync before the rotation.
-    /// - Throws: ``VaultError/unreadable`` when the server has an item that cannot be opened,
-    ///   ``VaultError/deletionsHeld``.
     @discardableResult
-    public func rotateKeys(password: Password) async throws(VaultError) -> SyncReport {
+    func rotateKeys(password: Password) async throws(VaultError) -> SyncReport {
         // Content that is sent during the rotation would be sealed with the old key.
-        await serverLock.lock()
-        defer { serverLock.unlock() }
-        var report = try await round()
+        await session.serverLock.lock()
+        defer { session.serverLock.unlock() }
+        var report = try await syncing.round()
         guard !report.isHeld else { throw .deletionsHeld }
-        let opened = try open
+        let opened = try session.open
         // The keyring is sealed with it. A server that accepts a wrong one would lock the user out.
-        let stretched = try await proven(password)
-        let rotation = try await call { api throws(APIError) in
+        let stretched = try await session.keys.proven(password)
+        let rotation = try await session.call { api throws(APIError) in
             try await api.openRotation(currentPasswordKey: stretched.passwordKey, opened.token)
         }
-        try stored { try store.set(.rotation, rotation.id.bytes) }
+        try session.stored { try session.store.set(.rotation, rotation.id.bytes) }
         let key = DataKey.random()
         do throws(VaultError) {
             try await carryOut(rotation.id, key, stretched, opened, into: &report)
         } catch {
             // Possibly only the reply was lost.
-            try? await settleRotation()
-            guard let current = self.opened, current.engine.sealer.keyring.currentKey == key else { throw error }
+            try? await session.unconfirmed.settleRotation()
+            guard let current = session.opened, current.engine.sealer.keyring.currentKey == key else { throw error }
         }
         return report
     }
@@ -51,11 +39,11 @@ extension Vault {
         _ id: RotationID, _ key: DataKey, _ password: StretchedPassword, _ opened: VaultSession.Opened,
         into report: inout SyncReport
     ) async throws(VaultError) {
-        let iterations = try knownIterations()
+        let iterations = try session.keys.knownIterations()
         var (next, revision) = try await rotatedKeyring(key, of: opened.userid)
         var staged: [ItemID: Revision] = [:]
         var fruitless = 0
-        for _ in 0..<settings.limits.rounds {
+        for _ in 0..<session.settings.limits.rounds {
             let sealer = Sealer(account: opened.account, keyring: next)
             let added = try await stage(id, sealer, opened, &staged)
             fruitless = added == 0 ? fruitless + 1 : 0
@@ -66,16 +54,17 @@ extension Vault {
             let reply: RotationCommitReply
             do throws(APIError) {
                 // The server accepts an equal request again, so a retry after a lost reply is safe.
-                reply = try await settings.retries({ () throws(APIError) in
-                    try await credential.sent(noting: store) { credential throws(APIError) in
-                        try await api.commitRotation(id, credential, current: password.passwordKey, opened.token)
+                reply = try await session.settings.retries({ () throws(APIError) in
+                    try await credential.sent(noting: session.store) { credential throws(APIError) in
+                        try await session.api.commitRotation(
+                            id, credential, current: password.passwordKey, opened.token)
                     }
                 })
             } catch {
                 switch error.code {
                 case .rotationIncomplete?:
                     // Other devices have written since.
-                    let more = try await runEngine()
+                    let more = try await syncing.runEngine()
                     guard !more.isHeld else { throw .deletionsHeld }
                     report.add(more)
                 case .keyringChanged?: (next, revision) = try await rotatedKeyring(key, of: opened.userid)
@@ -90,8 +79,8 @@ extension Vault {
 
     /// Returns the server's keyring with the new key instead of its data keys. The keys of recovery and passkeys stay.
     private func rotatedKeyring(_ key: DataKey, of userid: String) async throws(VaultError) -> (Keyring, Revision) {
-        let (keyring, revision) = try await keyringForSealing()
-        return (try numberedForSending(keyring.changed { $0.dataKeys = [key] }, of: userid), revision)
+        let (keyring, revision) = try await session.serverKeyring.keyringForSealing()
+        return (try session.keys.numberedForSending(keyring.changed { $0.dataKeys = [key] }, of: userid), revision)
     }
 
     /// Stages the items that are not staged in their present version.
@@ -99,15 +88,17 @@ extension Vault {
     private func stage(
         _ rotation: RotationID, _ new: Sealer, _ opened: VaultSession.Opened, _ staged: inout [ItemID: Revision]
     ) async throws(VaultError) -> Int {
-        let limits = settings.limits
+        let limits = session.settings.limits
         let before = opened.engine.sealer
         var batch: [StagedItem] = []
         var (bytes, count) = (0, 0)
         var last: ItemID?
         while true {
-            let ids = try stored { try store.itemIDs(after: last, limit: limits.batch) }
+            let ids = try session.stored { try session.store.itemIDs(after: last, limit: limits.batch) }
             for id in ids {
-                guard let item = try stored({ try store.item(id) }), staged[id] != item.revision else { continue }
+                guard let item = try session.stored({ try session.store.item(id) }), staged[id] != item.revision else {
+                    continue
+                }
                 guard let content = new.resealed(item.content, id, from: before) else {
                     throw .unreadable
                 }
@@ -126,8 +117,8 @@ extension Vault {
             guard let end = ids.last else { break }
             last = end
         }
-        for chunk in try stored({ try store.chunks() }) where staged[chunk.id] != chunk.revision {
-            guard let item = try await attachments.sender.resealedChunk(chunk, from: before, to: new, opened) else {
+        for chunk in try session.stored({ try session.store.chunks() }) where staged[chunk.id] != chunk.revision {
+            guard let item = try await sender.resealedChunk(chunk, from: before, to: new, opened) else {
                 continue
             }
             batch.append(item)
@@ -148,69 +139,46 @@ extension Vault {
     }
 
     private func reportProgress(_ count: Int) throws(VaultError) {
-        observers.progress.notify(.sealedAnew(count, of: Int(try stored { try store.itemCount() })))
+        session.observers.progress.notify(
+            .sealedAnew(count, of: Int(try session.stored { try session.store.itemCount() })))
     }
 
-    private func send(_ batch: [StagedItem], _ rotation: RotationID, _ opened: VaultSession.Opened)
-        async throws(VaultError)
-    {
-        _ = try await call { api throws(APIError) in try await api.stageItems(batch, in: rotation, opened.token) }
-        guard let current = self.opened, current.engine === opened.engine else { throw .locked }
+    private func send(
+        _ batch: [StagedItem], _ rotation: RotationID, _ opened: VaultSession.Opened
+    ) async throws(VaultError) {
+        _ = try await session.call { api throws(APIError) in
+            try await api.stageItems(batch, in: rotation, opened.token)
+        }
+        guard let current = session.opened, current.engine === opened.engine else { throw .locked }
     }
 
     private func finish(
         _ keyring: Keyring, _ sealed: [UInt8], _ reply: RotationCommitReply, _ password: StretchedPassword,
         _ opened: VaultSession.Opened
     ) throws(VaultError) {
-        guard let current = self.opened, current.engine === opened.engine else { throw .locked }
-        try remember(
-            account: opened.account, userid: opened.userid, iterations: try knownIterations(), session: opened.token,
-            device: reply.deviceToken, keyring: keyring, sealed: sealed, keyringRevision: reply.keyringRevision,
+        guard let current = session.opened, current.engine === opened.engine else { throw .locked }
+        try session.keys.remember(
+            account: opened.account, userid: opened.userid, iterations: try session.keys.knownIterations(),
+            session: opened.token, device: reply.deviceToken, keyring: keyring, sealed: sealed,
+            keyringRevision: reply.keyringRevision,
             password.known, opens: true)
-        try stored { try store.set(.rotation, nil) }
-    }
-
-    /// Finds out the outcome of an interrupted rotation. Unless the server has committed it, it is discarded, so that a
-    /// commit in transit has no effect.
-    func settleRotation() async throws(VaultError) {
-        guard let id = try stored({ try store.fact(.rotation) }).flatMap({ RotationID(bytes: $0) }) else { return }
-        let token = try open.token
-        do throws(APIError) {
-            try await settings.retries({ () throws(APIError) in try await api.discardRotation(id, token) })
-        } catch {
-            guard [.notFound, .rotationCommitted].contains(error.code) else { throw VaultError(error) }
-        }
-        // Before anything is sent, which would be sealed with the previous key.
-        try await takeLaterKeyring()
-        try stored { try store.set(.rotation, nil) }
+        try session.stored { try session.store.set(.rotation, nil) }
     }
 
     // MARK: A lost device
 
     /// Shuts out a lost or stolen device. It removes the passkeys that unlock, sets a new password, which ends all
     /// other sessions, replaces the data key, and creates a new printed code if the account has one.
-    ///
-    /// A lost device that was unlocked keeps the previous data keys, the unlock key and the keys of passkeys. It can
-    /// read its own content, and a keyring that is sealed with the previous password. Therefore the password changes
-    /// before the rotation.
-    ///
-    /// Each step is complete on its own. After an error in a later step, call the function again with the password that
-    /// is valid then.
-    ///
-    /// Example: "Lock, sign out, lost device" in docs/app.md.
-    /// - Parameter onPasswordChange: Called when the new password is valid.
-    /// - Returns: The new printed code to show; nil when the account had none.
-    /// - Throws: ``VaultError/deletionsHeld`` before anything is changed.
-    public func shutOutLostDevice(
-        password: Password, newPassword: Password, onPasswordChange: @Sendable () -> Void = {}
+    func shutOutLostDevice(
+        password: Password, newPassword: Password, onPasswordChange: @Sendable () -> Void
     ) async throws(VaultError) -> RecoveryCode? {
         // The rotation needs an empty list of held deletions, and an account whose items can be opened.
-        guard try await !sync().isHeld else { throw .deletionsHeld }
-        let hasCode = try await account().recovery.set
-        try await PasskeyChange.removeUnlocking(password, in: self)
-        try await changePassword(from: password, to: newPassword)
+        guard try await !syncing.sync().isHeld else { throw .deletionsHeld }
+        let hasCode = try await plan.account().recovery.set
+        try await PasskeyChange.removeUnlocking(password, session)
+        try await session.credentials.changePassword(from: password, to: newPassword)
         onPasswordChange()
         try await rotateKeys(password: newPassword)
-        return hasCode ? try await makeRecoveryCode(password: newPassword) : nil
+        return hasCode ? try await session.credentials.makeRecoveryCode(password: newPassword) : nil
     }
 }

@@ -1,7 +1,10 @@
 internal import Cryptography
 internal import Foundation
 
-extension Vault {
+/// Changes of the keys whose outcome is uncertain, because their reply was lost.
+struct UnconfirmedChanges {
+    let session: VaultSession
+
     /// Records a change that is about to be sent, and whose outcome is then uncertain.
     /// - Parameters:
     ///   - password: The password that it sets, if it sets one.
@@ -10,35 +13,37 @@ extension Vault {
         _ outcome: UnconfirmedChange.Outcome, replacing revision: Revision, password: KnownPassword? = nil,
         under current: KnownPassword? = nil
     ) throws(VaultError) {
-        try stored {
+        try session.stored {
             let change = UnconfirmedChange(replacing: revision, outcome: outcome)
             let encoded = try [UInt8](JSONEncoder().encode(change))
             var sealed: SecureBytes?
             if let password, let current { sealed = try DeviceSeal.sealed(password, under: current) }
-            try deviceSecrets.change([.unconfirmedPassword: sealed]) { try store.set(.unconfirmedChange, encoded) }
+            try session.deviceSecrets.change([.unconfirmedPassword: sealed]) {
+                try session.store.set(.unconfirmedChange, encoded)
+            }
         }
     }
 
     /// Removes the record of a change whose outcome is certain.
     /// - Parameter losesCode: True when a printed code was created that was not shown.
     func forgetUnconfirmed(losesCode: Bool = false) throws(VaultError) {
-        if store.isClosed { return }
-        try stored {
-            let hasSecret = try store.fact(.unconfirmedPassword) != nil
-            let forget = { [store] in
+        if session.store.isClosed { return }
+        try session.stored {
+            let hasSecret = try session.store.fact(.unconfirmedPassword) != nil
+            let forget = { [store = session.store] in
                 if losesCode { try store.note(.recoveryRemoved) }
                 try store.set(.unconfirmedChange, nil)
             }
             if hasSecret {
-                try deviceSecrets.change([.unconfirmedPassword: nil], forget)
+                try session.deviceSecrets.change([.unconfirmedPassword: nil], forget)
             } else {
-                try store.transaction(forget)
+                try session.store.transaction(forget)
             }
         }
     }
 
     func unconfirmedChange() throws(VaultError) -> UnconfirmedChange? {
-        guard let fact = try stored({ try store.fact(.unconfirmedChange) }) else { return nil }
+        guard let fact = try session.stored({ try session.store.fact(.unconfirmedChange) }) else { return nil }
         guard let change = try? JSONDecoder().decode(UnconfirmedChange.self, from: Data(fact)) else {
             throw .store(.damaged)
         }
@@ -49,8 +54,8 @@ extension Vault {
     func password(
         of credential: UnconfirmedChange.Credential, under current: KnownPassword
     ) throws(VaultError) -> KnownPassword? {
-        if let stored = credential.storedPassword(under: current) { return stored }
-        guard let sealed = try secret(.unconfirmedPassword)?.withUnsafeBytes({ [UInt8]($0) }),
+        if let kept = credential.storedPassword(under: current) { return kept }
+        guard let sealed = try session.secret(.unconfirmedPassword)?.withUnsafeBytes({ [UInt8]($0) }),
             let secret = try? DeviceSeal(under: current).open(sealed, .unconfirmedChange)
         else { return nil }
         return KnownPassword(encoded: secret)
@@ -72,7 +77,7 @@ extension Vault {
         var mayBeDone = false
         do throws(APIError) {
             // The server accepts equal bytes again, so a retry after a lost reply is safe.
-            return try await settings.retries({ () throws(APIError) in
+            return try await session.settings.retries({ () throws(APIError) in
                 do throws(APIError) { return try await send() } catch {
                     mayBeDone = mayBeDone || error.mayBeDone
                     throw error
@@ -93,9 +98,9 @@ extension Vault {
     /// If another call holds it, this one does not wait, because deleting the account would then wait for an
     /// unresponsive server.
     func settleBeforeProof() async throws(VaultError) {
-        guard !serverLock.isLocked, try unconfirmedChange() != nil else { return }
-        await serverLock.lock()
-        defer { serverLock.unlock() }
+        guard !session.serverLock.isLocked, try unconfirmedChange() != nil else { return }
+        await session.serverLock.lock()
+        defer { session.serverLock.unlock() }
         try await settleUnconfirmedChange()
     }
 
@@ -103,7 +108,7 @@ extension Vault {
     func settleKeys() async throws(VaultError) {
         try await settleUnconfirmedChange()
         try await settleRotation()
-        try await recheckOlderKeyring()
+        try await session.keys.recheckOlderKeyring()
     }
 
     /// Determines the outcome of a change without a reply. If it was applied, this device stores it. Otherwise the
@@ -111,20 +116,20 @@ extension Vault {
     func settleUnconfirmedChange() async throws(VaultError) {
         guard let change = try unconfirmedChange() else { return }
         for _ in 0..<3 {
-            let opened = try open
-            let reply = try await call { api throws(APIError) in try await api.getKeyring(opened.token) }
+            let opened = try session.open
+            let reply = try await session.call { api throws(APIError) in try await api.getKeyring(opened.token) }
             // If the vault has been locked or a new session opened, these keys must not be stored.
-            guard let current = self.opened, current.engine === opened.engine else { throw .locked }
+            guard let current = session.opened, current.engine === opened.engine else { throw .locked }
             // A reply without a keyring proves nothing.
             guard let reply else { return }
             if let keyring = try? Keyring(sealed: reply.keyring.bytes, openedBy: opened.password) {
-                if try order(of: keyring, openedBy: opened.password) == .rolledBack {
-                    return try stored { try store.note(.keyringRolledBack) }
+                if try session.keys.order(of: keyring, openedBy: opened.password) == .rolledBack {
+                    return try session.stored { try session.store.note(.keyringRolledBack) }
                 }
                 if reply.revision == change.replacing {
                     guard try await replaceByEqual(keyring, reply.revision, opened) else { continue }
                 } else {
-                    try await takeLaterKeyring()
+                    try await session.keys.takeLaterKeyring()
                 }
                 return try forgetUnconfirmed(losesCode: change.outcome.isDone(in: keyring))
             }
@@ -132,10 +137,10 @@ extension Vault {
                 let password = try self.password(of: credential, under: opened.password),
                 let keyring = try? Keyring(sealed: reply.keyring.bytes, openedBy: password)
             else { return }
-            guard try order(of: keyring, openedBy: opened.password) == .later else {
-                return try stored { try store.note(.keyringRolledBack) }
+            guard try session.keys.order(of: keyring, openedBy: opened.password) == .later else {
+                return try session.stored { try session.store.note(.keyringRolledBack) }
             }
-            try rememberChange(
+            try session.keys.rememberChange(
                 of: opened, credential.userid, credential.iterations, nil, keyring, reply.keyring.bytes,
                 reply.revision, password)
             return try forgetUnconfirmed()
@@ -148,13 +153,13 @@ extension Vault {
     private func replaceByEqual(
         _ keyring: Keyring, _ revision: Revision, _ opened: VaultSession.Opened
     ) async throws(VaultError) -> Bool {
-        let next = try numberedForSending(keyring.changed { _ in }, of: opened.userid)
+        let next = try session.keys.numberedForSending(keyring.changed { _ in }, of: opened.userid)
         guard let sealed = try? next.sealed(under: opened.password) else { throw .unreadable }
         let recoveryKeyring = try next.sealedForCode(opened.account)
         let written: Revision
         do throws(APIError) {
-            written = try await settings.retries({ () throws(APIError) in
-                try await api.putKeyring(
+            written = try await session.settings.retries({ () throws(APIError) in
+                try await session.api.putKeyring(
                     sealed, recoveryKeyring: recoveryKeyring, .revision(revision), opened.token)
             })
         } catch {
@@ -163,9 +168,26 @@ extension Vault {
             if error.isRefusal, error.code != .unauthenticated { return true }
             throw VaultError(error)
         }
-        guard let current = self.opened, current.engine === opened.engine else { throw .locked }
-        try rememberChange(
-            of: opened, opened.userid, try knownIterations(), nil, next, sealed, written, opened.password)
+        guard let current = session.opened, current.engine === opened.engine else { throw .locked }
+        try session.keys.rememberChange(
+            of: opened, opened.userid, try session.keys.knownIterations(), nil, next, sealed, written, opened.password)
         return true
+    }
+
+    /// Finds out the outcome of an interrupted rotation. Unless the server has committed it, it is discarded, so that a
+    /// commit in transit has no effect.
+    func settleRotation() async throws(VaultError) {
+        guard let id = try session.stored({ try session.store.fact(.rotation) }).flatMap({ RotationID(bytes: $0) })
+        else { return }
+        let token = try session.open.token
+        do throws(APIError) {
+            try await session.settings.retries({ () throws(APIError) in try await session.api.discardRotation(id, token)
+            })
+        } catch {
+            guard [.notFound, .rotationCommitted].contains(error.code) else { throw VaultError(error) }
+        }
+        // Before anything is sent, which would be sealed with the previous key.
+        try await session.keys.takeLaterKeyring()
+        try session.stored { try session.store.set(.rotation, nil) }
     }
 }
