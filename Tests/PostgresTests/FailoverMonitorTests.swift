@@ -166,6 +166,8 @@ private struct FailoverModel {
             if testing == id { testing = nil }
         case 6:
             if monitor.needsTest {
+                // The pool tests on an idle connection.
+                if stalled.contains(slot) { break }
                 monitor.beginTest(id)
                 testing = id
                 tests += 1
