@@ -259,15 +259,9 @@ import Testing
         try await with { world in
             let laptop = try Device("laptop", world.server)
             let other = try await Vault.logIn(laptop.settings, userid: userid, password: password)
-            let second = SoftwareAuthenticator()
-            async let first: Void = {
-                _ = try await world.vault.addPasskey(
-                    "Key", unlocks: true, password: password, with: world.key)
-            }()
-            async let last: Void = {
-                _ = try await other.addPasskey(
-                    "Spare", unlocks: true, password: password, with: second)
-            }()
+            let (phone, key, second) = (world.vault, world.key, SoftwareAuthenticator())
+            async let first = phone.addPasskey("Key", unlocks: true, password: password, with: key)
+            async let last = other.addPasskey("Spare", unlocks: true, password: password, with: second)
             _ = try await (first, last)
             #expect(try await other.passkeys().map(\.unlocks) == [true, true])
             try await other.changePassword(from: password, to: another)

@@ -1,4 +1,3 @@
-import Cryptography
 import HTTPCore
 import SalternTesting
 import Testing
@@ -124,7 +123,7 @@ import Testing
             let ada = try await app.register()
             let key = try await app.addPasskey(ada, logsIn: true)
             #expect(try await Self.setBox(ada, key.idText).status == 204)
-            let keyring = JSONValue.string(Base64.encodeToString([UInt8](repeating: 7, count: 60)))
+            let keyring = JSONValue.string(Fixtures.sealed())
             let put = try await ada.client.put("/v1/account/keyring", ["keyring": keyring])
             let revision = try #require(put["revision"])
             let change: JSONValue = [
