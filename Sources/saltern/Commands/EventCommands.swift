@@ -106,7 +106,7 @@ struct ListEvents: Command {
 struct RetryEvents: Command {
     static let words = ["event", "retry"]
     static let summary = "attempt outgoing events at once, parked ones too"
-    static let usage = ["ID", "--destination NAME [--parked]"]
+    static let usage = ["ID [OPTIONS]", "--destination NAME [OPTIONS]"]
     static let example = "saltern event retry --destination crm --parked"
     static let help = """
         \(EventSelection.help)
@@ -137,7 +137,7 @@ struct RetryEvents: Command {
 struct DropEvents: Command {
     static let words = ["event", "drop"]
     static let summary = "remove outgoing events without delivery"
-    static let usage = ["ID", "--destination NAME [--parked]"]
+    static let usage = ["ID [OPTIONS]", "--destination NAME [OPTIONS]"]
     static let example = "saltern event drop --destination crm --parked"
     static let help = """
         \(EventSelection.help)
