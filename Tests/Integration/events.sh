@@ -105,7 +105,7 @@ for name in error redirect close hang dribble flood; do saltern event retry --de
 wait_until 180 all_is_delivered || fail "nothing left: $(saltern event list)"
 for name in error redirect close hang dribble flood; do
     [[ $(received "$name" 'map(select(.answer == "ok").data.sub) | unique | length') == 10 ]] || fail "all ten at $name"
-    saltern destination remove "$name" >/dev/null
+    saltern destination remove "$name" --yes >/dev/null
 done
 
 scenario "410 disables a destination"
@@ -117,7 +117,7 @@ wait_until 60 is_disabled || fail "a disabled destination"
 register eve
 [[ $(query "SELECT count(*) FROM saltern.outgoing_events e JOIN saltern.destinations d USING (destination_id) WHERE d.name = 'gone'") == 1 ]] ||
     fail "nothing more for it"
-saltern destination remove gone >/dev/null
+saltern destination remove gone --yes >/dev/null
 
 scenario "a service fetches events and confirms them"
 saltern destination create jobs --audience jobs --pull --events all >/dev/null
@@ -136,7 +136,7 @@ expect_json .confirmed 2
 token=
 request POST /v1/service-events/lease '{"destination":"jobs"}'
 expect_problem 401 service_unauthenticated
-saltern destination remove jobs >/dev/null
+saltern destination remove jobs --yes >/dev/null
 
 scenario "two nodes, of which one is killed again and again: every event arrives, and each account's in order"
 port=$(free_port)

@@ -10,9 +10,11 @@ enum CallersAccount {
 
     /// Selects the row if the caller may change it. It follows ``AuthenticateForWrite``, so it sees the previous
     /// writer's changes.
-    static let sql: CallerSQL<Never> = """
+    static func sql(_ seat: Seat) -> CallerSQL<Never> {
+        """
         SELECT \(columns)
         FROM saltern.accounts a JOIN saltern.plans p ON p.plan = a.plan
-        WHERE a.account_id = \(.account) AND a.locked_at IS NULL AND \(Caller.hasLiveSession)
+        WHERE a.account_id = \(.account) AND \(seat.admits) AND \(seat.exists)
         """
+    }
 }

@@ -19,6 +19,7 @@ public struct EventDelivery: Sendable {
     var reload = reloadInterval
     var change = changeInterval
     var poll = Duration.seconds(1)
+    var breakerPause = CircuitBreaker.firstPause
 
     /// - Parameters:
     ///   - database: The client of the loop that runs ``run()``.
@@ -76,7 +77,7 @@ public struct EventDelivery: Sendable {
         }.map {
             DestinationRunner(
                 id: $0.id, outbox: outbox, database: database, client: client, clock: clock, masterKey: masterKey,
-                pairwiseKey: pairwiseKey, counters: counters, log: log, pollInterval: poll)
+                pairwiseKey: pairwiseKey, counters: counters, log: log, pollInterval: poll, breakerPause: breakerPause)
         }
     }
 

@@ -140,7 +140,7 @@ import Testing
                 let changed = credential.with("id", .string(JSONString(text))).with("rawId", .string(JSONString(text)))
                 #expect(try await app.confirm(changed, ada).code == "malformed_credential", "\(text)")
             }
-            let data = try #require(response.string("clientDataJSON"))
+            let data = try #require(response.member("clientDataJSON")).string()
             let padded = credential.with("response", response.with("clientDataJSON", .string(JSONString(data + "="))))
             #expect(try await app.confirm(padded, ada).code == "malformed_credential")
             let spaced = credential.with("id", " -_-_8A\n").with("rawId", "-_-_8A\t")

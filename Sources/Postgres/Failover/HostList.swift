@@ -59,6 +59,11 @@ struct HostList {
         ]
     }
 
+    /// Returns true if both indices lead to the same of `count` servers. A count of 0 is unknown.
+    static func isSame(_ index: Int, _ other: Int, among count: Int) -> Bool {
+        count == 0 ? index == other : (index - other).isMultiple(of: count)
+    }
+
     /// Returns one server for each address of a name.
     private func resolve(_ addresses: [String: [String]]) -> [(server: Server, address: String)] {
         var resolved: [(server: Server, address: String)] = []

@@ -61,3 +61,36 @@ public final class ConnectionEpoch: Sendable {
         _ = server.compareExchange(expected: serverIndex, desired: serverIndex + 1, ordering: .relaxed)
     }
 }
+
+/// The latest timeline of each cluster in use. A frozen or disconnected primary can return on an earlier timeline after
+/// a standby was promoted. It accepts writes as a primary, but they are lost.
+///
+/// The checks in ``PostgresConfiguration/onConnected`` pass in the timeline of each connection. After ``Place/later``
+/// they begin a new epoch with ``ConnectionEpoch/begin(at:)``.
+public struct TimelineMemory: Sendable {
+    /// The server of a connection, compared with earlier connections.
+    public enum Place: Sendable {
+        /// The same as before. Also used if the timeline is not readable.
+        case same
+        /// A new one: another server was promoted, or has replaced it.
+        case later
+        /// A server in whose place another one was promoted.
+        case earlier
+    }
+
+    private var latest: [String: UInt32] = [:]
+
+    public init() {}
+
+    /// Records the server of a connection.
+    /// - Parameters:
+    ///   - cluster: The system identifier of the server.
+    ///   - timeline: The timeline of its write-ahead log.
+    public mutating func note(cluster: String, timeline: UInt32) -> Place {
+        let isFirst = latest.isEmpty
+        let known = latest[cluster] ?? 0
+        latest[cluster] = max(known, timeline)
+        if timeline < known { return .earlier }
+        return timeline == known || isFirst ? .same : .later
+    }
+}
