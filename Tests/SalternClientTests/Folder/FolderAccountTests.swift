@@ -157,7 +157,7 @@ import Testing
             _ = try await records.openFolder(at: phone.folder.path, marker: id)
             #expect(try await phone.vault.changedRows() == before)
             try await records.noteFolder(id, "files", at: phone.folder.path + "-")
-            #expect(try await phone.vault.place(ofFolder: id) == phone.folder.path + "-")
+            #expect(try await records.place(ofFolder: id) == phone.folder.path + "-")
             #expect(try await phone.vault.changedRows() > before)
         }
     }
