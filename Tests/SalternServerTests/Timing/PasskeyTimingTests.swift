@@ -1,3 +1,4 @@
+import Cryptography
 import HTTPCore
 import SalternTesting
 import Testing
