@@ -124,7 +124,8 @@ import Testing
             let key = try await app.addPasskey(ada, logsIn: true)
             #expect(try await Self.setBox(ada, key.idText).status == 204)
             let keyring = JSONValue.string(Fixtures.sealed())
-            let put = try await ada.client.put("/v1/account/keyring", ["keyring": keyring])
+            let put = try await ada.client.put(
+                "/v1/account/keyring", ["keyring": keyring], ["If-None-Match": "*"])
             let revision = try #require(put["revision"])
             let change: JSONValue = [
                 "currentPasswordKey": .string(ada.passwordKey), "passwordKey": .string(Fixtures.passwordKey("new")),
