@@ -2,6 +2,9 @@ internal import Postgres
 
 // The purge bounds both tables whatever receivers do. It parks events without further attempts, removes expired parked
 // events, and ends the wait of queues without waiting events. It locks accounts before queues, like their writers.
+//
+// Statements about given accounts write conditions of times with `coalesce`. Otherwise the planner may choose an index
+// by time while its statistics are old, and each statement then reads the rows of all accounts.
 
 /// Finds accounts with events that have waited for too long.
 struct FindOverdueEvents: Statement {
@@ -28,7 +31,7 @@ struct LockQueues: Statement {
 
     static let sql: SQL<Self> = """
         UPDATE saltern.event_queues q SET attempts = q.attempts
-        WHERE q.account_id = ANY(\(\.accounts)) AND q.due_at IS NOT NULL
+        WHERE q.account_id = ANY(\(\.accounts)) AND coalesce(q.due_at, 'infinity') < 'infinity'
         """
 }
 
@@ -40,7 +43,8 @@ struct ParkOverdueEvents: Statement {
 
     static let sql: SQL<Self> = """
         UPDATE saltern.outgoing_events e SET parked_at = \(\.now)
-        WHERE e.account_id = ANY(\(\.accounts)) AND e.parked_at IS NULL AND e.waiting_since <= \(\.before)
+        WHERE e.account_id = ANY(\(\.accounts)) AND coalesce(e.parked_at, 'infinity') = 'infinity'
+            AND e.waiting_since <= \(\.before)
         """
 }
 
@@ -71,7 +75,7 @@ struct RemoveExpiredEvents: Statement {
 
     static let sql: SQL<Self> = """
         DELETE FROM saltern.outgoing_events e
-        WHERE e.account_id = ANY(\(\.accounts)) AND e.parked_at IS NOT NULL AND e.parked_at <= \(\.before)
+        WHERE e.account_id = ANY(\(\.accounts)) AND coalesce(e.parked_at, 'infinity') <= \(\.before)
         """
 }
 
@@ -99,14 +103,12 @@ struct FindIdleQueues: Statement {
 
 /// Ends the wait and the lease of queues that have no waiting event. Follows ``LockQueues``. ``RemoveEndedQueues``
 /// follows.
-///
-/// `parked_at IS NULL` would choose the index of waiting events, which walks over all those of the destination.
 struct SettleQueues: Statement {
     let accounts: [AccountID]
 
     static let sql: SQL<Self> = """
         UPDATE saltern.event_queues q SET due_at = NULL, lease = NULL
-        WHERE q.account_id = ANY(\(\.accounts)) AND q.due_at IS NOT NULL AND NOT EXISTS (
+        WHERE q.account_id = ANY(\(\.accounts)) AND coalesce(q.due_at, 'infinity') < 'infinity' AND NOT EXISTS (
             SELECT FROM saltern.outgoing_events e
             WHERE e.account_id = ANY(\(\.accounts)) AND e.account_id = q.account_id
                 AND e.destination_id = q.destination_id AND e.lane = q.lane
