@@ -330,14 +330,14 @@ struct VaultVectors {
     }
 
     private func statements() throws -> [String: String] {
-        let account = [UInt8](repeating: 0x77, count: 16)
+        let account: MemberAccountID = id(0x77)
         let head = log.head
         return [
             "member": Hex.encode(people["cid"].known.bytes), "head": Hex.encode(head.bytes),
-            "account": Hex.encode(account),
+            "account": Hex.encode(account.bytes),
             "seen": Hex.encode(try MemberStatement(.seen, by: signers["cid"].known, head).signature.bytes),
             "claim": Hex.encode(
-                try MemberStatement(.claim(account: account), by: signers["cid"].known, head).signature.bytes),
+                try MemberStatement(.claim(account), by: signers["cid"].known, head).signature.bytes),
         ]
     }
 }
