@@ -78,6 +78,30 @@ extension AccountWrite where Row: DecodableRow {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try Row(row: &row) }
 }
 
+/// Identifies the owner of items: an account.
+typealias OwnerID = Identifier<ItemOwner>
+
+/// The entity of ``OwnerID``.
+enum ItemOwner {}
+
+extension OwnerID {
+    init(_ account: AccountID) { self.init(account.uuid) }
+}
+
+/// A statement that reads rows of the items' owner.
+protocol ItemRead: AccountRead {}
+
+/// A statement that changes rows of the items' owner.
+protocol ItemWrite: AccountWrite {
+    /// Returns the SQL for callers with a seat.
+    static func text(_ seat: Seat) -> CallerSQL<Self>
+}
+
+/// A statement about rows of the items' owner in a transaction that has locked the owner's row.
+protocol ItemStep: Statement {
+    var owner: OwnerID { get }
+}
+
 /// Combines an ``AccountRead`` with the account, which only ``Authorization`` supplies.
 struct Owned<Read: AccountRead>: Statement {
     let accountID: AccountID

@@ -294,13 +294,6 @@ final class Authorization {
         return result
     }
 
-    /// Changes rows of the account in a transaction of ``transaction(_:)``.
-    func execute<Write: AccountWrite>(
-        _ write: Write, in transaction: Transaction
-    ) async throws(PostgresError) -> [Write.Row] {
-        try await transaction.execute(Guarded(caller: caller, write: write))
-    }
-
     /// Returns the session that was found. Without one, it removes the session from ``KnownSessions`` and throws
     /// ``Unauthenticated``.
     @discardableResult

@@ -27,7 +27,7 @@ struct Caller: Sendable {
     }
 
     /// The condition that the caller's session is live and not restricted.
-    static let hasLiveSession: CallerSQL<Never> = "EXISTS (SELECT FROM saltern.sessions live WHERE \(isLiveSession))"
+    static let hasLiveSession = Seat.session.exists
 
     /// The condition that the session `live` is the caller's, live, and not restricted.
     static let isLiveSession: CallerSQL<Never> = """
@@ -37,6 +37,47 @@ struct Caller: Sendable {
 
     /// The condition that the use of the session `live` is due to be recorded.
     static let isTouchDue: CallerSQL<Never> = "live.last_used_at <= \(.touchBefore)"
+}
+
+/// The row by which a caller may change the items of an owner.
+///
+/// Statements have it as `live`, and the owner's row as `a`.
+struct Seat: Sendable {
+    /// The row's table.
+    let table: SQLFragment
+    /// The condition that `live` is the caller's row and permits the change.
+    let isCallers: CallerSQL<Never>
+    /// The condition that the use of the row is due to be recorded.
+    let isTouchDue: CallerSQL<Never>
+    /// The condition that the owner accepts changes.
+    let admits: CallerSQL<Never>
+
+    /// The condition that the caller has such a row.
+    var exists: CallerSQL<Never> { "EXISTS (SELECT FROM \(table) live WHERE \(isCallers))" }
+
+    /// The live session, by which the caller changes the items of its account.
+    static let session = Seat(
+        table: "saltern.sessions", isCallers: Caller.isLiveSession, isTouchDue: Caller.isTouchDue,
+        admits: "a.locked_at IS NULL")
+}
+
+/// Selects the account row for a change of items.
+enum CallersAccount {
+    /// The row's columns. `a` is the account, `p` its plan.
+    static let columns: SQLFragment = """
+        a.account_id, a.revision, a.item_count, a.item_bytes, a.tombstone_count, a.kept_count, a.kept_bytes,
+            a.version_count, a.version_bytes, p.max_items, p.max_item_bytes, p.max_bytes, p.deleted_days
+        """
+
+    /// Selects the row if the caller may change it. It follows ``AuthenticateForWrite``, so it sees the previous
+    /// writer's changes.
+    static func sql(_ seat: Seat) -> CallerSQL<Never> {
+        """
+        SELECT \(columns)
+        FROM saltern.accounts a JOIN saltern.plans p ON p.plan = a.plan
+        WHERE a.account_id = \(.account) AND \(seat.admits) AND \(seat.exists)
+        """
+    }
 }
 
 /// The SQL of an ``AccountWrite``, with the parameters `\(.account)`, `\(.token)`, `\(.now)`, `\(.idleSince)`,

@@ -77,24 +77,24 @@ extension Application {
             build.account(.delete, "/v1/sessions/current", EndCurrentSession()),
             build.account(.delete, "/v1/sessions/{id}", EndSession()),
 
-            build.account(.get, "/v1/items", query: ["collection", "fields", "limit", "page"], ListItems()),
-            build.account(.get, "/v1/items/{id}", ShowItem()),
-            build.account(
+            build.items(.get, "/v1/items", query: ["collection", "fields", "limit", "page"], ListItems()),
+            build.items(.get, "/v1/items/{id}", ShowItem()),
+            build.items(
                 .put, "/v1/items/{id}", body: item, bytesQuery: ItemContent.parameters,
                 changesItems: true, PutItem(parts.configuration.items)),
-            build.account(.delete, "/v1/items/{id}", changesItems: true, DeleteItem()),
-            build.account(.get, "/v1/items/{id}/body", ShowItem(isAlwaysBytes: true)),
-            build.account(
+            build.items(.delete, "/v1/items/{id}", changesItems: true, DeleteItem()),
+            build.items(.get, "/v1/items/{id}/body", ShowItem(isAlwaysBytes: true)),
+            build.items(
                 .put, "/v1/items/{id}/body", body: .bytes(limit: ItemPolicy.byteLimit),
                 bytesQuery: ItemContent.parameters, changesItems: true, PutItem(parts.configuration.items)),
-            build.account(.post, "/v1/items/{id}/restore", changesItems: true, RestoreItem()),
-            build.account(.get, "/v1/items/{id}/versions", query: ["limit", "page"], ListVersions()),
-            build.account(.get, "/v1/items/{id}/versions/{revision}", ShowVersion()),
-            build.account(
+            build.items(.post, "/v1/items/{id}/restore", changesItems: true, RestoreItem()),
+            build.items(.get, "/v1/items/{id}/versions", query: ["limit", "page"], ListVersions()),
+            build.items(.get, "/v1/items/{id}/versions/{revision}", ShowVersion()),
+            build.items(
                 .post, "/v1/items/batch", body: .json(limit: WriteBatch.requestLimit, values: WriteBatch.valueLimit),
                 changesItems: true, WriteBatch(parts.configuration.items)),
 
-            build.account(
+            build.items(
                 .get, "/v1/changes", query: ["since", "limit", "tombstones", "collection", "fields"],
                 ListChanges()),
             build.account(.get, "/v1/changes/stream", StreamChanges(parts.revisions)),

@@ -70,6 +70,16 @@ struct RouteBuilder: Sendable {
         }
     }
 
+    /// Makes a route on the items of the caller's account.
+    func items(
+        _ method: HTTPMethod, _ template: String, body: BodyRule = .none, query: [String] = [],
+        bytesQuery: [String] = [], changesItems: Bool = false, _ endpoint: some ItemEndpoint
+    ) -> Route<RouteMetadata> {
+        account(
+            method, template, body: body, query: query, bytesQuery: bytesQuery, changesItems: changesItems,
+            ItemsOfAccount(endpoint: endpoint))
+    }
+
     /// Maximum body in bytes that is read before the session is checked.
     private static let anybodysLimit = 98_304
 
@@ -125,5 +135,14 @@ struct RouteBuilder: Sendable {
             name: "\(method.name) \(template)", rateClass: rate, needsSession: needsSession, guests: guests,
             query: query, bytesQuery: bytesQuery, ignoresQuery: ignoresQuery, handlerDeadline: deadline,
             identify: identify)
+    }
+}
+
+/// Answers an ``ItemEndpoint`` for the items of the caller's account.
+private struct ItemsOfAccount<Endpoint: ItemEndpoint>: AccountEndpoint {
+    let endpoint: Endpoint
+
+    func respond(to request: Request, authorization: Authorization) async throws -> Response {
+        try await endpoint.respond(to: request, items: ItemAccess(authorization))
     }
 }

@@ -47,3 +47,8 @@ protocol LongBodyEndpoint: OpenEndpoint {
 protocol AccountEndpoint: Sendable {
     func respond(to request: Request, authorization: Authorization) async throws -> Response
 }
+
+/// An endpoint on the items of one owner.
+protocol ItemEndpoint: Sendable {
+    func respond(to request: Request, items: ItemAccess) async throws -> Response
+}

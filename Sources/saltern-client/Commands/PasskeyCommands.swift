@@ -108,6 +108,38 @@ struct RenamePasskey: Command {
     }
 }
 
+struct RestrictPasskey: Command {
+    static let words = ["second-factor", "passkey", "restrict"]
+    static let summary = "stop a passkey from unlocking the account"
+    static let usage = ["PASSKEY [OPTIONS]"]
+    static let example = "saltern-client second-factor passkey restrict \"Blue key\""
+    static let help = """
+        \(AccountOption.help)
+        \(PasswordOption.help)
+          --json                one object, for scripts
+
+        It stays a second factor. PASSKEY is a name, or the first four or more
+        characters of an id. To let it unlock again, remove it and add it. After a
+        theft, remove it instead.
+        """
+
+    private let proof: ProvenCommand
+    private let passkey: String
+
+    init(_ arguments: inout Arguments) throws(UsageError) {
+        proof = try ProvenCommand(&arguments)
+        passkey = try arguments.word("the PASSKEY")
+    }
+
+    func run(_ console: Console) async throws {
+        try await proof.withAccount(console) { account, password in
+            let found = try await NamedPasskeys.find(passkey, in: account.vault)
+            try await account.vault.stopPasskeyUnlocking(found.id, password: password)
+        }
+        try console.show(["restricted": true], asJSON: proof.asJSON) { "the passkey no longer unlocks the account\n" }
+    }
+}
+
 struct RemovePasskey: Command {
     static let words = ["second-factor", "passkey", "remove"]
     static let summary = "remove a passkey"

@@ -56,9 +56,10 @@ struct DocumentVectorTests {
         let body = try SealedBox.seal(
             Array("Buy salt.".utf8), .first, at: place, with: dataKey, nonce: bytes(0..<12))
         let ring = try keyring(nil)
+        let mark = UseridMark(of: "robnapier@gmail.com")
         let keyringKey = HKDF.deriveKey(from: stretched.unlockKey, info: SealingLabels.keyringKey.utf8)
         let sealedRing = try SealedBox.seal(
-            ring.encoded(), SealedBox.Edit(number: 7, previous: SealedBox.Edit.first.previous),
+            ring.encoded(), SealedBox.Edit(number: 7, previous: mark.bytes),
             at: SealedBox.Place(.keyring, account: .none, item: .none, collection: ""),
             with: try #require(DataKey(keyringKey)), nonce: bytes(12..<24))
         let salt = bytes(100..<116)
@@ -78,6 +79,7 @@ struct DocumentVectorTests {
             "gcm": try gcm(),
             "keyring": [
                 "key": Hex.encode(keyringKey), "plaintext": Hex.encode(ring.encoded()), "counter": "7",
+                "userid": "robnapier@gmail.com", "useridMark": Hex.encode(mark.bytes),
                 "sealed": Hex.encode(sealedRing),
             ],
             "recoveryCode": [
@@ -207,7 +209,7 @@ struct DocumentVectorTests {
         document["random"] = [
             "recoveryKeyring": Hex.encode(try recovery.sealedKeyring(try keyring(recovery), account: account)),
             "passkeyKeyring": Hex.encode(ring.encoded()), "passkeySealedPrivateKey": Hex.encode(sealed),
-            "passkeyBox": Hex.encode(box.box.bytes),
+            "passkeyBox": Hex.encode(box),
             "share": Hex.encode(try AESGCM.seal(Array("{\"user\":\"guests\"}".utf8), using: key)),
         ]
         let encoder = JSONEncoder()

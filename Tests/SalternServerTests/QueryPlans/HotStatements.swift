@@ -81,24 +81,27 @@ struct HotStatements {
                 write(CreateItem(write: try put(ItemID.random(), .absent)), rows: 5),
                 write(DeleteOneItem(decision: decision), rows: 6),
                 write(decision, rows: 12),
-                Probe(ArchiveContent(decision: decision, accountID: owner.account, now: Self.now), rows: 4),
-                Probe(WriteTombstone(decision: decision, accountID: owner.account, now: Self.now), rows: 4),
+                Probe(ArchiveContent(decision: decision, owner: OwnerID(owner.account), now: Self.now), rows: 4),
+                Probe(WriteTombstone(decision: decision, owner: OwnerID(owner.account), now: Self.now), rows: 4),
                 write(replacement, rows: 6),
-                Probe(KeepReplaced(replacement: replacement, accountID: owner.account, now: Self.now), rows: 4),
-                Probe(StoreReplacement(replacement: replacement, accountID: owner.account, now: Self.now), rows: 4),
-                Probe(MeasureVersions(accountID: owner.account, ids: [first, second], keptSince: Self.now), rows: 8),
+                Probe(KeepReplaced(replacement: replacement, owner: OwnerID(owner.account), now: Self.now), rows: 4),
+                Probe(
+                    StoreReplacement(replacement: replacement, owner: OwnerID(owner.account), now: Self.now), rows: 4),
+                Probe(
+                    MeasureVersions(owner: OwnerID(owner.account), ids: [first, second], keptSince: Self.now), rows: 8),
                 Probe(
                     KeepVersions(
-                        accountID: owner.account, ids: [first, second], now: Self.now, expiresAt: Self.now), rows: 10),
-                Probe(CountVersions(accountID: owner.account, count: 1, bytes: 1), rows: 2),
+                        owner: OwnerID(owner.account), ids: [first, second], now: Self.now, expiresAt: Self.now),
+                    rows: 10),
+                Probe(CountVersions(owner: OwnerID(owner.account), count: 1, bytes: 1), rows: 2),
                 Probe(
-                    DropVersions(accountID: owner.account, wanted: NeededRoom(items: 64, bytes: 64)),
+                    DropVersions(owner: OwnerID(owner.account), wanted: NeededRoom(items: 64, bytes: 64)),
                     rows: 4 * Int(ItemVersion.dropLimit)),
                 read(FindVersions(page: .first(of: first), now: Self.now, limit: 101), rows: 101),
                 read(FindVersion(id: first, revision: 10, now: Self.now), rows: 1),
                 read(HasItem(id: first), rows: 1),
                 write(restoration, rows: 10),
-                Probe(StoreRestored(restoration: restoration, accountID: owner.account, now: Self.now), rows: 4),
+                Probe(StoreRestored(restoration: restoration, owner: OwnerID(owner.account), now: Self.now), rows: 4),
             ]
         }
     }
@@ -135,10 +138,10 @@ struct HotStatements {
                 write(MeasurePuts(puts: puts), rows: 8),
                 Probe(
                     CountPuts(
-                        accountID: owner.account,
+                        owner: OwnerID(owner.account),
                         effect: CountPuts.Effect(changes: 1, moreItems: 0, moreBytes: 0, fewerTombstones: 0)),
                     rows: 2),
-                Probe(WritePuts(accountID: owner.account, puts: put, now: Self.now), rows: 3),
+                Probe(WritePuts(owner: OwnerID(owner.account), puts: put, now: Self.now), rows: 3),
                 read(
                     FindChanges(
                         range: ChangeRange(
@@ -164,8 +167,9 @@ struct HotStatements {
                 Probe(FindMovedRevisions(query: query, now: Self.now, idleSince: caller.idleSince), rows: 50),
                 write(batch, rows: 20),
                 Probe(StoreStaged(batch: batch, accountID: owner.account), rows: 20),
-                Probe(ArchiveContents(accountID: owner.account, ids: ids, expiresAt: Self.now), rows: 10),
-                Probe(WriteTombstones(accountID: owner.account, ids: ids, revisions: [1, 2], now: Self.now), rows: 4),
+                Probe(ArchiveContents(owner: OwnerID(owner.account), ids: ids, expiresAt: Self.now), rows: 10),
+                Probe(
+                    WriteTombstones(owner: OwnerID(owner.account), ids: ids, revisions: [1, 2], now: Self.now), rows: 4),
                 read(FindRotation(id: try owner.rotation(), now: Self.now), rows: 2),
                 Probe(FindRotations(accountID: owner.account), rows: 1),
             ]

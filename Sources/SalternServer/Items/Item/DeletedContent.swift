@@ -122,17 +122,17 @@ enum DeletedContent {
 
 /// Makes kept contents expire soon if their items exist again, to free their room for deletions. It follows the
 /// statement that creates the items, and changes no others.
-struct ReleaseContents: Statement {
-    let accountID: AccountID
+struct ReleaseContents: ItemStep {
+    let owner: OwnerID
     let ids: [ItemID]
     let now: Timestamp
 
     static let sql: SQL<Self> = """
         UPDATE saltern.deleted_contents k SET expires_at = \(DeletedContent.released(from: "\(\.now)"))
-        WHERE k.account_id = \(\.accountID) AND k.item_id = ANY (\(\.ids)::uuid[])
+        WHERE k.account_id = \(\.owner) AND k.item_id = ANY (\(\.ids)::uuid[])
             AND k.expires_at > \(DeletedContent.released(from: "\(\.now)"))
             AND EXISTS (
                 SELECT FROM saltern.items i
-                WHERE i.account_id = \(\.accountID) AND i.item_id = k.item_id AND NOT i.deleted)
+                WHERE i.account_id = \(\.owner) AND i.item_id = k.item_id AND NOT i.deleted)
         """
 }

@@ -47,16 +47,16 @@ struct ItemChange: DecodableRow {
 
     /// Returns the item after a change, or after one that was not necessary.
     ///
-    /// - Parameter authorization: The change's own, which reads the rest of a long item while it is sent.
+    /// - Parameter items: The change's own, which reads the rest of a long item while it is sent.
     /// - Throws: ``ItemProblem``, 404, or ``Unauthenticated`` if the session ended before the change.
     static func accepted(
-        _ changes: [ItemChange], _ authorization: Authorization
+        _ changes: [ItemChange], _ items: ItemAccess
     ) throws -> (reply: ItemInReply, outcome: ItemOutcome) {
         guard let change = changes.first else { throw Unauthenticated() }
         switch change.outcome {
         case .created, .updated, .deleted, .restored, .unchanged:
             guard let item = change.item else { throw Problem.internalError }
-            return (ItemInReply(found: item, reader: authorization.reader), change.outcome)
+            return (ItemInReply(found: item, reader: items.reader), change.outcome)
         case .notFound, .vacant:
             throw Problem.notFound
         case .versionDue:
@@ -65,7 +65,7 @@ struct ItemChange: DecodableRow {
             throw ItemProblem.gone
         case .preconditionFailed:
             throw ItemProblem.preconditionFailed(
-                current: change.item.map { ItemInReply(found: $0, reader: authorization.reader) })
+                current: change.item.map { ItemInReply(found: $0, reader: items.reader) })
         case .itemQuota, .itemByteQuota, .byteQuota:
             throw ItemProblem.quotaExceeded(
                 limit: change.outcome.rawValue, allowed: change.allowed, used: change.used)

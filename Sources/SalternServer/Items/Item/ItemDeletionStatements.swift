@@ -6,7 +6,7 @@ internal import Postgres
 /// Content beyond the budget of ``DeletedContent`` is dropped, oldest first, and so are tombstones beyond
 /// ``TombstoneLimit``. ``ArchiveContent`` then stores the content for a restore, and ``WriteTombstone`` replaces the
 /// item by a tombstone.
-struct DecideDeletion: AccountWrite {
+struct DecideDeletion: ItemWrite {
     let id: ItemID
     let precondition: Precondition
     let writer = Writer()
@@ -29,9 +29,12 @@ struct DecideDeletion: AccountWrite {
 
     /// Both the kept content and the dropping of others can take long.
     static let needsLease = true
-    static let sql: CallerSQL<Self> = """
+    static let sql = text(.session)
+
+    static func text(_ seat: Seat) -> CallerSQL<Self> {
+        """
         WITH account AS (
-            \(CallersAccount.sql)
+            \(CallersAccount.sql(seat))
         ), decision AS (
             SELECT a.account_id, i.revision, i.collection, i.created_at, i.updated_at, i.format, i.iterations, i.title,
                 i.body, \(SealedSize.bytes(of: "i")) AS bytes,
@@ -71,6 +74,7 @@ struct DecideDeletion: AccountWrite {
         FROM decision d CROSS JOIN account a CROSS JOIN room r CROSS JOIN ready y
         LEFT JOIN counted n ON n.account_id = d.account_id
         """
+    }
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
         Row(
@@ -83,9 +87,9 @@ struct DecideDeletion: AccountWrite {
 ///
 /// `MERGE`, because an INSERT that selects from another table is planned for every shard of a cluster. The days come
 /// from the account's row, because a `MERGE` that reads the plan would run on the coordinating node.
-struct ArchiveContent: Statement {
+struct ArchiveContent: ItemStep {
     let decision: DecideDeletion
-    let accountID: AccountID
+    let owner: OwnerID
     let now: Timestamp
 
     /// The content does not come from the client.
@@ -98,8 +102,8 @@ struct ArchiveContent: Statement {
                     + make_interval(days => (a.writer - \(\.decision.writer.first) - 1)::integer)) AT TIME ZONE 'UTC'
                     AS expires_at
             FROM saltern.accounts a JOIN saltern.items i
-                ON i.account_id = a.account_id AND i.account_id = \(\.accountID) AND i.item_id = \(\.decision.id)
-            WHERE a.account_id = \(\.accountID) AND a.writer > \(\.decision.writer.first)
+                ON i.account_id = a.account_id AND i.account_id = \(\.owner) AND i.item_id = \(\.decision.id)
+            WHERE a.account_id = \(\.owner) AND a.writer > \(\.decision.writer.first)
                 AND a.writer <= \(\.decision.writer.last)
         ) n ON k.account_id = n.account_id AND k.item_id = \(\.decision.id)
         WHEN MATCHED THEN UPDATE
@@ -114,11 +118,11 @@ struct ArchiveContent: Statement {
 
 /// Turns an item into a tombstone if ``DecideDeletion`` or ``DeleteOneItem`` has counted its deletion. It follows
 /// ``ArchiveContent``.
-struct WriteTombstone: Statement {
+struct WriteTombstone: ItemStep {
     typealias Row = ItemHeader
 
     let decision: DecideDeletion
-    let accountID: AccountID
+    let owner: OwnerID
     let now: Timestamp
 
     var bytesInGroup: Int? { 128 }
@@ -128,8 +132,8 @@ struct WriteTombstone: Statement {
         SET revision = a.revision, deleted = true, format = NULL, iterations = NULL, title = NULL, body = NULL,
             updated_at = \(\.now)
         FROM saltern.accounts a
-        WHERE a.account_id = \(\.accountID) AND a.writer BETWEEN \(\.decision.writer.first) AND \(\.decision.writer.last)
-            AND i.account_id = \(\.accountID) AND i.item_id = \(\.decision.id)
+        WHERE a.account_id = \(\.owner) AND a.writer BETWEEN \(\.decision.writer.first) AND \(\.decision.writer.last)
+            AND i.account_id = \(\.owner) AND i.item_id = \(\.decision.id)
         RETURNING \(ItemHeader.columns)
         """
 }
@@ -155,17 +159,20 @@ struct NeededRoom: Sendable {
 }
 
 /// Makes room for a deletion: drops a slice of kept contents, oldest first, and returns the number of rows. Older
-/// versions of items are dropped before (``Authorization/makeRoom(_:)``).
-struct DropContents: AccountWrite {
+/// versions of items are dropped before (``ItemAccess/makeRoom(_:)``).
+struct DropContents: ItemWrite {
     typealias Row = Int64
 
     let room: NeededRoom
 
     /// A slice can take long as well.
     static let needsLease = true
-    static let sql: CallerSQL<Self> = """
+    static let sql = text(.session)
+
+    static func text(_ seat: Seat) -> CallerSQL<Self> {
+        """
         WITH account AS (
-            \(CallersAccount.sql)
+            \(CallersAccount.sql(seat))
         ), room AS (
             SELECT x.excess_number, x.excess_bytes, x.excess_number AS wanted_number, x.excess_bytes AS wanted_bytes
             FROM (
@@ -186,4 +193,5 @@ struct DropContents: AccountWrite {
         )
         SELECT t.number FROM total t CROSS JOIN account
         """
+    }
 }

@@ -67,7 +67,7 @@ struct ItemInParts: DecodableRow {
     /// Writes the item's members and fetches missing parts.
     ///
     /// - Throws: `ResponseStreamEnded` if the item has changed meanwhile, because the rest belongs to another revision.
-    func write(to output: inout JSONOutput, _ reader: AccountReader) async throws {
+    func write(to output: inout JSONOutput, _ reader: ItemReader) async throws {
         guard !isWhole, let content = item.content else { return item.write(to: &output.writer) }
         item.writeHeader(to: &output.writer)
         content.writeHeader(to: &output.writer)
@@ -82,7 +82,7 @@ struct ItemInParts: DecodableRow {
     }
 
     /// Writes the body as bytes and fetches missing parts.
-    func writeBody(to body: any ResponseBodyWriter, _ reader: AccountReader) async throws {
+    func writeBody(to body: any ResponseBodyWriter, _ reader: ItemReader) async throws {
         var written = 0
         var next = item.content?.body ?? []
         while true {
@@ -93,7 +93,7 @@ struct ItemInParts: DecodableRow {
         }
     }
 
-    private func part(of column: FindItemPart.Column, at offset: Int, _ reader: AccountReader) async throws -> [UInt8] {
+    private func part(of column: FindItemPart.Column, at offset: Int, _ reader: ItemReader) async throws -> [UInt8] {
         let find = FindItemPart(id: item.id, revision: item.revision, column: column, offset: offset)
         let parts =
             switch source {
@@ -108,7 +108,7 @@ struct ItemInParts: DecodableRow {
 /// An item in a reply, with the reader for missing parts.
 struct ItemInReply: Sendable {
     let found: ItemInParts
-    let reader: AccountReader
+    let reader: ItemReader
 
     var item: Item { found.item }
 
@@ -139,7 +139,7 @@ struct ItemInReply: Sendable {
 }
 
 /// Finds a part of an item's title or body. Returns no row if the item has another revision.
-struct FindItemPart: AccountRead {
+struct FindItemPart: ItemRead {
     typealias Row = [UInt8]
 
     let id: ItemID

@@ -4,7 +4,7 @@ internal import Postgres
 ///
 /// Costs 53 thousand instructions for an item of 1 KiB: one row by its key. PostgreSQL cuts long values, so no reply
 /// holds more than a part.
-struct FindItem: AccountRead {
+struct FindItem: ItemRead {
     typealias Row = ItemInParts
 
     let id: ItemID
@@ -17,12 +17,12 @@ struct FindItem: AccountRead {
 
 /// Selects the rows for a change of an item, if the caller may change it: the account, its plan and the present item.
 /// The account's row must be locked.
-private func callersAccountAndItem<Root>(_ id: CallerSQL<Root>) -> CallerSQL<Root> {
+private func callersAccountAndItem<Root>(_ id: CallerSQL<Root>, _ seat: Seat) -> CallerSQL<Root> {
     """
     FROM saltern.accounts a
     JOIN saltern.plans p ON p.plan = a.plan
     LEFT JOIN saltern.items i ON i.account_id = a.account_id AND i.account_id = \(.account) AND i.item_id = \(id)
-    WHERE a.account_id = \(.account) AND a.locked_at IS NULL AND \(Caller.hasLiveSession)
+    WHERE a.account_id = \(.account) AND \(seat.admits) AND \(seat.exists)
     """
 }
 
@@ -34,7 +34,7 @@ private let storedBytes = SealedSize.bytes(of: "i")
 ///
 /// Equal content is `unchanged` for any precondition, because the request then repeats one whose reply was lost. The
 /// common cases have shorter statements: ``ReplaceItem`` and ``CreateItem``.
-struct WriteItem: AccountWrite {
+struct WriteItem: ItemWrite {
     typealias Row = ItemChange
 
     let id: ItemID
@@ -55,7 +55,10 @@ struct WriteItem: AccountWrite {
     /// The replaced content can be long.
     var isLong: Bool { precondition != .absent || sealedByteCount > Authorization.sharedByteLimit }
 
-    static let sql: CallerSQL<Self> = """
+    static let sql = text(.session)
+
+    static func text(_ seat: Seat) -> CallerSQL<Self> {
+        """
         WITH decision AS (
             SELECT a.account_id, a.item_count, a.item_bytes, p.max_items, p.max_item_bytes, p.max_bytes,
                 coalesce(\(\.collection?.name), CASE WHEN i.deleted = false THEN i.collection END,
@@ -84,7 +87,7 @@ struct WriteItem: AccountWrite {
                     WHEN i.deleted THEN 'created'
                     ELSE 'vacant'
                 END AS outcome
-            \(callersAccountAndItem("\(\.id)"))
+            \(callersAccountAndItem("\(\.id)", seat))
         ), counted AS (
             UPDATE saltern.accounts a
             SET revision = \(AccountCounter.next("a.revision")), item_count = a.item_count + d.more_items,
@@ -121,4 +124,5 @@ struct WriteItem: AccountWrite {
             \(ItemInParts.sealedColumns("d", when: "d.outcome = 'precondition_failed'"))
         FROM decision d LEFT JOIN written w ON w.account_id = d.account_id
         """
+    }
 }

@@ -5,8 +5,8 @@ internal import Postgres
 ///
 /// A page longer than one window is fetched while it is sent. A page of a collection may be empty and still have a next
 /// page, because each page scans a limited number of items.
-struct ListItems: AccountEndpoint {
-    func respond(to request: Request, authorization: Authorization) async throws -> Response {
+struct ListItems: ItemEndpoint {
+    func respond(to request: Request, items: ItemAccess) async throws -> Response {
         let limit = try PageSize.limit(of: request)
         let collection: CollectionName? = try request.query.optional("collection")
         let fields: ItemFields = try request.query.optional("fields") ?? .all
@@ -17,16 +17,16 @@ struct ListItems: AccountEndpoint {
                 detail: "Send `page` with the same `collection` and `fields` as the first page.", field: "page")
         }
         var range = ItemRange(first: page?.first ?? ItemPage.lowest, collection: collection, limit: Int64(limit))
-        if collection != nil { range.sliceEnd = try await authorization.read(FindSliceEnd(first: range.first)).first }
+        if collection != nil { range.sliceEnd = try await items.read(FindSliceEnd(first: range.first)).first }
         switch fields {
         case .all:
-            let rows = try await authorization.read(FindItems(range: range, byteLimit: PageSize.windowByteLimit))
+            let rows = try await items.read(FindItems(range: range, byteLimit: PageSize.windowByteLimit))
             let page = ItemListing(
-                reader: authorization.reader, range: range,
+                reader: items.reader, range: range,
                 first: rows)
             return page.response()
         case .meta:
-            let rows = try await authorization.read(FindItemHeaders(range: range))
+            let rows = try await items.read(FindItemHeaders(range: range))
             let next = range.nextPage(
                 after: rows.last.flatMap { $0.isFollowed ? $0.header.id : nil }, fields: .meta)
             return .json(capacity: 256 + rows.count * 224) { writer in
@@ -43,7 +43,7 @@ struct ListItems: AccountEndpoint {
 
 /// One page of items whose first window has been read.
 private struct ItemListing: Sendable {
-    let reader: AccountReader
+    let reader: ItemReader
     let range: ItemRange
     let first: [FindItems.Row]
 

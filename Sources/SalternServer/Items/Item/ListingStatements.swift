@@ -30,7 +30,7 @@ struct ItemRange: Sendable {
 
 /// Finds the end of a slice of an account's items, including tombstones. Returns no row if fewer follow. A listing of a
 /// collection scans one slice for each page, so that no statement scans the whole account for a few rows.
-struct FindSliceEnd: AccountRead {
+struct FindSliceEnd: ItemRead {
     typealias Row = ItemID
 
     let first: ItemID
@@ -43,7 +43,7 @@ struct FindSliceEnd: AccountRead {
 }
 
 /// Finds live items in the order of ids, as many as the range and `byteLimit` allow, but at least one.
-struct FindItems: AccountRead {
+struct FindItems: ItemRead {
     let range: ItemRange
     /// Maximum of sealed bytes in total.
     let byteLimit: Int64
@@ -73,7 +73,7 @@ struct FindItems: AccountRead {
 }
 
 /// Finds live items in the order of ids without reading their sealed bytes.
-struct FindItemHeaders: AccountRead {
+struct FindItemHeaders: ItemRead {
     let range: ItemRange
 
     struct Row: Sendable {

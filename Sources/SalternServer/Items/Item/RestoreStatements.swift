@@ -5,7 +5,7 @@ internal import Postgres
 ///
 /// An item equal to its kept content is `unchanged` for any precondition, because the request then repeats one whose
 /// reply was lost. For that purpose kept content stays for a time (``ReleaseContents``).
-struct RestoreItemRow: AccountWrite {
+struct RestoreItemRow: ItemWrite {
     typealias Row = ItemChange
 
     let id: ItemID
@@ -15,9 +15,12 @@ struct RestoreItemRow: AccountWrite {
 
     /// The moved content can be long.
     static let needsLease = true
-    static let sql: CallerSQL<Self> = """
+    static let sql = text(.session)
+
+    static func text(_ seat: Seat) -> CallerSQL<Self> {
+        """
         WITH account AS (
-            \(CallersAccount.sql)
+            \(CallersAccount.sql(seat))
         ), current AS (
             SELECT i.* FROM saltern.items i WHERE i.account_id = \(.account) AND i.item_id = \(\.id)
         ), kept AS (
@@ -67,22 +70,23 @@ struct RestoreItemRow: AccountWrite {
             FROM current c WHERE NOT EXISTS (SELECT FROM counted)
         ) i ON i.account_id = d.account_id
         """
+    }
 }
 
 /// Writes the item if ``RestoreItemRow`` has counted it.
 ///
 /// `MERGE`, because an INSERT that selects from another table is planned for every shard of a cluster.
-struct StoreRestored: Statement {
+struct StoreRestored: ItemStep {
     let restoration: RestoreItemRow
-    let accountID: AccountID
+    let owner: OwnerID
     let now: Timestamp
 
     static let sql: SQL<Self> = """
         MERGE INTO saltern.items i USING (
             SELECT a.account_id, a.revision, k.collection, k.format, k.iterations, k.title, k.body, k.created_at
             FROM saltern.accounts a JOIN saltern.deleted_contents k
-                ON k.account_id = a.account_id AND k.account_id = \(\.accountID) AND k.item_id = \(\.restoration.id)
-            WHERE a.account_id = \(\.accountID) AND a.writer = \(\.restoration.writer)
+                ON k.account_id = a.account_id AND k.account_id = \(\.owner) AND k.item_id = \(\.restoration.id)
+            WHERE a.account_id = \(\.owner) AND a.writer = \(\.restoration.writer)
         ) n ON i.account_id = n.account_id AND i.item_id = \(\.restoration.id)
         WHEN MATCHED THEN UPDATE
             SET revision = n.revision, deleted = false, collection = n.collection, format = n.format,

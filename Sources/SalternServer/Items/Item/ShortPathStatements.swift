@@ -8,7 +8,7 @@ internal import Postgres
 // statements compute all columns for rejections; these have one part besides the result.
 
 /// A change of an account's items that locks and decides in one statement (``ShortPath/isUnmoved``).
-protocol ShortPath: AccountWrite where Row: ShortPathRow {}
+protocol ShortPath: ItemWrite where Row: ShortPathRow {}
 
 /// The result of a short path.
 protocol ShortPathRow {
@@ -31,9 +31,9 @@ extension ShortPath {
         "a.xmin = (SELECT seen.xmin FROM saltern.accounts seen WHERE seen.account_id = \(.account))"
     }
 
-    /// The condition that the caller's account `a` may be changed.
-    static var callersAccount: CallerSQL<Never> {
-        "a.account_id = \(.account) AND a.locked_at IS NULL AND \(isUnmoved)"
+    /// The condition that the caller may change the row `a` of the items' owner.
+    static func callersAccount(_ seat: Seat) -> CallerSQL<Never> {
+        "a.account_id = \(.account) AND \(seat.admits) AND \(isUnmoved)"
     }
 
     /// The condition that the plan `p` of the account `a` fulfils `condition`.
@@ -72,15 +72,18 @@ struct ReplaceItem: ShortPath {
             ? .min : write.byteCount - Int64(Authorization.sharedByteLimit)
     }
 
-    static let sql: CallerSQL<Self> = """
+    static let sql = text(.session)
+
+    static func text(_ seat: Seat) -> CallerSQL<Self> {
+        """
         WITH counted AS (
             UPDATE saltern.accounts a
             SET revision = \(AccountCounter.next("a.revision")), item_bytes = a.item_bytes + d.growth
             FROM (
-                SELECT \(\.write.byteCount) - \(SealedSize.bytes(of: "i")) AS growth, \(Caller.isTouchDue) AS is_touch_due,
+                SELECT \(\.write.byteCount) - \(SealedSize.bytes(of: "i")) AS growth, \(seat.isTouchDue) AS is_touch_due,
                     \(ItemVersion.isDue(since: "\(.keptSince)")) AS is_due
-                FROM saltern.items i, saltern.sessions live
-                WHERE \(Caller.isLiveSession)
+                FROM saltern.items i, \(seat.table) live
+                WHERE \(seat.isCallers)
                     AND i.account_id = \(.account) AND i.item_id = \(\.write.id) AND NOT i.deleted
                     AND i.revision = coalesce(\(\.revision), i.revision)
                     AND (i.body <> \(\.write.body.bytes) OR i.title IS DISTINCT FROM \(\.write.title?.bytes)
@@ -88,7 +91,7 @@ struct ReplaceItem: ShortPath {
                         OR i.iterations IS DISTINCT FROM \(\.write.iterations))
                 OFFSET 0
             ) d
-            WHERE \(callersAccount) AND d.growth >= \(\.leastGrowth) AND \(plan(permits: roomForGrowth))
+            WHERE \(callersAccount(seat)) AND d.growth >= \(\.leastGrowth) AND \(plan(permits: roomForGrowth))
             RETURNING a.revision, d.is_touch_due
         )
         UPDATE saltern.items i
@@ -99,6 +102,7 @@ struct ReplaceItem: ShortPath {
         WHERE i.account_id = \(.account) AND i.item_id = \(\.write.id)
         RETURNING i.revision, i.collection, i.created_at, i.updated_at, n.is_touch_due
         """
+    }
 
     private static let roomForGrowth: CallerSQL<Self> = """
         (d.growth <= 0 OR (\(\.write.byteCount) <= p.max_item_bytes AND a.item_bytes + d.growth <= p.max_bytes))
@@ -118,17 +122,21 @@ struct CreateItem: ShortPath {
     /// Stored in the account's row as a token for the statements that follow.
     let writer = Int64.random(in: .min ... .max)
 
-    static let sql: CallerSQL<Self> = """
+    static let sql = text(.session)
+
+    static func text(_ seat: Seat) -> CallerSQL<Self> {
+        """
         UPDATE saltern.accounts a
         SET revision = \(AccountCounter.next("a.revision")), item_count = a.item_count + 1,
             item_bytes = a.item_bytes + \(\.write.byteCount), writer = \(\.writer)
-        FROM saltern.sessions live
-        WHERE \(callersAccount) AND \(Caller.isLiveSession)
+        FROM \(seat.table) live
+        WHERE \(callersAccount(seat)) AND \(seat.isCallers)
             AND \(\.write.precondition.parameter) = 0 AND \(plan(permits: roomForOneMore))
             AND NOT EXISTS (
                 SELECT FROM saltern.items i WHERE i.account_id = \(.account) AND i.item_id = \(\.write.id))
-        RETURNING a.revision, \(\.write.newCollection.name), \(.now)::timestamptz, \(.now)::timestamptz, \(Caller.isTouchDue)
+        RETURNING a.revision, \(\.write.newCollection.name), \(.now)::timestamptz, \(.now)::timestamptz, \(seat.isTouchDue)
         """
+    }
 
     private static let roomForOneMore: CallerSQL<Self> = """
         \(\.write.byteCount) <= p.max_item_bytes AND a.item_count < p.max_items
@@ -140,9 +148,9 @@ struct CreateItem: ShortPath {
 ///
 /// The account's lock prevents concurrent creation. `MERGE`, because an INSERT that selects from another table is
 /// planned for every shard of a cluster.
-struct StoreNewItem: Statement {
+struct StoreNewItem: ItemStep {
     let creation: CreateItem
-    let accountID: AccountID
+    let owner: OwnerID
     let now: Timestamp
 
     var bytesInGroup: Int? { creation.write.sealedByteCount + 256 }
@@ -150,7 +158,7 @@ struct StoreNewItem: Statement {
     static let sql: SQL<Self> = """
         MERGE INTO saltern.items i USING (
             SELECT a.account_id, a.revision FROM saltern.accounts a
-            WHERE a.account_id = \(\.accountID) AND a.writer = \(\.creation.writer)
+            WHERE a.account_id = \(\.owner) AND a.writer = \(\.creation.writer)
         ) n ON i.account_id = n.account_id AND i.item_id = \(\.creation.write.id)
         WHEN NOT MATCHED THEN INSERT
             (account_id, item_id, revision, deleted, collection, format, iterations, title, body, created_at,
@@ -198,14 +206,17 @@ struct DeleteOneItem: ShortPath {
         }
     }
 
-    static let sql: CallerSQL<Self> = """
+    static let sql = text(.session)
+
+    static func text(_ seat: Seat) -> CallerSQL<Self> {
+        """
         UPDATE saltern.accounts a
         SET revision = \(AccountCounter.next("a.revision")), item_count = a.item_count - 1,
             item_bytes = a.item_bytes - \(bytes), tombstone_count = a.tombstone_count + 1,
             kept_count = a.kept_count + 1, kept_bytes = a.kept_bytes + \(bytes),
             writer = \(\.decision.writer.first)::bigint + 1 + p.deleted_days
-        FROM saltern.items i, saltern.plans p, saltern.sessions live
-        WHERE \(callersAccount) AND \(Caller.isLiveSession) AND p.plan = a.plan
+        FROM saltern.items i, saltern.plans p, \(seat.table) live
+        WHERE \(callersAccount(seat)) AND \(seat.isCallers) AND p.plan = a.plan
             AND i.account_id = \(.account) AND i.item_id = \(\.decision.id) AND NOT i.deleted
             AND (\(\.decision.precondition.parameter) = -1 OR i.revision = \(\.decision.precondition.parameter))
             AND \(bytes) <= \(Authorization.sharedByteLimit)
@@ -215,8 +226,9 @@ struct DeleteOneItem: ShortPath {
             AND NOT EXISTS (
                 SELECT FROM saltern.deleted_contents k
                 WHERE k.account_id = \(.account) AND k.item_id = \(\.decision.id))
-        RETURNING p.deleted_days, \(Caller.isTouchDue)
+        RETURNING p.deleted_days, \(seat.isTouchDue)
         """
+    }
 
     private static let bytes = SealedSize.bytes(of: "i")
 }

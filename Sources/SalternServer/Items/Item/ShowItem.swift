@@ -6,22 +6,22 @@ internal import Postgres
 /// it is sent; if it is replaced meanwhile, the reply ends early.
 ///
 /// `GET /v1/items/{id}/body`: returns the bytes for any `Accept`.
-struct ShowItem: AccountEndpoint {
+struct ShowItem: ItemEndpoint {
     private static let forms: [StaticString] = ["application/json", "application/octet-stream"]
     private let isAlwaysBytes: Bool
 
     /// - Parameter isAlwaysBytes: True for the route with bytes only.
     init(isAlwaysBytes: Bool = false) { self.isAlwaysBytes = isAlwaysBytes }
 
-    func respond(to request: Request, authorization: Authorization) async throws -> Response {
+    func respond(to request: Request, items: ItemAccess) async throws -> Response {
         let id: ItemID = try request.parameters.require("id")
         let isBytes = try isAlwaysBytes || Self.wantsBytes(request)
-        guard let found = try await authorization.read(FindItem(id: id)).first else { throw Problem.notFound }
-        return try reply(to: request, found, isBytes: isBytes, authorization.reader)
+        guard let found = try await items.read(FindItem(id: id)).first else { throw Problem.notFound }
+        return try reply(to: request, found, isBytes: isBytes, items.reader)
     }
 
     private func reply(
-        to request: Request, _ found: ItemInParts, isBytes: Bool, _ reader: AccountReader
+        to request: Request, _ found: ItemInParts, isBytes: Bool, _ reader: ItemReader
     ) throws -> Response {
         let item = found.item
         guard let content = item.content else { throw Problem.notFound }

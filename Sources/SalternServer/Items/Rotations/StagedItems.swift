@@ -101,7 +101,7 @@ struct StageBatch: AccountWrite {
     static let needsLease = true
     static let sql: CallerSQL<Self> = """
         WITH account AS (
-            \(CallersAccount.sql)
+            \(CallersAccount.sql(.session))
         ), rotation AS (
             SELECT r.account_id, r.rotation_id, r.committed_at, r.item_count, r.item_bytes, a.max_item_bytes,
                 greatest(a.max_items, a.item_count) AS max_items, greatest(a.max_bytes, a.item_bytes) AS max_bytes

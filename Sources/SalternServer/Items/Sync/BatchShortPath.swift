@@ -11,7 +11,7 @@ internal import Postgres
 
 /// Finds the effect of a batch of puts and the account's room. Returns no row if the caller may change nothing. It
 /// follows ``AuthenticateForWrite``.
-struct MeasurePuts: AccountWrite {
+struct MeasurePuts: ItemWrite {
     let puts: Puts
 
     struct Row: Sendable {
@@ -33,7 +33,10 @@ struct MeasurePuts: AccountWrite {
     }
 
     static let needsLease = true
-    static let sql: CallerSQL<Self> = """
+    static let sql = text(.session)
+
+    static func text(_ seat: Seat) -> CallerSQL<Self> {
+        """
         SELECT p.max_items, p.max_item_bytes, p.max_bytes, a.item_count, a.item_bytes,
             t.found, t.tombstones, t.stored_bytes, t.seen, t.others,
             CASE WHEN p.deleted_days > 0 THEN t.versions ELSE 0 END
@@ -52,8 +55,9 @@ struct MeasurePuts: AccountWrite {
                 \(\.puts.bodies)::bytea[]) AS o(item_id, if_revision, collection, format, iterations, title, body)
             JOIN saltern.items i ON i.account_id = \(.account) AND i.item_id = o.item_id
         ) t
-        WHERE a.account_id = \(.account) AND a.locked_at IS NULL AND \(Caller.hasLiveSession)
+        WHERE a.account_id = \(.account) AND \(seat.admits) AND \(seat.exists)
         """
+    }
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 
@@ -72,10 +76,10 @@ struct MeasurePuts: AccountWrite {
 }
 
 /// Takes the revisions of a weighed batch of puts and updates the counters. Returns the last revision.
-struct CountPuts: Statement {
+struct CountPuts: ItemStep {
     typealias Row = Int64
 
-    let accountID: AccountID
+    let owner: OwnerID
     let effect: Effect
 
     struct Effect: Sendable {
@@ -92,23 +96,23 @@ struct CountPuts: Statement {
         SET revision = \(AccountCounter.head("a.revision")) + \(\.effect.changes),
             item_count = a.item_count + \(\.effect.moreItems), item_bytes = a.item_bytes + \(\.effect.moreBytes),
             tombstone_count = greatest(a.tombstone_count - \(\.effect.fewerTombstones), 0)
-        WHERE a.account_id = \(\.accountID)
+        WHERE a.account_id = \(\.owner)
         RETURNING a.revision
         """
 }
 
-extension Transaction {
+extension ItemTransaction {
     /// Applies weighed puts.
     ///
     /// - Returns: The last of their revisions.
     func store(
-        _ puts: Puts, _ effect: CountPuts.Effect, of account: AccountID, now: Timestamp
+        _ puts: Puts, _ effect: CountPuts.Effect, now: Timestamp
     ) async throws(PostgresError) -> Int64? {
-        if effect.versions > 0 { try await keepVersions(of: puts.ids, in: account, now: now) }
+        if effect.versions > 0 { try await keepVersions(of: puts.ids, now: now) }
         let (revisions, _) = try await execute(
-            CountPuts(accountID: account, effect: effect), WritePuts(accountID: account, puts: puts, now: now))
+            CountPuts(owner: owner, effect: effect), WritePuts(owner: owner, puts: puts, now: now))
         if effect.fewerTombstones > 0 {
-            enqueue(ReleaseContents(accountID: account, ids: puts.ids, now: now))
+            enqueue(ReleaseContents(owner: owner, ids: puts.ids, now: now))
         }
         return revisions.first
     }
@@ -116,8 +120,8 @@ extension Transaction {
 
 /// Writes the puts of a batch, with the revisions from ``ApplyBatch`` or, without those, the account's last ones, which
 /// ``CountPuts`` has taken.
-struct WritePuts: Statement {
-    let accountID: AccountID
+struct WritePuts: ItemStep {
+    let owner: OwnerID
     let puts: Puts
     let now: Timestamp
 
@@ -134,7 +138,7 @@ struct WritePuts: Statement {
             \(\.puts.formats)::text[], \(\.puts.iterations)::integer[], \(\.puts.titles)::bytea[],
             \(\.puts.bodies)::bytea[], \(\.puts.revisions)::bigint[]) WITH ORDINALITY
             AS o(item_id, collection, format, iterations, title, body, revision, position)
-        WHERE a.account_id = \(\.accountID)
+        WHERE a.account_id = \(\.owner)
         ON CONFLICT (account_id, item_id) DO UPDATE
         SET revision = excluded.revision, deleted = excluded.deleted,
             collection = CASE WHEN NOT i.deleted AND i.item_id = ANY(\(\.puts.keepers)::uuid[])

@@ -2,13 +2,13 @@ internal import Cryptography
 internal import Postgres
 
 /// Decides a batch as its first statement. If no operation fails and the plan allows the whole, it takes a revision for
-/// each changed item, in the order of operations, and updates the counters. `Transaction.store(_:_:of:now:)` completes
+/// each changed item, in the order of operations, and updates the counters. `ItemTransaction.store(_:_:now:)` completes
 /// the batch in the same transaction.
 ///
 /// A put of the stored content and a delete of a deleted item are `unchanged` for any precondition, because the request
 /// then repeats one whose reply was lost. Content beyond the budget of ``DeletedContent`` is dropped, oldest first, and
 /// so are tombstones beyond ``TombstoneLimit``.
-struct ApplyBatch: AccountWrite {
+struct ApplyBatch: ItemWrite {
     /// The operations, each on a different item.
     let operations: [BatchOperation]
 
@@ -68,9 +68,12 @@ struct ApplyBatch: AccountWrite {
     static let needsLease = true
     /// Other statements send the sealed bytes. Here digests represent them, and only stored items of equal length are
     /// hashed.
-    static let sql: CallerSQL<Self> = """
+    static let sql = text(.session)
+
+    static func text(_ seat: Seat) -> CallerSQL<Self> {
+        """
         WITH account AS (
-            \(CallersAccount.sql)
+            \(CallersAccount.sql(seat))
         ), operation AS (
             SELECT * FROM unnest(\(\.ids)::uuid[], \(\.arePuts)::boolean[], \(\.ifRevisions)::bigint[],
                 \(\.collections)::text[], \(\.formats)::text[], \(\.iterations)::integer[],
@@ -165,6 +168,7 @@ struct ApplyBatch: AccountWrite {
         ) v CROSS JOIN decided d LEFT JOIN numbered n ON n.position = d.position
         ORDER BY d.position
         """
+    }
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
@@ -172,15 +176,15 @@ struct ApplyBatch: AccountWrite {
 /// Stores the contents of items that a batch deletes, in place of earlier kept contents.
 ///
 /// `MERGE`, because an INSERT that selects from another table is planned for every shard of a cluster.
-struct ArchiveContents: Statement {
-    let accountID: AccountID
+struct ArchiveContents: ItemStep {
+    let owner: OwnerID
     let ids: [ItemID]
     let expiresAt: Timestamp
 
     static let sql: SQL<Self> = """
         MERGE INTO saltern.deleted_contents k USING (
             SELECT i.account_id, i.item_id, i.collection, i.format, i.iterations, i.title, i.body, i.created_at
-            FROM saltern.items i WHERE i.account_id = \(\.accountID) AND i.item_id = ANY (\(\.ids)::uuid[])
+            FROM saltern.items i WHERE i.account_id = \(\.owner) AND i.item_id = ANY (\(\.ids)::uuid[])
         ) n ON k.account_id = n.account_id AND k.item_id = n.item_id
         WHEN MATCHED THEN UPDATE
             SET collection = n.collection, format = n.format, iterations = n.iterations, title = n.title,
@@ -193,8 +197,8 @@ struct ArchiveContents: Statement {
 }
 
 /// Turns the items that a batch deletes into tombstones. It follows ``ArchiveContents``.
-struct WriteTombstones: Statement {
-    let accountID: AccountID
+struct WriteTombstones: ItemStep {
+    let owner: OwnerID
     let ids: [ItemID]
     let revisions: [Int64]
     let now: Timestamp
@@ -204,14 +208,14 @@ struct WriteTombstones: Statement {
         SET revision = o.revision, deleted = true, format = NULL, iterations = NULL, title = NULL, body = NULL,
             updated_at = \(\.now)
         FROM unnest(\(\.ids)::uuid[], \(\.revisions)::bigint[]) AS o(item_id, revision)
-        WHERE i.account_id = \(\.accountID) AND i.item_id = o.item_id
+        WHERE i.account_id = \(\.owner) AND i.item_id = o.item_id
         """
 }
 
-extension Transaction {
+extension ItemTransaction {
     /// Applies an accepted batch of ``ApplyBatch``, and nothing otherwise.
     func store(
-        _ batch: ApplyBatch, _ rows: [ApplyBatch.Row], of account: AccountID, now: Timestamp
+        _ batch: ApplyBatch, _ rows: [ApplyBatch.Row], now: Timestamp
     ) async throws(PostgresError) {
         guard rows.first?.verdict == .accepted else { return }
         var (deleted, kept, created, replaced) = ([ItemID](), [ItemID](), [ItemID](), [ItemID]())
@@ -235,12 +239,12 @@ extension Transaction {
         }
         if !deleted.isEmpty {
             enqueue(
-                ArchiveContents(accountID: account, ids: kept, expiresAt: now + .seconds(86_400 * Int64(keptDays))))
-            enqueue(WriteTombstones(accountID: account, ids: deleted, revisions: revisions, now: now))
+                ArchiveContents(owner: owner, ids: kept, expiresAt: now + .seconds(86_400 * Int64(keptDays))))
+            enqueue(WriteTombstones(owner: owner, ids: deleted, revisions: revisions, now: now))
         }
-        if !replaced.isEmpty { movedBytes += try await keepVersions(of: replaced, in: account, now: now) }
-        if puts.count > 0 { enqueue(WritePuts(accountID: account, puts: puts, now: now)) }
-        if !created.isEmpty { enqueue(ReleaseContents(accountID: account, ids: created, now: now)) }
+        if !replaced.isEmpty { movedBytes += try await keepVersions(of: replaced, now: now) }
+        if puts.count > 0 { enqueue(WritePuts(owner: owner, puts: puts, now: now)) }
+        if !created.isEmpty { enqueue(ReleaseContents(owner: owner, ids: created, now: now)) }
         // A long commit would be treated as one that does not end.
         if puts.byteCount + movedBytes > Authorization.sharedByteLimit { try await executeWaiting() }
     }

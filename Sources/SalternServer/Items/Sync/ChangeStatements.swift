@@ -87,7 +87,7 @@ struct ChangeRow<Change: Sendable>: Sendable {
 ///
 /// Costs 359 thousand instructions for a page of one change. It is one statement, because head, base and changes must
 /// be of one snapshot.
-struct FindChanges: AccountRead {
+struct FindChanges: ItemRead {
     let range: ChangeRange
     /// Maximum of sealed bytes in total.
     let byteLimit: Int64
@@ -116,7 +116,7 @@ struct FindChanges: AccountRead {
 }
 
 /// Finds changes without reading their sealed bytes.
-struct FindChangeHeaders: AccountRead {
+struct FindChangeHeaders: ItemRead {
     let range: ChangeRange
 
     struct Change: Sendable {

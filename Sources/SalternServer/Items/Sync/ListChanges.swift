@@ -5,8 +5,8 @@ internal import Postgres
 ///
 /// A page longer than one window is fetched while it is sent. A page may be empty and still have a next page, because
 /// each page scans a limited number of items (``ChangeRange/walkSize``).
-struct ListChanges: AccountEndpoint {
-    func respond(to request: Request, authorization: Authorization) async throws -> Response {
+struct ListChanges: ItemEndpoint {
+    func respond(to request: Request, items: ItemAccess) async throws -> Response {
         let limit = try PageSize.limit(of: request)
         let collection: CollectionName? = try request.query.optional("collection")
         let fields: ItemFields = try request.query.optional("fields") ?? .all
@@ -17,13 +17,13 @@ struct ListChanges: AccountEndpoint {
             listsAllTombstones: try Self.listsAllTombstones(request))
         switch fields {
         case .all:
-            let rows = try await authorization.read(FindChanges(range: range, byteLimit: PageSize.windowByteLimit))
+            let rows = try await items.read(FindChanges(range: range, byteLimit: PageSize.windowByteLimit))
             return ChangePage(
-                reader: authorization.reader, range: range, first: rows, head: try Self.checkedHead(rows.first),
+                reader: items.reader, range: range, first: rows, head: try Self.checkedHead(rows.first),
                 revisionBase: rows.first?.revisionBase ?? 0
             ).response()
         case .meta:
-            let rows = try await authorization.read(FindChangeHeaders(range: range))
+            let rows = try await items.read(FindChangeHeaders(range: range))
             let head = try Self.checkedHead(rows.first)
             let position = ChangePosition(after: rows.last, \.header.revision, of: range, head: head)
             return .json(capacity: 256 + rows.count * 224) { writer in
@@ -103,7 +103,7 @@ struct ChangePosition: Sendable {
 
 /// One page of changes whose first window has been read.
 struct ChangePage: Sendable {
-    let reader: AccountReader
+    let reader: ItemReader
     let range: ChangeRange
     let first: [FindChanges.Row]
     /// The account's head and the revision base at the start of the page.

@@ -2,7 +2,7 @@ internal import HTTPCore
 internal import Postgres
 
 /// `POST /v1/items/batch`: applies several puts and deletes, all or none.
-struct WriteBatch: AccountEndpoint {
+struct WriteBatch: ItemEndpoint {
     /// Maximum number of operations.
     static let operationLimit = 500
     /// Maximum body in bytes of JSON: 500 notes of 12 KiB, or a few large items.
@@ -15,7 +15,7 @@ struct WriteBatch: AccountEndpoint {
         formats = policy.formats
     }
 
-    func respond(to request: Request, authorization: Authorization) async throws -> Response {
+    func respond(to request: Request, items: ItemAccess) async throws -> Response {
         let operations = try await JSONBody.readLarge(request) { members in
             try await members.array("operations", count: 1...Self.operationLimit, pace: request.pace) { json, _ in
                 try await BatchOperation(json: json, formats: formats, pace: request.pace)
@@ -23,10 +23,10 @@ struct WriteBatch: AccountEndpoint {
         }
         try Self.refuseDuplicates(operations)
         let revisions =
-            if let puts = Puts(operations), let last = try await Self.write(puts, authorization) {
+            if let puts = Puts(operations), let last = try await Self.write(puts, items) {
                 operations.indices.map { last - puts.count + Int64($0) + 1 }
             } else {
-                try await Self.write(operations, authorization)
+                try await Self.write(operations, items)
             }
         return .json(capacity: 64 + revisions.count * 80) { writer in
             writer.object { writer in
@@ -46,11 +46,11 @@ struct WriteBatch: AccountEndpoint {
     ///
     /// - Returns: The last of their revisions, which follow the order of operations. Nil if nothing was changed, for
     ///   any reason.
-    private static func write(_ puts: Puts, _ authorization: Authorization) async throws -> Int64? {
+    private static func write(_ puts: Puts, _ items: ItemAccess) async throws -> Int64? {
         let weighing = MeasurePuts(puts: puts)
-        return try await authorization.transaction(after: weighing) { transaction, rows in
+        return try await items.transaction(after: weighing) { transaction, rows in
             guard let effect = rows.first.flatMap(weighing.effect(on:)) else { return nil }
-            return try await transaction.store(puts, effect, of: authorization.accountID, now: authorization.now)
+            return try await transaction.store(puts, effect, now: items.now)
         }
     }
 
@@ -58,24 +58,24 @@ struct WriteBatch: AccountEndpoint {
     ///
     /// - Returns: The revision of each item after it.
     private static func write(
-        _ operations: [BatchOperation], _ authorization: Authorization
+        _ operations: [BatchOperation], _ items: ItemAccess
     ) async throws -> [Int64] {
         let batch = ApplyBatch(operations: operations)
-        var rows = try await Self.apply(batch, authorization)
+        var rows = try await Self.apply(batch, items)
         while let first = rows.first, first.verdict == .roomNeeded {
             let room = NeededRoom(items: first.allowed, bytes: first.used)
-            try await authorization.makeRoom(room)
-            rows = try await Self.apply(batch, authorization)
+            try await items.makeRoom(room)
+            rows = try await Self.apply(batch, items)
         }
         guard rows.count == operations.count, let verdict = rows.first?.verdict else { throw Unauthenticated() }
         try Self.accept(verdict, rows, operations)
         return rows.map { $0.revision ?? 0 }
     }
 
-    private static func apply(_ batch: ApplyBatch, _ authorization: Authorization) async throws -> [ApplyBatch.Row] {
-        let (account, now) = (authorization.accountID, authorization.now)
-        return try await authorization.transaction(after: batch) { transaction, rows in
-            try await transaction.store(batch, rows, of: account, now: now)
+    private static func apply(_ batch: ApplyBatch, _ items: ItemAccess) async throws -> [ApplyBatch.Row] {
+        let now = items.now
+        return try await items.transaction(after: batch) { transaction, rows in
+            try await transaction.store(batch, rows, now: now)
             return rows
         }
     }

@@ -2,8 +2,8 @@ internal import Postgres
 
 /// Finds the items with a version due among those about to be replaced, and the account's room. Returns at least one
 /// row. The account's row must be locked.
-struct MeasureVersions: Statement {
-    let accountID: AccountID
+struct MeasureVersions: ItemStep {
+    let owner: OwnerID
     let ids: [ItemID]
     let keptSince: Timestamp
 
@@ -21,10 +21,10 @@ struct MeasureVersions: Statement {
         LEFT JOIN (
             SELECT i.account_id, i.item_id, \(SealedSize.bytes(of: "i"))::bigint AS bytes, o.position
             FROM unnest(\(\.ids)::uuid[]) WITH ORDINALITY AS o(item_id, position)
-            JOIN saltern.items i ON i.account_id = \(\.accountID) AND i.item_id = o.item_id
+            JOIN saltern.items i ON i.account_id = \(\.owner) AND i.item_id = o.item_id
             WHERE NOT i.deleted AND \(ItemVersion.isDue(since: "\(\.keptSince)"))
         ) d ON d.account_id = a.account_id
-        WHERE a.account_id = \(\.accountID)
+        WHERE a.account_id = \(\.owner)
         ORDER BY d.position
         """
 
@@ -43,8 +43,8 @@ struct MeasureVersions: Statement {
 /// Keeps the contents of items as versions. It precedes their replacement.
 ///
 /// `MERGE`, because an INSERT that selects from another table is planned for every shard of a cluster.
-struct KeepVersions: Statement {
-    let accountID: AccountID
+struct KeepVersions: ItemStep {
+    let owner: OwnerID
     let ids: [ItemID]
     let now: Timestamp
     let expiresAt: Timestamp
@@ -53,7 +53,7 @@ struct KeepVersions: Statement {
         MERGE INTO saltern.replaced_contents v USING (
             SELECT i.account_id, i.item_id, i.revision, i.collection, i.format, i.iterations, i.title, i.body,
                 i.created_at, i.updated_at
-            FROM saltern.items i WHERE i.account_id = \(\.accountID) AND i.item_id = ANY (\(\.ids)::uuid[])
+            FROM saltern.items i WHERE i.account_id = \(\.owner) AND i.item_id = ANY (\(\.ids)::uuid[])
         ) n ON v.account_id = n.account_id AND v.item_id = n.item_id AND v.revision = n.revision
         WHEN NOT MATCHED THEN INSERT
             (account_id, item_id, revision, collection, format, iterations, title, body, created_at, updated_at,
@@ -64,23 +64,23 @@ struct KeepVersions: Statement {
 }
 
 /// Adds kept versions to the counters.
-struct CountVersions: Statement {
-    let accountID: AccountID
+struct CountVersions: ItemStep {
+    let owner: OwnerID
     let count: Int64
     let bytes: Int64
 
     static let sql: SQL<Self> = """
         UPDATE saltern.accounts a
         SET version_count = a.version_count + \(\.count), version_bytes = a.version_bytes + \(\.bytes)
-        WHERE a.account_id = \(\.accountID)
+        WHERE a.account_id = \(\.owner)
         """
 }
 
 /// Removes the versions of an account that expire first: the given number of rows and at least the given bytes, within
 /// ``ItemVersion/dropLimit`` and ``ItemVersion/byteLimit``. Returns the removed amount. If it removes all versions, it
 /// sets the counters to zero, so that a loop always ends.
-struct DropVersions: Statement {
-    let accountID: AccountID
+struct DropVersions: ItemStep {
+    let owner: OwnerID
     let wanted: NeededRoom
 
     static let sql: SQL<Self> = """
@@ -90,13 +90,13 @@ struct DropVersions: Statement {
             FROM (
                 SELECT v.item_id, v.revision, v.expires_at, \(SealedSize.bytes(of: "v")) AS bytes
                 FROM saltern.replaced_contents v
-                WHERE v.account_id = \(\.accountID) AND v.expires_at > '-infinity'
+                WHERE v.account_id = \(\.owner) AND v.expires_at > '-infinity'
                 ORDER BY v.expires_at, v.item_id, v.revision LIMIT \(ItemVersion.dropLimit)
             ) v
             WINDOW in_order AS (ORDER BY v.expires_at, v.item_id, v.revision ROWS UNBOUNDED PRECEDING)
         ), gone AS (
             DELETE FROM saltern.replaced_contents v USING oldest o
-            WHERE v.account_id = \(\.accountID) AND v.item_id = o.item_id AND v.revision = o.revision
+            WHERE v.account_id = \(\.owner) AND v.item_id = o.item_id AND v.revision = o.revision
                 AND (o.place <= \(\.wanted.items) OR o.before < \(\.wanted.bytes))
                 AND o.before < \(ItemVersion.byteLimit)
             RETURNING \(SealedSize.bytes(of: "v")) AS bytes
@@ -109,7 +109,7 @@ struct DropVersions: Statement {
             FROM total t CROSS JOIN LATERAL (
                 SELECT count(*) = t.number AND t.number < \(ItemVersion.dropLimit) AS is_all FROM oldest
             ) w
-            WHERE a.account_id = \(\.accountID)
+            WHERE a.account_id = \(\.owner)
         )
         SELECT t.number, t.bytes FROM total t
         """

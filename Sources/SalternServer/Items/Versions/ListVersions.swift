@@ -2,8 +2,8 @@ internal import HTTPCore
 
 /// `GET /v1/items/{id}/versions`: lists the kept older versions of an item, latest first, without their sealed bytes. A
 /// deleted item keeps its versions until they expire.
-struct ListVersions: AccountEndpoint {
-    func respond(to request: Request, authorization: Authorization) async throws -> Response {
+struct ListVersions: ItemEndpoint {
+    func respond(to request: Request, items: ItemAccess) async throws -> Response {
         let id: ItemID = try request.parameters.require("id")
         let limit = try PageSize.limit(of: request)
         let page: VersionPage = try request.query.optional("page") ?? .first(of: id)
@@ -12,9 +12,9 @@ struct ListVersions: AccountEndpoint {
                 .badRequest, "invalid_parameter", detail: "Send `page` with the item of the first page.",
                 field: "page")
         }
-        var versions = try await authorization.read(
-            FindVersions(page: page, now: authorization.now, limit: Int64(limit) + 1))
-        if versions.isEmpty, try await authorization.read(HasItem(id: id)).isEmpty { throw Problem.notFound }
+        var versions = try await items.read(
+            FindVersions(page: page, now: items.now, limit: Int64(limit) + 1))
+        if versions.isEmpty, try await items.read(HasItem(id: id)).isEmpty { throw Problem.notFound }
         var next: VersionPage?
         if versions.count > limit {
             versions.removeLast()

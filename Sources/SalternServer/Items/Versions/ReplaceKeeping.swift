@@ -3,7 +3,7 @@ internal import Postgres
 
 /// Counts the replacement of an item with a version due, if the version has room and neither content is long.
 /// ``KeepReplaced`` and ``StoreReplacement`` follow in the same transaction. ``WriteItem`` and
-/// ``Authorization/replaceKeeping(_:)`` take the other cases.
+/// ``ItemAccess/replaceKeeping(_:)`` take the other cases.
 ///
 /// Three statements, because a cluster plans an INSERT from a part of a WITH for every shard, and the content must be
 /// read before its replacement.
@@ -20,16 +20,19 @@ struct ReplaceKeeping: ShortPath {
     /// The required revision. Nil for any.
     private var revision: Int64? { write.precondition == .present ? nil : write.precondition.parameter }
 
-    static let sql: CallerSQL<Self> = """
+    static let sql = text(.session)
+
+    static func text(_ seat: Seat) -> CallerSQL<Self> {
+        """
         UPDATE saltern.accounts a
         SET revision = \(AccountCounter.next("a.revision")), item_bytes = a.item_bytes + d.growth,
             version_count = a.version_count + 1, version_bytes = a.version_bytes + d.bytes,
             writer = \(\.writer.first)::bigint + 1 + p.deleted_days
         FROM (
             SELECT \(bytes)::bigint AS bytes, \(\.write.byteCount) - \(bytes) AS growth,
-                \(Caller.isTouchDue) AS is_touch_due
-            FROM saltern.items i, saltern.sessions live
-            WHERE \(Caller.isLiveSession)
+                \(seat.isTouchDue) AS is_touch_due
+            FROM saltern.items i, \(seat.table) live
+            WHERE \(seat.isCallers)
                 AND i.account_id = \(.account) AND i.item_id = \(\.write.id) AND NOT i.deleted
                 AND i.revision = coalesce(\(\.revision), i.revision) AND \(ItemVersion.isDue(since: "\(.keptSince)"))
                 AND (i.body <> \(\.write.body.bytes) OR i.title IS DISTINCT FROM \(\.write.title?.bytes)
@@ -37,20 +40,21 @@ struct ReplaceKeeping: ShortPath {
                     OR i.iterations IS DISTINCT FROM \(\.write.iterations))
             OFFSET 0
         ) d, saltern.plans p
-        WHERE \(callersAccount) AND p.plan = a.plan AND d.bytes <= \(Authorization.sharedByteLimit)
+        WHERE \(callersAccount(seat)) AND p.plan = a.plan AND d.bytes <= \(Authorization.sharedByteLimit)
             AND (d.growth <= 0 OR (\(\.write.byteCount) <= p.max_item_bytes AND a.item_bytes + d.growth <= p.max_bytes))
             AND p.deleted_days > 0 AND a.kept_count + a.version_count < p.max_items
             AND a.kept_bytes + a.version_bytes + d.bytes <= p.max_bytes
         RETURNING d.is_touch_due
         """
+    }
 
     private static let bytes = SealedSize.bytes(of: "i")
 }
 
 /// Keeps an item's content as a version if ``ReplaceKeeping`` has counted it.
-struct KeepReplaced: Statement {
+struct KeepReplaced: ItemStep {
     let replacement: ReplaceKeeping
-    let accountID: AccountID
+    let owner: OwnerID
     let now: Timestamp
 
     /// The content does not come from the client.
@@ -64,9 +68,9 @@ struct KeepReplaced: Statement {
                     + make_interval(days => (a.writer - \(\.replacement.writer.first) - 1)::integer)) AT TIME ZONE 'UTC'
                     AS expires_at
             FROM saltern.accounts a JOIN saltern.items i
-                ON i.account_id = a.account_id AND i.account_id = \(\.accountID)
+                ON i.account_id = a.account_id AND i.account_id = \(\.owner)
                     AND i.item_id = \(\.replacement.write.id)
-            WHERE a.account_id = \(\.accountID) AND a.writer > \(\.replacement.writer.first)
+            WHERE a.account_id = \(\.owner) AND a.writer > \(\.replacement.writer.first)
                 AND a.writer <= \(\.replacement.writer.last)
         ) n ON v.account_id = n.account_id AND v.item_id = \(\.replacement.write.id) AND v.revision = n.revision
         WHEN NOT MATCHED THEN INSERT
@@ -78,11 +82,11 @@ struct KeepReplaced: Statement {
 }
 
 /// Writes the content if ``ReplaceKeeping`` has counted it. It follows ``KeepReplaced``.
-struct StoreReplacement: Statement {
+struct StoreReplacement: ItemStep {
     typealias Row = ItemHeader
 
     let replacement: ReplaceKeeping
-    let accountID: AccountID
+    let owner: OwnerID
     let now: Timestamp
 
     var bytesInGroup: Int? { replacement.write.sealedByteCount + 256 }
@@ -94,14 +98,14 @@ struct StoreReplacement: Statement {
             title = \(\.replacement.write.title?.bytes), body = \(\.replacement.write.body.bytes),
             updated_at = \(\.now), kept_at = \(\.now)
         FROM saltern.accounts a
-        WHERE a.account_id = \(\.accountID)
+        WHERE a.account_id = \(\.owner)
             AND a.writer BETWEEN \(\.replacement.writer.first) AND \(\.replacement.writer.last)
-            AND i.account_id = \(\.accountID) AND i.item_id = \(\.replacement.write.id)
+            AND i.account_id = \(\.owner) AND i.item_id = \(\.replacement.write.id)
         RETURNING \(ItemHeader.columns)
         """
 }
 
-extension Authorization {
+extension ItemAccess {
     /// Replaces an item with a version due in a dedicated transaction: the version needs room, or a content is long.
     ///
     /// - Returns: Nil if the item has changed meanwhile; nothing was changed then.
@@ -110,8 +114,8 @@ extension Authorization {
         struct NotReplaced: Error {}
         do {
             return try await transaction { transaction in
-                try await transaction.keepVersions(of: [write.id], in: accountID, now: now)
-                let changes = try await execute(write, in: transaction)
+                try await transaction.keepVersions(of: [write.id], now: now)
+                let changes = try await transaction.execute(write)
                 guard changes.first?.outcome == .updated else { throw NotReplaced() }
                 return changes
             }

@@ -62,25 +62,25 @@ extension NeededRoom {
     var isNothing: Bool { items == 0 && bytes == 0 }
 }
 
-extension Transaction {
-    /// Keeps versions of the items about to be replaced that have one due. The transaction must hold the account's row,
+extension ItemTransaction {
+    /// Keeps versions of the items about to be replaced that have one due. The transaction must hold the owner's row,
     /// and must write the items afterwards.
     ///
     /// - Returns: The number of moved sealed bytes.
     @discardableResult
     func keepVersions(
-        of ids: [ItemID], in accountID: AccountID, now: Timestamp
+        of ids: [ItemID], now: Timestamp
     ) async throws(PostgresError) -> Int64 {
         let rows = try await execute(
-            MeasureVersions(accountID: accountID, ids: ids, keptSince: now - ItemVersion.interval))
+            MeasureVersions(owner: owner, ids: ids, keptSince: now - ItemVersion.interval))
         guard let account = rows.first?.budget else { return 0 }
         let budget = VersionBudget(rows.compactMap(\.due), in: account)
-        guard !budget.kept.isEmpty, try await makeRoom(for: budget.size, account, accountID) else { return 0 }
+        guard !budget.kept.isEmpty, try await makeRoom(for: budget.size, account) else { return 0 }
         enqueue(
             KeepVersions(
-                accountID: accountID, ids: budget.kept, now: now,
+                owner: owner, ids: budget.kept, now: now,
                 expiresAt: ItemVersion.expiry(now: now, days: account.days)))
-        enqueue(CountVersions(accountID: accountID, count: budget.size.items, bytes: budget.size.bytes))
+        enqueue(CountVersions(owner: owner, count: budget.size.items, bytes: budget.size.bytes))
         return budget.size.bytes
     }
 
@@ -88,25 +88,25 @@ extension Transaction {
     ///
     /// - Returns: False if one slice was not sufficient; nothing is kept then.
     private func makeRoom(
-        for more: NeededRoom, _ account: VersionBudget.Account, _ accountID: AccountID
+        for more: NeededRoom, _ account: VersionBudget.Account
     ) async throws(PostgresError) -> Bool {
         let excess = account.excess(with: more)
         if excess.isNothing { return true }
         let dropped =
-            try await execute(DropVersions(accountID: accountID, wanted: account.wanted(for: excess))).first ?? .nothing
+            try await execute(DropVersions(owner: owner, wanted: account.wanted(for: excess))).first ?? .nothing
         return dropped.items >= excess.items && dropped.bytes >= excess.bytes
     }
 }
 
-extension Authorization {
+extension ItemAccess {
     /// Makes room for a deletion: removes older versions or, without any, kept contents of earlier deletions.
     func makeRoom(_ room: NeededRoom) async throws {
         let hasVersions = try await transaction { transaction in
-            let weighing = MeasureVersions(accountID: accountID, ids: [], keptSince: keptSince)
+            let weighing = MeasureVersions(owner: owner, ids: [], keptSince: keptSince)
             guard let account = try await transaction.execute(weighing).first?.budget else { return false }
             let excess = account.excess(with: room)
             if excess.isNothing || account.versions == 0 { return false }
-            _ = try await transaction.execute(DropVersions(accountID: accountID, wanted: account.wanted(for: excess)))
+            _ = try await transaction.execute(DropVersions(owner: owner, wanted: account.wanted(for: excess)))
             return true
         }
         if !hasVersions { _ = try await write(DropContents(room: room)) }

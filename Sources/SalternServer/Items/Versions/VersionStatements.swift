@@ -1,7 +1,7 @@
 internal import Postgres
 
 /// Finds the kept versions of an item, latest first.
-struct FindVersions: AccountRead {
+struct FindVersions: ItemRead {
     typealias Row = VersionHeader
 
     let page: VersionPage
@@ -17,7 +17,7 @@ struct FindVersions: AccountRead {
 }
 
 /// Finds one kept version of an item, with only the first part of long values.
-struct FindVersion: AccountRead {
+struct FindVersion: ItemRead {
     let id: ItemID
     let revision: Int64
     let now: Timestamp
@@ -34,7 +34,7 @@ struct FindVersion: AccountRead {
 }
 
 /// Finds a part of a version's title or body. Returns no row if the version is no longer kept.
-struct FindVersionPart: AccountRead {
+struct FindVersionPart: ItemRead {
     typealias Row = [UInt8]
 
     let part: FindItemPart
@@ -43,7 +43,7 @@ struct FindVersionPart: AccountRead {
 }
 
 /// Finds out if a live item with this id exists.
-struct HasItem: AccountRead {
+struct HasItem: ItemRead {
     typealias Row = Bool
 
     let id: ItemID

@@ -106,21 +106,21 @@ import Testing
                 let replacement = ReplaceKeeping(write: write(item, .revision(1)))
                 return try await transaction.execute(
                     Guarded(caller: caller, write: replacement),
-                    KeepReplaced(replacement: replacement, accountID: account, now: now),
-                    StoreReplacement(replacement: replacement, accountID: account, now: now)
+                    KeepReplaced(replacement: replacement, owner: OwnerID(account), now: now),
+                    StoreReplacement(replacement: replacement, owner: OwnerID(account), now: now)
                 ).2.count
             case .create:
                 let creation = CreateItem(write: write(vacant, .absent))
                 return try await transaction.execute(
                     Guarded(caller: caller, write: creation),
-                    StoreNewItem(creation: creation, accountID: account, now: now)
+                    StoreNewItem(creation: creation, owner: OwnerID(account), now: now)
                 ).0.count
             case .bury:
                 let decision = DecideDeletion(id: item, precondition: .revision(1))
                 return try await transaction.execute(
                     Guarded(caller: caller, write: DeleteOneItem(decision: decision)),
-                    ArchiveContent(decision: decision, accountID: account, now: now),
-                    WriteTombstone(decision: decision, accountID: account, now: now)
+                    ArchiveContent(decision: decision, owner: OwnerID(account), now: now),
+                    WriteTombstone(decision: decision, owner: OwnerID(account), now: now)
                 ).0.count
             }
         }

@@ -145,7 +145,7 @@ import Testing
             let change = try await postgres.execute(lock, Guarded(caller: caller, write: write)).1.first
             guard try #require(change).outcome == .vacant else { return try #require(change).outcome }
             let creation = CreateItem(write: write)
-            let store = StoreNewItem(creation: creation, accountID: caller.accountID, now: caller.now)
+            let store = StoreNewItem(creation: creation, owner: OwnerID(caller.accountID), now: caller.now)
             _ = try #require(
                 try await postgres.execute(Guarded(caller: caller, write: creation), store).0.first)
             return .created
@@ -160,8 +160,8 @@ import Testing
             let (_, rows, _, _) = try await postgres.execute(
                 AuthenticateForWrite(caller: caller),
                 Guarded(caller: caller, write: decision),
-                ArchiveContent(decision: decision, accountID: caller.accountID, now: caller.now),
-                WriteTombstone(decision: decision, accountID: caller.accountID, now: caller.now))
+                ArchiveContent(decision: decision, owner: OwnerID(caller.accountID), now: caller.now),
+                WriteTombstone(decision: decision, owner: OwnerID(caller.accountID), now: caller.now))
             return try #require(rows.first).change.outcome
         }
     }

@@ -78,7 +78,7 @@ import Testing
                 let weighing = MeasurePuts(puts: puts)
                 let row = try await transaction.execute(Guarded(caller: caller, write: weighing)).first
                 guard let effect = row.flatMap(weighing.effect(on:)) else { return nil }
-                return try await transaction.store(puts, effect, of: caller.accountID, now: caller.now)
+                return try await ItemTransaction(transaction, caller: caller).store(puts, effect, now: caller.now)
             }
         }
     }
@@ -101,7 +101,7 @@ import Testing
                         try await postgres.withTransaction { transaction in
                             let caller = subject.caller
                             let rows = try await transaction.execute(Guarded(caller: caller, write: batch))
-                            try await transaction.store(batch, rows, of: caller.accountID, now: caller.now)
+                            try await ItemTransaction(transaction, caller: caller).store(batch, rows, now: caller.now)
                             return rows
                         }
                     }

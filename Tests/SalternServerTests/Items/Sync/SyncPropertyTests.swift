@@ -92,19 +92,19 @@ import Testing
                         let creation = CreateItem(write: write)
                         _ = try await transaction.execute(
                             Guarded(caller: caller, write: creation),
-                            StoreNewItem(creation: creation, accountID: account, now: now))
+                            StoreNewItem(creation: creation, owner: OwnerID(account), now: now))
                     }
                 case 5, 6:
                     let write = DecideDeletion(id: id, precondition: .present)
                     _ = try await transaction.execute(
                         lock, Guarded(caller: caller, write: write),
-                        ArchiveContent(decision: write, accountID: account, now: now),
-                        WriteTombstone(decision: write, accountID: account, now: now))
+                        ArchiveContent(decision: write, owner: OwnerID(account), now: now),
+                        WriteTombstone(decision: write, owner: OwnerID(account), now: now))
                 case 7:
                     let write = RestoreItemRow(id: id, precondition: .present)
                     _ = try await transaction.execute(
                         lock, Guarded(caller: caller, write: write),
-                        StoreRestored(restoration: write, accountID: account, now: now))
+                        StoreRestored(restoration: write, owner: OwnerID(account), now: now))
                 default:
                     let operations = try Set((0..<5).map { _ in ids.randomElement() ?? ids[0] }).map { id in
                         BatchOperation(
@@ -117,7 +117,7 @@ import Testing
                     }
                     let write = ApplyBatch(operations: operations)
                     let (_, rows) = try await transaction.execute(lock, Guarded(caller: caller, write: write))
-                    try await transaction.store(write, rows, of: account, now: now)
+                    try await ItemTransaction(transaction, caller: caller).store(write, rows, now: now)
                 }
                 _ = try await transaction.execute(Pause(seconds: .random(in: 0...0.003)))
                 if Int.random(in: 0..<20) == 0 { throw RolledBack() }

@@ -214,7 +214,7 @@ import Testing
                                 iterations: nil, title: nil, body: body))
                         _ = try await transaction.execute(
                             Guarded(caller: caller, write: creation),
-                            StoreNewItem(creation: creation, accountID: caller.accountID, now: caller.now))
+                            StoreNewItem(creation: creation, owner: OwnerID(caller.accountID), now: caller.now))
                         let moving = Task {
                             try await administration.run {
                                 try await RestoredDatabase(database: $0).moveBase(by: signature)

@@ -10,7 +10,7 @@ import Testing
         var declared: Set<String> = []
         for source in try Self.sources() {
             let declarations =
-                /struct (\w+): (Statement|Account(?:Read|Write)|ExportedPage|ShortPath|\w*SessionRemoval|DueRows|OldestRows) \{/
+                /struct (\w+): (Statement|ItemStep|(?:Account|Item)(?:Read|Write)|ExportedPage|ShortPath|\w*SessionRemoval|DueRows|OldestRows) \{/
             for match in source.matches(of: declarations) {
                 switch match.2 {
                 case "SessionRemoval": declared.formUnion(["\(match.1)", "RecordSessionEnds<\(match.1)>"])
@@ -19,8 +19,8 @@ import Testing
                         ["", "RecordCallersSessionEnds", "QueueCallersEnds", "StoreCallersEnds"].map {
                             $0.isEmpty ? "Guarded<\(match.1)>" : "Guarded<\($0)<\(match.1)>>"
                         })
-                case "AccountRead", "ExportedPage": declared.insert("Owned<\(match.1)>")
-                case "AccountWrite", "ShortPath": declared.insert("Guarded<\(match.1)>")
+                case "AccountRead", "ItemRead", "ExportedPage": declared.insert("Owned<\(match.1)>")
+                case "AccountWrite", "ItemWrite", "ShortPath": declared.insert("Guarded<\(match.1)>")
                 default: declared.insert(String(match.1))
                 }
             }
@@ -52,7 +52,8 @@ import Testing
         "FindExpiredRotations", "FindDueTombstones", "FindDueContents", "FindDueRotations",
         "FindDueEvents", "FindDueAttempts", "FindDueShares",
         // A destination's events are everywhere.
-        "FindDueQueues", "FindWaitingEvents", "FindParkedEvents", "FindEventsByID", "FindUndelivered", "FindEventKeys",
+        "FindDueQueues", "FindTestQueue", "FindWaitingEvents", "FindParkedEvents", "FindEventsByID", "FindUndelivered",
+        "FindEventKeys",
         "FindAccountsOfDestination", "FindOverdueEvents", "FindExpiredEvents", "FindIdleQueues",
         // Master keys are counted and exchanged everywhere.
         "CountSealedSecrets", "FindOutdatedSecrets",
