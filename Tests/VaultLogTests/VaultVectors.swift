@@ -144,9 +144,8 @@ struct VaultVectors {
         try made.collectEarly(&rejected)
         try made.append(.role(made.people["dan"].known, .reader), by: "ada")
         let lowering = made.log.head.number
-        let list = SealList([
-            item: made.statement("Buy salt.", title: "Shopping").hash(made.log.vault, danEdit.author, danEdit.head)
-        ])
+        let listed = made.statement("Buy salt.", title: "Shopping").mark(made.log.vault, danEdit)
+        let list = SealList([item: listed])
         let unlisted = try made.edit("dan", "Sell salt.", at: danEdit.head)
         edits["awaitsSeal"] = Hex.encode(unlisted.bytes)
         try made.append(.seal(Seal(entry: lowering, list)), by: "ben")
