@@ -409,7 +409,7 @@ class Log:
         edit_hash = sha(label("saltern-1 vault edit hash", about))
         cut = member.cut(place)
         if cut is not None:
-            self.check_cut(cut, item + edit_hash, held, lists)
+            self.check_cut(cut, item + sha(label("saltern-1 vault edit mark", about, signature)), held, lists)
         return edit_hash
 
     def check_cut(self, cut, edit, held, lists):

@@ -136,8 +136,8 @@ struct EditCheckTests {
     // MARK: Cut off authors
 
     private static func list(_ vault: TestVault, _ edit: SignedBody) -> SealList {
-        let hash = vault.statement("salt", item: item).hash(vault.log.vault, edit.author, edit.head)
-        return SealList([item: hash, id(1): .none])
+        let mark = vault.statement("salt", item: item).mark(vault.log.vault, edit)
+        return SealList([item: mark, id(1): EditMark(Array(0..<32)).known])
     }
 
     @Test(arguments: ["remove", "lower", "leave", "rekey"])
@@ -197,8 +197,20 @@ struct EditCheckTests {
         #expect(Self.reason(vault, try Self.edit(vault, by: "cid")) == nil)
     }
 
+    /// The server reads lists, and can guess contents. Their hashes are in no list.
+    @Test func `a mark follows from the signature too`() throws {
+        let vault = try TestVault.withPeople()
+        let statement = vault.statement("salt", item: Self.item)
+        let first = try Self.edit(vault, by: "cid")
+        let second = try Self.edit(vault, by: "cid")
+        #expect(statement.mark(vault.log.vault, first) != statement.mark(vault.log.vault, second))
+        #expect(
+            statement.hash(vault.log.vault, first.author, first.head)
+                == statement.hash(vault.log.vault, second.author, second.head))
+    }
+
     @Test func `a list has one form`() throws {
-        let list = SealList([id(2): .none, id(1): EditHash(Array(0..<32)).known])
+        let list = SealList([id(2): EditMark(Array(32..<64)).known, id(1): EditMark(Array(0..<32)).known])
         #expect(list.bytes.count == 96 && list.bytes.prefix(16).allSatisfy { $0 == 1 })
         #expect(SealList(list.bytes) == list)
         #expect(SealList([]) == SealList([:]))

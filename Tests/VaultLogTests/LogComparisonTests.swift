@@ -57,14 +57,14 @@ struct LogComparisonTests {
 
     @Test func `members sign the heads that they have seen, and their accounts`() throws {
         var vault = try TestVault.withPeople()
-        let account = [UInt8](repeating: 7, count: 16)
+        let account: MemberAccountID = id(7)
         let seen = try MemberStatement(.seen, by: vault.signer("dan"), vault.log.head)
-        let claim = try MemberStatement(.claim(account: account), by: vault.signer("dan"), vault.log.head)
+        let claim = try MemberStatement(.claim(account), by: vault.signer("dan"), vault.log.head)
         #expect(seen.isValid(in: vault.log) && claim.isValid(in: vault.log))
         for wrong in [
             MemberStatement(.seen, seen.member, seen.head, claim.signature),
             MemberStatement(
-                .claim(account: [UInt8](repeating: 8, count: 16)), claim.member, claim.head, claim.signature),
+                .claim(id(8)), claim.member, claim.head, claim.signature),
             MemberStatement(.seen, vault.id("cid"), seen.head, seen.signature),
             MemberStatement(.seen, .random(), seen.head, seen.signature),
             MemberStatement(.seen, seen.member, Head(number: .first, hash: seen.head.hash), seen.signature),

@@ -116,7 +116,7 @@ struct TestVault {
     }
 
     func removal(_ removed: [String], _ key: GenerationKey) -> EntryPayload {
-        .remove(next(key), removed.map(id).sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) })
+        EntryPayload.removing(Set(removed.map(id)), next(key)).known
     }
 
     mutating func remove(_ removed: [String], by person: String) throws {

@@ -117,7 +117,7 @@ struct VaultVectorTests {
         let seen = try #require(VaultSignature(try Self.bytes(section["seen"])))
         let claim = try #require(VaultSignature(try Self.bytes(section["claim"])))
         #expect(MemberStatement(.seen, member, log.head, seen).isValid(in: log))
-        let account = try Self.bytes(section["account"])
-        #expect(MemberStatement(.claim(account: account), member, log.head, claim).isValid(in: log))
+        let account = try #require(MemberAccountID(try Self.bytes(section["account"])))
+        #expect(MemberStatement(.claim(account), member, log.head, claim).isValid(in: log))
     }
 }

@@ -144,9 +144,8 @@ struct VaultVectors {
         try made.collectEarly(&rejected)
         try made.append(.role(made.people["dan"].known, .reader), by: "ada")
         let lowering = made.log.head.number
-        let list = SealList([
-            item: made.statement("Buy salt.", title: "Shopping").hash(made.log.vault, danEdit.author, danEdit.head)
-        ])
+        let listed = made.statement("Buy salt.", title: "Shopping").mark(made.log.vault, danEdit)
+        let list = SealList([item: listed])
         let unlisted = try made.edit("dan", "Sell salt.", at: danEdit.head)
         edits["awaitsSeal"] = Hex.encode(unlisted.bytes)
         try made.append(.seal(Seal(entry: lowering, list)), by: "ben")
@@ -330,14 +329,14 @@ struct VaultVectors {
     }
 
     private func statements() throws -> [String: String] {
-        let account = [UInt8](repeating: 0x77, count: 16)
+        let account: MemberAccountID = id(0x77)
         let head = log.head
         return [
             "member": Hex.encode(people["cid"].known.bytes), "head": Hex.encode(head.bytes),
-            "account": Hex.encode(account),
+            "account": Hex.encode(account.bytes),
             "seen": Hex.encode(try MemberStatement(.seen, by: signers["cid"].known, head).signature.bytes),
             "claim": Hex.encode(
-                try MemberStatement(.claim(account: account), by: signers["cid"].known, head).signature.bytes),
+                try MemberStatement(.claim(account), by: signers["cid"].known, head).signature.bytes),
         ]
     }
 }
