@@ -110,7 +110,7 @@ struct RenamePasskey: Command {
 
 struct RestrictPasskey: Command {
     static let words = ["second-factor", "passkey", "restrict"]
-    static let summary = "stop a passkey from unlocking the account"
+    static let summary = "end unlocking with a passkey"
     static let usage = ["PASSKEY [OPTIONS]"]
     static let example = "saltern-client second-factor passkey restrict \"Blue key\""
     static let help = """
