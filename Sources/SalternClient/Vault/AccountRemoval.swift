@@ -172,7 +172,7 @@ struct AccountRemoval {
             } catch {
                 switch error {
                 case .wrongCredentials: continue
-                case .codeRequired: return false
+                case .codeRequired, .passkeyRequired: return false
                 default: throw error
                 }
             }

@@ -131,8 +131,8 @@ extension Vault {
         try await PasskeyChange(password, session).remove(id)
     }
 
-    /// Stops a passkey from unlocking the account. It stays a second factor. To let it unlock again, remove it and add
-    /// it. After a theft, remove it instead.
+    /// Stops a passkey from unlocking the account. It stays a second factor, and opens sessions, but no content. To let
+    /// it unlock again, remove it and add it. After a theft, remove it instead.
     ///
     /// ```swift
     /// try await vault.stopPasskeyUnlocking(passkey.id, password: password)

@@ -118,9 +118,9 @@ struct RestrictPasskey: Command {
         \(PasswordOption.help)
           --json                one object, for scripts
 
-        It stays a second factor. PASSKEY is a name, or the first four or more
-        characters of an id. To let it unlock again, remove it and add it. After a
-        theft, remove it instead.
+        It stays a second factor, and opens sessions, but no content. PASSKEY is a
+        name, or the first four or more characters of an id. To let it unlock
+        again, remove it and add it. After a theft, remove it instead.
         """
 
     private let proof: ProvenCommand
