@@ -183,7 +183,11 @@ import Testing
             #expect(try await purge() == 0)
             #expect(try await app.undelivered().first?.parkedAt == nil)
             app.clock.advance(by: .seconds(4 * 86_400))
+            try await app.administer("UPDATE saltern.event_queues SET attempts = 3")
             #expect(try await purge() == 0)
+            // The next event begins with the shortest delay.
+            try await app.administer(
+                "DO $$ BEGIN ASSERT (SELECT max(attempts) = 0 FROM saltern.event_queues), 'attempts'; END $$")
             #expect(try await app.undelivered().first?.parkedAt == app.clock.now)
             #expect(try await app.undelivered().first?.dueAt == nil)
             app.clock.advance(by: .seconds(3 * 86_400))

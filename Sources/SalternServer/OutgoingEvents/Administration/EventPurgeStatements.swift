@@ -101,13 +101,13 @@ struct FindIdleQueues: Statement {
         """
 }
 
-/// Ends the wait and the lease of queues that have no waiting event. Follows ``LockQueues``. ``RemoveEndedQueues``
-/// follows.
+/// Ends the wait, the lease and the failed attempts of queues that have no waiting event. Follows ``LockQueues``.
+/// ``RemoveEndedQueues`` follows.
 struct SettleQueues: Statement {
     let accounts: [AccountID]
 
     static let sql: SQL<Self> = """
-        UPDATE saltern.event_queues q SET due_at = NULL, lease = NULL
+        UPDATE saltern.event_queues q SET due_at = NULL, lease = NULL, attempts = 0
         WHERE q.account_id = ANY(\(\.accounts)) AND coalesce(q.due_at, 'infinity') < 'infinity' AND NOT EXISTS (
             SELECT FROM saltern.outgoing_events e
             WHERE e.account_id = ANY(\(\.accounts)) AND e.account_id = q.account_id
