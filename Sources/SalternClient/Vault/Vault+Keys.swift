@@ -135,7 +135,9 @@ extension Vault {
     /// it unlock again, remove it and add it. After a theft, remove it instead.
     ///
     /// ```swift
-    /// try await vault.stopPasskeyUnlocking(passkey.id, password: password)
+    /// for passkey in try await vault.passkeys() where passkey.name == "Phone" {
+    ///     try await vault.stopPasskeyUnlocking(passkey.id, password: password)
+    /// }
     /// ```
     public func stopPasskeyUnlocking(_ id: Base64URLBytes, password: Password) async throws(VaultError) {
         await session.serverLock.lock()
