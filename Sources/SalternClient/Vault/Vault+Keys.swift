@@ -135,9 +135,7 @@ extension Vault {
     /// it unlock again, remove it and add it. After a theft, remove it instead.
     ///
     /// ```swift
-    /// for passkey in try await vault.passkeys() where passkey.name == "Phone" {
-    ///     try await vault.stopPasskeyUnlocking(passkey.id, password: password)
-    /// }
+    /// for key in try await vault.passkeys() { try await vault.stopPasskeyUnlocking(key.id, password: password) }
     /// ```
     public func stopPasskeyUnlocking(_ id: Base64URLBytes, password: Password) async throws(VaultError) {
         await session.serverLock.lock()
