@@ -74,7 +74,7 @@ public struct TimelineMemory: Sendable {
         case same
         /// A new one: another server was promoted, or has replaced it.
         case later
-        /// A server in whose place another one was promoted.
+        /// A former primary. Another server was promoted.
         case earlier
     }
 

@@ -39,7 +39,7 @@ struct ConnectionSilence {
     /// The consequence of another server's takeover.
     enum Supersession {
         case none
-        /// Close the connection, whose opening is silent.
+        /// Close the connection after a silent opening.
         case openingTimedOut
         /// Close the connection, which leads to the former primary. It has no request.
         case close

@@ -55,11 +55,11 @@ struct FailoverMonitor {
     }
 
     private var members: [Member]
-    /// The epoch whose connections serve requests.
+    /// The current epoch. Its connections serve requests.
     private(set) var epoch = 0
     /// True if writes are rejected because a commit does not end.
     private(set) var commitsAreClosed = false
-    /// The connection whose commit tests whether commits end again.
+    /// The connection that sends the running test commit.
     private var testingCommits: ConnectionID?
     /// The distance of the next probed server from the preferred one.
     private var probeDistance = 1
@@ -139,7 +139,7 @@ struct FailoverMonitor {
 
     // MARK: Commits
 
-    /// Handles a connection whose commit does not end.
+    /// Handles a connection with a commit that does not end.
     /// - Returns: False if that is known.
     mutating func stalled(_ id: ConnectionID) -> Bool {
         if members[id.slot].isStalled { return false }
@@ -195,7 +195,7 @@ struct FailoverMonitor {
     /// - Parameters:
     ///   - asked: The checked processes.
     ///   - existing: The numbers of those that exist; nil if the check has failed.
-    /// - Returns: The slots whose processes are gone.
+    /// - Returns: The slots of ended processes.
     mutating func endCheck(of asked: [Int: Backend], existing: [Int32]?) -> [Int] {
         isCheckingProcesses = false
         guard let existing else { return [] }

@@ -32,7 +32,7 @@ public struct NewCredential: Sendable {
     ///
     /// A passkey can have keys in the keyring and no box on the server: it gets none. Another client can have added a
     /// passkey that the keyring does not have: its box is removed, because nothing can be sealed for it.
-    /// - Parameter store: Receives the notice of passkeys whose box is removed. Nil to keep the boxes and the error.
+    /// - Parameter store: Receives the notice of passkeys without a box. Nil to keep the boxes and the error.
     func sent<Reply: Sendable>(
         noting store: Store?, _ send: (NewCredential) async throws(APIError) -> Reply
     ) async throws(APIError) -> Reply {
@@ -41,7 +41,7 @@ public struct NewCredential: Sendable {
             let removed = fitted.passkeyBoxes.filter { $0.box == nil }.map(\.id)
             if removed.isEmpty { return try await send(fitted) }
             guard let store else { throw error }
-            // Before the request, whose reply can be lost.
+            // Before the request: its reply can be lost.
             let isNew = (try? store.noteStopped(removed)) ?? false
             do throws(APIError) { return try await send(fitted) } catch {
                 if isNew, !error.mayBeDone { try? store.forgetNotices(.passkeysStoppedUnlocking) }

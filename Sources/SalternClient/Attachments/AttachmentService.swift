@@ -205,7 +205,7 @@ final class AttachmentService {
 
     // MARK: Lost chunks
 
-    /// Returns the manifests whose chunks are not all on the server. It searches only after a missing chunk was
+    /// Returns the manifests with missing chunks on the server. It searches only after a missing chunk was
     /// noticed.
     func lackingChunks() throws(VaultError) -> [Attachment] {
         guard try session.stored({ try store.number(.chunksWhole) }) == nil else { return [] }

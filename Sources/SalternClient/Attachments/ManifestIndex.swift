@@ -2,7 +2,7 @@ internal import Cryptography
 
 /// Searches for the manifests of attachments in the items of this device, and for the chunks that they name.
 final class ManifestIndex {
-    /// Formats of other clients, whose items name no chunks. An item of any further format may be of a later version of
+    /// Formats of other clients. Their items name no chunks. An item of any further format may be of a later version of
     /// the kit.
     fileprivate static let foreignFormats: Set = ["rncryptor-v3", "aes-256-gcm", "aes-256-gcm-iv16", "opaque"]
 
