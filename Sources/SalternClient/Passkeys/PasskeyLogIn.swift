@@ -47,16 +47,7 @@ struct PasskeyLogIn {
         let known = try session.keys.userid
         let confirmed = keyring.useridMark ?? known.map(UseridMark.init(of:))
         guard confirmed == UseridMark(of: userid) else { throw .passkey(.unconfirmed) }
-        let parameters = try await session.call { api throws(APIError) in
-            try await api.getKDFParameters(userid: userid)
-        }
-        do throws(StretchingRule.Refusal) {
-            try session.settings.stretching.check(parameters, userid: userid)
-        } catch {
-            throw .untrustworthy(error)
-        }
-        try session.keys.refuseFewer(parameters.iterations, wasRestored: false)
-        return (userid, parameters.iterations)
+        return (userid, try await session.keys.parameters(of: userid, wasRestored: false).iterations)
     }
 
     /// Sends a log-in with the password again, with the answer of a passkey.

@@ -61,15 +61,7 @@ struct LogIn {
         if !renamed { try session.keys.refuseOther(userid) }
         let code = try code.map(PastedText.oneTimeCode)
         let locks = session.lockCount
-        let parameters = try await session.call { api throws(APIError) in
-            try await api.getKDFParameters(userid: userid)
-        }
-        do throws(StretchingRule.Refusal) {
-            try session.settings.stretching.check(parameters, userid: userid)
-        } catch {
-            throw .untrustworthy(error)
-        }
-        try session.keys.refuseFewer(parameters.iterations, wasRestored: restoringKeyring)
+        let parameters = try await session.keys.parameters(of: userid, wasRestored: restoringKeyring)
         var stretched = try await session.keys.stretch(password, userid, parameters.iterations)
         let device = DeviceClaim(
             name: session.settings.deviceName, token: try session.secret(.deviceToken).map(Token.init))

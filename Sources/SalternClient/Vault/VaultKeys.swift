@@ -25,13 +25,25 @@ struct VaultKeys {
         Int(try session.stored { try session.store.number(.iterations) } ?? 0)
     }
 
-    /// Rejects fewer iterations than this device has used. They are never lowered: a hostile server could request a key
-    /// that is easier to guess.
-    /// - Parameter wasRestored: True when the user has confirmed that the server's database was restored, possibly to a
-    ///   time before they were raised.
-    func refuseFewer(_ iterations: Int, wasRestored: Bool) throws(VaultError) {
+    /// Returns the server's parameters for the keys of a password.
+    ///
+    /// Iterations are never lowered: a hostile server could request a key that is easier to guess.
+    /// - Parameter wasRestored: True when the user has confirmed that the server's database was restored, possibly to
+    ///   a time before they were raised.
+    /// - Throws: ``VaultError/untrustworthy(_:)`` for parameters that the settings refuse, and for fewer iterations
+    ///   than this device has used.
+    func parameters(of userid: String, wasRestored: Bool) async throws(VaultError) -> KDFParameters {
+        let parameters = try await session.call { api throws(APIError) in
+            try await api.getKDFParameters(userid: userid)
+        }
+        do throws(StretchingRule.Refusal) {
+            try session.settings.stretching.check(parameters, userid: userid)
+        } catch {
+            throw .untrustworthy(error)
+        }
         let known = try knownIterations()
-        guard iterations >= known || wasRestored else { throw .untrustworthy(.iterations(minimum: known)) }
+        guard parameters.iterations >= known || wasRestored else { throw .untrustworthy(.iterations(minimum: known)) }
+        return parameters
     }
 
     // MARK: Passwords
