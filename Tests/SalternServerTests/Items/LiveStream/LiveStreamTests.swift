@@ -6,7 +6,7 @@ import Testing
 @testable import SalternServer
 
 // Whoever waits for an event that does not come waits no longer than this.
-@Suite(.timeLimit(.minutes(25))) struct LiveStreamTests {
+@Suite(.timeLimit(.minutes(60))) struct LiveStreamTests {
     private static let path = "/v1/changes/stream"
 
     private static func event(_ revision: Int) -> String {
