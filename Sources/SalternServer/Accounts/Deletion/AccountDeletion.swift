@@ -54,20 +54,7 @@ struct AccountDeletion: Sendable {
     }
 
     private func removeItems(_ transaction: Transaction) async throws(PostgresError) {
-        var item: ItemID? = ItemPage.lowest
-        while let from = item {
-            item = try await transaction.execute(RemoveSomeItems(accountID: accountID, from: from)).first
-        }
-        var content: ItemID? = ItemPage.lowest
-        while let from = content {
-            content = try await transaction.execute(RemoveSomeDeletedContents(accountID: accountID, from: from)).first
-        }
-        var version: VersionKey? = VersionKey(item: ItemPage.lowest, revision: 0)
-        while let from = version {
-            version = try await transaction.execute(
-                RemoveSomeReplacedContents(accountID: accountID, from: from)
-            ).first
-        }
+        try await ItemTransaction(transaction, of: accountID).removeItems()
         var staged: RemoveSomeStagedItems.Key? = RemoveSomeStagedItems.Key(
             rotationID: UUID.zero, itemID: ItemPage.lowest)
         while let from = staged {
@@ -98,6 +85,26 @@ struct AccountDeletion: Sendable {
             _ = try await transaction.execute(
                 RemoveShares(shareIDs: shares, accountID: accountID),
                 RemoveAccountShares(accountID: accountID, ids: shares))
+        }
+    }
+}
+
+extension ItemTransaction {
+    /// Removes all items of the owner, with their kept contents and versions, in slices.
+    func removeItems() async throws(PostgresError) {
+        var item: ItemID? = ItemPage.lowest
+        while let from = item {
+            item = try await execute(RemoveSomeItems(owner: owner, from: from)).first
+        }
+        var content: ItemID? = ItemPage.lowest
+        while let from = content {
+            content = try await execute(RemoveSomeDeletedContents(owner: owner, from: from)).first
+        }
+        var version: VersionKey? = VersionKey(item: ItemPage.lowest, revision: 0)
+        while let from = version {
+            version = try await execute(
+                RemoveSomeReplacedContents(owner: owner, from: from)
+            ).first
         }
     }
 }

@@ -30,6 +30,7 @@ struct DecideDeletion: ItemWrite {
     /// Both the kept content and the dropping of others can take long.
     static let needsLease = true
     static let sql = text(.session)
+    static let vaultSQL = text(.member)
 
     static func text(_ seat: Seat) -> CallerSQL<Self> {
         """
@@ -168,6 +169,7 @@ struct DropContents: ItemWrite {
     /// A slice can take long as well.
     static let needsLease = true
     static let sql = text(.session)
+    static let vaultSQL = text(.member)
 
     static func text(_ seat: Seat) -> CallerSQL<Self> {
         """

@@ -19,8 +19,11 @@ import Testing
                         ["", "RecordCallersSessionEnds", "QueueCallersEnds", "StoreCallersEnds"].map {
                             $0.isEmpty ? "Guarded<\(match.1)>" : "Guarded<\($0)<\(match.1)>>"
                         })
-                case "AccountRead", "ItemRead", "ExportedPage": declared.insert("Owned<\(match.1)>")
-                case "AccountWrite", "ItemWrite", "ShortPath": declared.insert("Guarded<\(match.1)>")
+                case "ItemRead": declared.formUnion(["Owned<\(match.1)>", "OwnedByVault<\(match.1)>"])
+                case "ItemWrite", "ShortPath": declared.formUnion(["Guarded<\(match.1)>", "GuardedInVault<\(match.1)>"])
+                case "ItemStep": declared.formUnion(["\(match.1)", "StepInVault<\(match.1)>"])
+                case "AccountRead", "ExportedPage": declared.insert("Owned<\(match.1)>")
+                case "AccountWrite": declared.insert("Guarded<\(match.1)>")
                 default: declared.insert(String(match.1))
                 }
             }
