@@ -65,6 +65,7 @@ let package = Package(
         // Each target imports only those above it.
         library(
             "Cryptography", isApple ? [] : ["COpenSSL"], exclude: isApple ? ["OpenSSL"] : ["Apple"]),
+        library("VaultLog", ["Cryptography"], resources: [.embedInCode("Links/code-words.txt")]),
         library("TransportSecurity", ["COpenSSL", "Cryptography"]),
         library("EventLoop", ["CLibEvent"]),
         library("Postgres", ["CLibPQ", "EventLoop", "Cryptography"]),
@@ -123,6 +124,7 @@ let package = Package(
         tests(
             "SalternClientCommandTests",
             ["saltern-client", "SalternClient", "SecurityKey", "CommandLineKit", "Cryptography", "SalternTesting"]),
+        tests("VaultLogTests", ["VaultLog", "SalternTesting", "Cryptography"]),
         tests("TransportSecurityTests", ["TransportSecurity", "Cryptography"]),
         tests("EventLoopTests", ["EventLoop"]),
         tests("PostgresTests", ["Postgres", "EventLoop", "SalternTesting"]),
@@ -160,5 +162,5 @@ if Context.environment["SALTERN_WITH_EXAMPLE"] != nil {
 // Of the package, the kit is for Apple's platforms.
 if isApple {
     package.products.removeAll { $0.name != "SalternClient" }
-    package.targets.removeAll { !["Cryptography", "SalternClient", "CryptographyTests"].contains($0.name) }
+    package.targets.removeAll { !["Cryptography", "VaultLog", "SalternClient", "CryptographyTests"].contains($0.name) }
 }

@@ -87,6 +87,24 @@ static inline int saltern_EVP_PKEY_get_P256_point(const EVP_PKEY *key, unsigned 
     size_t length = 0;
     return EVP_PKEY_get_octet_string_param(key, OSSL_PKEY_PARAM_PUB_KEY, point, 65, &length) == 1 && length == 65;
 }
+// Writes the uncompressed point (65 bytes) of a private number (32 bytes, big-endian). Returns 1 on success, and another
+// value for zero and for numbers from the order of the curve.
+static inline int saltern_P256_point_of_number(const unsigned char *number, unsigned char *point) {
+    int success = 0;
+    EC_GROUP *group = EC_GROUP_new_by_curve_name(NID_X9_62_prime256v1);
+    EC_POINT *product = group == NULL ? NULL : EC_POINT_new(group);
+    BIGNUM *secret = BN_secure_new();
+    if (product != NULL && secret != NULL && BN_bin2bn(number, 32, secret) != NULL) {
+        BN_set_flags(secret, BN_FLG_CONSTTIME);
+        success = !BN_is_zero(secret) && BN_cmp(secret, EC_GROUP_get0_order(group)) < 0 &&
+                  EC_POINT_mul(group, product, secret, NULL, NULL, NULL) == 1 &&
+                  EC_POINT_point2oct(group, product, POINT_CONVERSION_UNCOMPRESSED, point, 65, NULL) == 65;
+    }
+    BN_clear_free(secret);
+    EC_POINT_free(product);
+    EC_GROUP_free(group);
+    return success;
+}
 // Writes the private number (32 bytes, big-endian). Returns 1 on success.
 static inline int saltern_EVP_PKEY_get_P256_number(const EVP_PKEY *key, unsigned char *number) {
     BIGNUM *secret = NULL;

@@ -1,4 +1,4 @@
-/// Diffie-Hellman on NIST P-256 (SP 800-56A section 5.7.1.2), with keys in the forms of X9.63.
+/// Diffie-Hellman on NIST P-256 (SP 800-56A section 5.7.1.2), with keys in the forms of X9.63. ``ES256`` signs with them.
 public enum P256 {
     /// The reason for which there is no key or no secret.
     public enum Failure: Error, Hashable, Sendable {
@@ -36,6 +36,19 @@ public enum P256 {
         /// Draws a new key.
         public static func generate() throws(Failure) -> PrivateKey {
             try PrivateKey(SecureBytes(count: byteCount) { buffer throws(Failure) in try generate(into: buffer) })
+        }
+
+        /// Computes the point of a number of 32 bytes, big-endian.
+        /// - Throws: ``Failure/notAKey`` for zero and for numbers from the order of the curve.
+        public init(number: SecureBytes) throws(Failure) {
+            guard number.count == 32 else { throw .notAKey }
+            try self.init(
+                SecureBytes(count: Self.byteCount) { buffer throws(Failure) in
+                    try Self.writePoint(of: number, into: buffer)
+                    number.withUnsafeBytes {
+                        UnsafeMutableRawBufferPointer(rebasing: buffer[PublicKey.byteCount...]).copyMemory(from: $0)
+                    }
+                })
         }
 
         /// Reads the stored form.

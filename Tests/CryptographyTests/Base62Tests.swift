@@ -15,12 +15,18 @@ import Testing
     func `a value has one text`(_ value: UInt128, _ expected: String) {
         #expect(text(value) == expected)
         #expect(Base62.decode(Array(expected.utf8)) == value)
+        let bytes = withUnsafeBytes(of: value.bigEndian) { [UInt8]($0) }
+        #expect(Base62.encode(bytes: bytes) == SecureBytes(copying: expected.utf8))
+        #expect(Base62.decodeBytes(expected.utf8) == SecureBytes(copying: bytes))
     }
 
     @Test func `every value comes back`() {
         for _ in 0..<2_000 {
             let value = UInt128.random(in: .min ... .max) >> UInt128.random(in: 0...127)
             #expect(Base62.decode(Base62.encode(value)) == value)
+            let bytes = SecureBytes(copying: withUnsafeBytes(of: value.bigEndian) { [UInt8]($0) })
+            #expect(Base62.encode(bytes: bytes) == SecureBytes(copying: Base62.encode(value)))
+            #expect(Base62.decodeBytes(Base62.encode(value)) == bytes)
         }
     }
 
@@ -34,5 +40,6 @@ import Testing
     ])
     func `anything else is no value`(_ text: String) {
         #expect(Base62.decode(Array(text.utf8)) == nil)
+        #expect(Base62.decodeBytes(text.utf8) == nil)
     }
 }

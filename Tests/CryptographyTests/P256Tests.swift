@@ -25,6 +25,17 @@ struct P256Tests {
         #expect(one.bytes.count == P256.PrivateKey.byteCount)
     }
 
+    @Test func `a number has one point, and numbers outside of the group have none`() throws {
+        let pair = try P256.PrivateKey(SecureBytes(copying: try #require(Hex.decode(Self.pair))))
+        let number = SecureBytes(copying: try #require(Hex.decode(Self.pair))[65...])
+        #expect(try P256.PrivateKey(number: number).bytes == pair.bytes)
+        let order = "ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551"
+        for wrong in [order, String(repeating: "0", count: 64), String(repeating: "f", count: 64), "01"] {
+            let number = SecureBytes(copying: try #require(Hex.decode(wrong)))
+            #expect(throws: P256.Failure.notAKey) { try P256.PrivateKey(number: number) }
+        }
+    }
+
     @Test func `what is no point of the curve is refused`() throws {
         var point = try P256.PrivateKey.generate().publicKey.bytes
         point[64] ^= 1

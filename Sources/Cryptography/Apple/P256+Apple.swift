@@ -19,6 +19,18 @@ extension P256.PrivateKey {
         form.withUnsafeBytes { buffer.copyMemory(from: $0) }
     }
 
+    /// Writes the point of a number at the start of the stored form.
+    static func writePoint(
+        of number: SecureBytes, into buffer: UnsafeMutableRawBufferPointer
+    ) throws(P256.Failure) {
+        do {
+            let key = try number.withUnsafeBytes { try CryptoKit.P256.KeyAgreement.PrivateKey(rawRepresentation: $0) }
+            key.publicKey.x963Representation.withUnsafeBytes { buffer.copyMemory(from: $0) }
+        } catch {
+            throw .notAKey
+        }
+    }
+
     /// Throws unless the number belongs to the point.
     func check() throws(P256.Failure) {
         guard try key().publicKey.x963Representation.elementsEqual(publicKey.bytes) else { throw .notAKey }

@@ -28,6 +28,22 @@ extension P256.PrivateKey {
         else { throw .library(LibraryError(draining: "read a P-256 key")) }
     }
 
+    /// Writes the point of a number at the start of the stored form.
+    static func writePoint(
+        of number: SecureBytes, into buffer: UnsafeMutableRawBufferPointer
+    ) throws(P256.Failure) {
+        OpenSSLLibrary.setUp()
+        let isWritten = number.withUnsafeBytes { number in
+            saltern_P256_point_of_number(
+                number.baseAddress?.assumingMemoryBound(to: UInt8.self),
+                buffer.baseAddress?.assumingMemoryBound(to: UInt8.self))
+        }
+        guard isWritten == 1 else {
+            OpenSSLError.clearQueue()
+            throw .notAKey
+        }
+    }
+
     /// Throws unless the number belongs to the point.
     func check() throws(P256.Failure) {
         let pair = try pair()

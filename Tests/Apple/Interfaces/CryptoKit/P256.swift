@@ -62,6 +62,70 @@ public enum P256 {
     }
 }
 
+extension P256 {
+    /// https://developer.apple.com/documentation/cryptokit/p256/signing
+    public enum Signing {
+        /// https://developer.apple.com/documentation/cryptokit/p256/signing/ecdsasignature
+        public struct ECDSASignature: Sendable {
+            public let rawRepresentation: Data
+
+            public init<D>(rawRepresentation: D) throws where D: DataProtocol {
+                guard rawRepresentation.count == 64 else { throw CryptoKitError.incorrectParameterSize }
+                self.rawRepresentation = Data(rawRepresentation)
+            }
+        }
+
+        /// https://developer.apple.com/documentation/cryptokit/p256/signing/publickey
+        public struct PublicKey: Sendable {
+            private let form: [UInt8]
+
+            public init<Bytes>(x963Representation: Bytes) throws where Bytes: ContiguousBytes {
+                form = x963Representation.withUnsafeBytes { [UInt8]($0) }
+                _ = try Point(form)
+            }
+
+            /// https://developer.apple.com/documentation/cryptokit/p256/signing/publickey/isvalidsignature(_:for:)-6ezyv
+            public func isValidSignature<D>(_ signature: ECDSASignature, for data: D) -> Bool where D: DataProtocol {
+                let key = saltern_EVP_PKEY_new_P256(form, nil)
+                defer { EVP_PKEY_free(key) }
+                let digest = hash(data)
+                let isValid = saltern_ECDSA_P256_verify(key, digest, [UInt8](signature.rawRepresentation))
+                ERR_clear_error()
+                return isValid == 1
+            }
+        }
+
+        /// https://developer.apple.com/documentation/cryptokit/p256/signing/privatekey
+        public struct PrivateKey: Sendable {
+            private let pair: P256.KeyAgreement.PrivateKey
+            public let publicKey: PublicKey
+
+            public init<Bytes>(rawRepresentation: Bytes) throws where Bytes: ContiguousBytes {
+                pair = try P256.KeyAgreement.PrivateKey(rawRepresentation: rawRepresentation)
+                publicKey = try PublicKey(x963Representation: pair.publicKey.x963Representation)
+            }
+
+            /// https://developer.apple.com/documentation/cryptokit/p256/signing/privatekey/signature(for:)-8bt3s
+            public func signature<D>(for data: D) throws -> ECDSASignature where D: DataProtocol {
+                let key = saltern_EVP_PKEY_new_P256(
+                    [UInt8](pair.publicKey.x963Representation), [UInt8](pair.rawRepresentation))
+                defer { EVP_PKEY_free(key) }
+                var signature = [UInt8](repeating: 0, count: 64)
+                guard saltern_ECDSA_P256_sign(key, hash(data), &signature) == 1 else {
+                    throw CryptoKitError.underlyingCoreCryptoError(error: -1)
+                }
+                return try ECDSASignature(rawRepresentation: signature)
+            }
+        }
+
+        private static func hash(_ data: some DataProtocol) -> [UInt8] {
+            var hash = SHA256()
+            [UInt8](data).withUnsafeBytes { hash.update(bufferPointer: $0) }
+            return hash.finalize().withUnsafeBytes { [UInt8]($0) }
+        }
+    }
+}
+
 /// Owns an `EC_POINT *` of P-256, and its group.
 private final class Point {
     private let group: OpaquePointer

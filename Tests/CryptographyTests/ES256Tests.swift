@@ -43,6 +43,7 @@ import Testing
             if index < 50 || signature[0] == 0 || signature[32] == 0 {
                 #expect(ES256.isValid(signature, of: message, by: key.publicKey))
                 #expect(key.isValid(signature, of: message))
+                #expect(try ES256.VerifyingKey(key.publicKey).isValid(signature, of: message))
             }
         }
         #expect(shortest < 64)

@@ -1,0 +1,49 @@
+/// The kinds of entries.
+public enum EntryKind: UInt8, Hashable, CaseIterable, Sendable {
+    /// Founds the vault.
+    case found = 1
+    /// Opens an invitation.
+    case invite = 2
+    /// Uses an invitation.
+    case join = 3
+    /// Changes the role of a member.
+    case role = 4
+    /// Removes members, with a new generation.
+    case remove = 5
+    /// Ends the author's own membership.
+    case leave = 6
+    /// Begins a new generation.
+    case rotate = 7
+    /// Closes an invitation.
+    case revoke = 8
+    /// Lists the edits that count of authors who stopped writing at an earlier entry.
+    case seal = 9
+    /// Offers the vault to another manager.
+    case offer = 10
+    /// Takes the offered vault over.
+    case accept = 11
+    /// Replaces the author's own keys.
+    case rekey = 12
+}
+
+/// The bounds by which a log always has a number left for a removal.
+///
+/// From ``windingDown`` on nobody joins. The members then present are at most ``members``, so the later entries are at
+/// most 127 of `leave` and `remove`, 128 of `rotate`, one `accept` and ``sealsWindingDown`` of `seal`: 511 of the 512
+/// numbers that are left.
+public enum LogBounds {
+    /// The first number that accepts only `leave`, `remove`, `rotate`, `accept` and `seal`.
+    public static let windingDown: UInt64 = 3_585
+    /// The maximum number of members at one time.
+    public static let members = 128
+    /// The maximum number of open invitations.
+    public static let invitations = 64
+    /// The maximum number of `seal` entries from ``windingDown`` on.
+    public static let sealsWindingDown = 255
+    /// The maximum number of `rekey` entries of one member.
+    public static let rekeys = 64
+    /// The maximum number of joins by one invitation.
+    public static let uses: UInt16 = 32
+    /// The longest life of an invitation, in seconds: 30 days.
+    public static let invitationLife: UInt64 = 30 * 86_400
+}

@@ -1,0 +1,99 @@
+internal import Cryptography
+
+/// The reason for which an edit does not count. The device puts it aside and reports it; no reason stops a sync.
+public enum EditRejection: String, Error, Hashable, CaseIterable, Sendable {
+    /// The log does not have the head yet. Fetch the log once and check again. If the head is still unknown, the
+    /// author's device has another history.
+    case unknownHead
+    /// The log has another entry in the place of the head: the server shows two histories.
+    case fork
+    /// The author was no member at the head.
+    case unknownAuthor
+    /// The author was a reader at the head.
+    case notPermitted
+    /// The signature is not the author's, or belongs to another content or place.
+    case wrongSignature
+    /// The edit is sealed under a generation before the one that was current at its head.
+    case oldGeneration
+    /// The version that the edit replaces has a later head.
+    case headWentBack
+    /// The author was cut off after the head, and no manager has listed its edits yet. Only edits that the device held
+    /// before count.
+    case awaitsSeal
+    /// A manager has listed edits of the author, and no list contains this one.
+    case notListed
+    /// A list is missing that may contain the edit.
+    case listMissing
+}
+
+/// The knowledge of a device about an edit beside the log.
+public struct EditEvidence: Sendable {
+    /// True when the device accepted the edit before its log had the entry that cut the author off.
+    public var isHeld: Bool
+    /// The lists that the device has.
+    public var lists: [SealList]
+
+    /// Creates the evidence.
+    public init(isHeld: Bool = false, lists: [SealList] = []) {
+        self.isHeld = isHeld
+        self.lists = lists
+    }
+}
+
+extension MembershipLog {
+    /// Checks that an edit counts.
+    /// - Parameters:
+    ///   - body: The opened body.
+    ///   - statement: The content and place of the edit, as the device opened them.
+    ///   - generation: The generation under which body and title are sealed.
+    ///   - replaced: The head of the last accepted version of the item.
+    ///   - evidence: The knowledge beside the log.
+    /// - Returns: The hash of the edit.
+    @discardableResult public func check(
+        _ body: SignedBody, _ statement: EditStatement, _ generation: GenerationNumber, replacing replaced: Head? = nil,
+        _ evidence: EditEvidence = EditEvidence()
+    ) throws(EditRejection) -> EditHash {
+        switch place(of: body.head) {
+        case .unknown: throw .unknownHead
+        case .diverged: throw .fork
+        case .known: break
+        }
+        let number = body.head.number
+        guard let author = members[body.author], let role = author.role(at: number), let keys = author.keys(at: number)
+        else { throw .unknownAuthor }
+        guard role.writes else { throw .notPermitted }
+        guard body.signature.isValid(statement.text(vault, body.author, body.head), by: keys.verifying) else {
+            throw .wrongSignature
+        }
+        guard generation >= self.generation(at: number).number else { throw .oldGeneration }
+        if let replaced, number < replaced.number { throw .headWentBack }
+        let hash = statement.hash(vault, body.author, body.head)
+        if let cut = author.cut(at: number) { try checkCut(cut, statement.item, hash, evidence) }
+        return hash
+    }
+
+    /// Checks an edit of an author that an entry cut off after the edit's head.
+    private func checkCut(
+        _ cut: EntryNumber, _ item: VaultItemID, _ hash: EditHash, _ evidence: EditEvidence
+    ) throws(EditRejection) {
+        let seals = seals[cut] ?? []
+        guard !seals.isEmpty else {
+            guard evidence.isHeld else { throw .awaitsSeal }
+            return
+        }
+        var isComplete = true
+        for (_, seal) in seals {
+            guard let list = evidence.lists.first(where: { $0.isList(of: seal) }) else {
+                isComplete = false
+                continue
+            }
+            if list.edits[item] == hash { return }
+        }
+        throw isComplete ? .notListed : .listMissing
+    }
+
+    /// Returns the entry that cut off the edits of an author whose head is `number`; nil when they count.
+    ///
+    /// A manager that seals the entry lists the accepted edits of which this is the entry.
+    public func cut(of author: MemberID, at number: EntryNumber) -> EntryNumber? { members[author]?.cut(at: number) }
+}

@@ -1,0 +1,111 @@
+public import Cryptography
+
+/// The link of an invitation: `https://HOST/j/ID#FSECRETCHECK`.
+///
+/// `F` is `1`, or `2` when the link is useless without its code. ID, secret and check are 22 letters and digits each. The
+/// check is the beginning of the hash of the entry that opened the invitation: the server, and other holders of the link,
+/// cannot answer it with another vault or another log.
+public struct InvitationLink: Sendable {
+    /// The reason for which a text is no link of an invitation.
+    public enum Malformation: Error, Hashable, Sendable {
+        /// The text is not `https://HOST/j/ID`, with or without a part after `#`.
+        case notALink
+        /// The part after `#` is missing.
+        case noSecret
+        /// The part after `#` is cut off, changed, or of a later version.
+        case brokenSecret
+    }
+
+    /// `https://host` or `https://host:port`, in lower case.
+    public let server: String
+    /// The id of the invitation.
+    public let id: InvitationID
+    /// True when there is a code.
+    public let hasCode: Bool
+    /// The secret, 16 bytes.
+    public let secret: SecureBytes
+    /// The first 16 bytes of the hash of the entry that opened the invitation.
+    public let check: [UInt8]
+
+    private static let scheme = "https://"
+    private static let checkByteCount = 16
+
+    /// Makes the link of an invitation whose entry is in the log.
+    /// - Parameter server: `https://host` or `https://host:port`.
+    /// - Returns: nil for another form of server, or a secret of another length.
+    public init?(server: String, _ invitation: VaultInvitation, secret: SecureBytes) {
+        guard let server = Self.server(server), secret.count == InvitationSecrets.secretByteCount else { return nil }
+        self.server = server
+        id = invitation.terms.id
+        hasCode = invitation.terms.hasCode
+        self.secret = secret
+        check = Array(invitation.entry.hash.bytes.prefix(Self.checkByteCount))
+    }
+
+    /// Parses a link. White space around it, and a query or a slash at the end of the path, do not matter.
+    public init(_ text: String) throws(Malformation) {
+        let trimmed = text.drop(while: \.isWhitespace)
+        let end = trimmed.lastIndex { !$0.isWhitespace }.map { trimmed.index(after: $0) } ?? trimmed.startIndex
+        let parts = trimmed[..<end].split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false)
+        guard let address = parts.first, address.prefix(Self.scheme.count).lowercased() == Self.scheme else {
+            throw .notALink
+        }
+        let path = address.dropFirst(Self.scheme.count).prefix { $0 != "?" }
+            .split(separator: "/", omittingEmptySubsequences: false)
+        guard path.count == 3 || (path.count == 4 && path[3].isEmpty), path[1] == "j",
+            let server = Self.server(Self.scheme + path[0]), let id = Self.bytes(path[2]).flatMap({ InvitationID($0) })
+        else { throw .notALink }
+        guard parts.count == 2, !parts[1].isEmpty else { throw .noSecret }
+        let fragment = parts[1]
+        guard let form = fragment.first, form == "1" || form == "2",
+            fragment.utf8.count == 1 + 2 * Base62.characterCount,
+            let secret = Base62.decodeBytes(Array(fragment.utf8.dropFirst().prefix(Base62.characterCount))),
+            let check = Self.bytes(fragment.dropFirst(1 + Base62.characterCount))
+        else { throw .brokenSecret }
+        self.server = server
+        self.id = id
+        hasCode = form == "2"
+        self.secret = secret
+        self.check = check
+    }
+
+    /// The whole link, with the secret.
+    public var text: String {
+        func text(_ bytes: some ByteSource) -> String {
+            Base62.encode(bytes: bytes).withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
+        }
+        return "\(server)/j/\(text(id.bytes))#\(hasCode ? "2" : "1")\(text(secret))\(text(check))"
+    }
+
+    /// Returns true when an entry opened the invitation of this link.
+    func isOf(_ invitation: VaultInvitation) -> Bool {
+        invitation.terms.id == id && invitation.terms.hasCode == hasCode
+            && invitation.entry.hash.bytes.prefix(Self.checkByteCount).elementsEqual(check)
+    }
+
+    private static func bytes(_ text: Substring) -> [UInt8]? {
+        Base62.decodeBytes(Array(text.utf8)).map { $0.withUnsafeBytes { [UInt8]($0) } }
+    }
+
+    /// Returns a server in lower case, or nil for anything but a scheme, a host of ASCII, and maybe a port.
+    private static func server(_ text: String) -> String? {
+        let text = text.lowercased()
+        guard text.hasPrefix(scheme) else { return nil }
+        let host = text.dropFirst(scheme.count)
+        let isPlain = host.utf8.allSatisfy { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."),
+                UInt8(ascii: "-"), UInt8(ascii: ":"), UInt8(ascii: "["), UInt8(ascii: "]"):
+                true
+            default: false
+            }
+        }
+        return !host.isEmpty && isPlain ? text : nil
+    }
+}
+
+extension InvitationLink: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    public var description: String { "InvitationLink(redacted)" }
+    public var debugDescription: String { description }
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}
