@@ -59,7 +59,15 @@ CREATE TABLE saltern.vault_entries (
 );
 ALTER TABLE saltern.vault_entries ALTER COLUMN entry SET STORAGE EXTERNAL;
 
--- The key of a generation for one member.
+-- The key of each generation but the last, sealed with that of the next one.
+CREATE TABLE saltern.vault_generations (
+    vault_id uuid NOT NULL,
+    number bigint NOT NULL,
+    previous_key bytea NOT NULL,
+    PRIMARY KEY (vault_id, number)
+);
+
+-- The key of the present generation for one member.
 CREATE TABLE saltern.vault_boxes (
     vault_id uuid NOT NULL,
     member_id uuid NOT NULL,
@@ -171,6 +179,7 @@ CREATE INDEX vault_replaced_contents_by_expiry ON saltern.vault_replaced_content
     WHERE replaced_at > '-infinity';
 
 GRANT SELECT, INSERT, UPDATE, DELETE
-    ON saltern.vaults, saltern.vault_members, saltern.vault_entries, saltern.vault_boxes, saltern.memberships,
+    ON saltern.vaults, saltern.vault_members, saltern.vault_entries, saltern.vault_boxes, saltern.vault_generations,
+    saltern.memberships,
     saltern.vault_invitations, saltern.vault_items, saltern.vault_deleted_contents, saltern.vault_replaced_contents
     TO saltern_server;

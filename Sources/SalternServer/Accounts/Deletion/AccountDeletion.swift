@@ -34,6 +34,7 @@ struct AccountDeletion: Sendable {
             let userid = try await transaction.execute(Owned(accountID: accountID, read: FindUserid())).first
         else { return false }
         let subject = try await subject(userid, transaction)
+        try await removeVaults(transaction)
         try await removeItems(transaction)
         _ = try await transaction.execute(RemoveSessionsAltogether(accountID: accountID))
         try await removeEvents(transaction)
@@ -51,6 +52,20 @@ struct AccountDeletion: Sendable {
     /// Records the deletion in the audit log, as the transaction's last step.
     func record(_ transaction: Transaction) async throws {
         try await transaction.record(AppendAudit(signature, .accountDeleted, accountID, detail: detail))
+    }
+
+    /// Deletes the vaults that the account owns, and leaves the others without its account.
+    private func removeVaults(_ transaction: Transaction) async throws {
+        for membership in try await transaction.execute(Owned(accountID: accountID, read: FindMemberships())) {
+            let vaultID = membership.vaultID
+            guard try await transaction.execute(LockVaultForJoin(vaultID: vaultID)).first != nil else { continue }
+            let owned = try await transaction.execute(IsOwner(vaultID: vaultID, accountID: accountID)).first
+            if owned == true {
+                try await VaultDeletion(vaultID: vaultID).run(transaction)
+            } else {
+                transaction.enqueue(ForgetHolder(vaultID: vaultID, accountID: accountID))
+            }
+        }
     }
 
     private func removeItems(_ transaction: Transaction) async throws(PostgresError) {

@@ -162,7 +162,7 @@ struct RemoveAccountContents: Statement {
 
     private static let tables: [SQLFragment] = [
         "recoveries", "kept_keyrings", "second_factors", "second_factor_codes", "passkeys", "used_challenges",
-        "receipts",
+        "receipts", "memberships",
     ]
 
     static let sql: SQL<Self> = """

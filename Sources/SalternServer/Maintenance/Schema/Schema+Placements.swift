@@ -42,6 +42,7 @@ extension Schema {
             TablePlacement("vault_members", ofVault),
             TablePlacement("vault_entries", ofVault),
             TablePlacement("vault_boxes", ofVault),
+            TablePlacement("vault_generations", ofVault),
             TablePlacement("vault_items", ofVault),
             TablePlacement("vault_deleted_contents", ofVault),
             TablePlacement("vault_replaced_contents", ofVault),

@@ -10,13 +10,13 @@ struct CreateInvitation: AccountEndpoint {
         let (entry, tokenHash, preview, keyBox) = try JSONBody.read(request) { members in
             (
                 try members.entry(), try members.required("tokenHash", Self.tokenHash),
-                try members.required("preview", Self.sealed), try members.required("keyBox", Self.sealed)
+                try members.required("preview", KeyBox.sealed), try members.required("keyBox", KeyBox.sealed)
             )
         }
         guard case .invite(let terms) = entry.payload else { throw VaultProblem.otherRoute }
         let now = authorization.now
         let revision = try await authorization.transaction(in: vaultID, atLeast: .manager) { transaction, seat in
-            let revision = try await AppendEntry.append(entry, [], vaultID, seat, in: transaction, now: now)
+            let revision = try await AppendEntry.append(entry, nil, vaultID, seat, in: transaction, now: now)
             if revision != nil {
                 transaction.enqueue(
                     InsertInvitation(
@@ -30,16 +30,10 @@ struct CreateInvitation: AccountEndpoint {
 
     private static func tokenHash(_ json: JSONValue) throws -> TokenHash {
         guard let bytes = Base64Text.decode(try json.text()), let digest = SHA256Digest(bytes) else {
-            throw Problem(.unprocessableContent, "invalid_token_hash", detail: "`tokenHash` must be 32 bytes in base64.")
+            throw Problem(
+                .unprocessableContent, "invalid_token_hash", detail: "`tokenHash` must be 32 bytes in base64.")
         }
         return TokenHash(digest)
-    }
-
-    private static func sealed(_ json: JSONValue) throws -> [UInt8] {
-        guard let bytes = Base64Text.decode(try json.text()), (1...SharedVault.boxLimit).contains(bytes.count) else {
-            throw VaultProblem.invalidBoxes
-        }
-        return bytes
     }
 }
 

@@ -46,7 +46,21 @@ struct FindInvitation: Statement {
         """
 }
 
-/// Removes closed invitations.
+/// Finds expired invitations, earliest expiry first.
+struct FindExpiredInvitations: Statement {
+    typealias Row = InvitationID
+
+    let now: Timestamp
+    let limit: Int64
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = """
+        SELECT i.invitation_id FROM saltern.vault_invitations i WHERE i.expires_at <= \(\.now)
+        ORDER BY i.expires_at LIMIT \(\.limit)
+        """
+}
+
+/// Removes closed or expired invitations.
 struct RemoveInvitations: Statement {
     let ids: [InvitationID]
 

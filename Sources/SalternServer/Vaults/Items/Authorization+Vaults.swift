@@ -80,10 +80,10 @@ extension Authorization {
     }
 
     /// Converts the error of ``HoldSession`` without a live session.
-    private func holdingSession<Result>(_ body: () async throws(PostgresError) -> Result) async throws -> Result {
-        do throws(PostgresError) {
+    private func holdingSession<Result>(_ body: () async throws -> Result) async throws -> Result {
+        do {
             return try await body()
-        } catch where error.sqlState == .divisionByZero {
+        } catch let error as PostgresError where error.sqlState == .divisionByZero {
             try accept([])
             throw error
         }

@@ -49,8 +49,8 @@ struct GuardedInVault<Write: ItemWrite>: Statement {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Write.Row { try Write.decode(&row) }
 }
 
-/// An ``ItemStep`` on a vault.
-struct StepInVault<Step: ItemStep>: Statement {
+/// An ``ItemStep``, or a statement of the purge, on vaults.
+struct StepInVault<Step: Statement>: Statement {
     let step: Step
 
     private var nothing: NoContext { NoContext() }

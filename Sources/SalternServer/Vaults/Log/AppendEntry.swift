@@ -8,22 +8,15 @@ internal import VaultLog
 struct AppendEntry: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         let vaultID: VaultID = try request.parameters.require("vault")
-        let (entry, boxes) = try await JSONBody.readLarge(request) { members in
-            (
-                try members.entry(),
-                try members.optional("boxes") { json in
-                    let boxes = try json.array()
-                    guard boxes.count <= LogBounds.members else { throw VaultProblem.invalidBoxes }
-                    return try boxes.map { try KeyBox(json: $0) }
-                } ?? []
-            )
+        let (entry, keys) = try await JSONBody.readLarge(request) { members in
+            (try members.entry(), try NewKeys(&members))
         }
         switch entry.payload {
         case .role, .leave, .revoke, .rotate, .remove, .seal, .offer, .rekey: break
         case .found, .invite, .join, .accept: throw VaultProblem.otherRoute
         }
         let revision = try await authorization.transaction(in: vaultID, atLeast: .reader) { transaction, seat in
-            try await Self.append(entry, boxes, vaultID, seat, in: transaction, now: authorization.now)
+            try await Self.append(entry, keys, vaultID, seat, in: transaction, now: authorization.now)
         }
         return Self.reply(.ok, entry, vault: nil, revision: revision)
     }
@@ -32,13 +25,13 @@ struct AppendEntry: AccountEndpoint {
     ///
     /// - Returns: The vault's revision. Nil if the entry stands in the log.
     static func append(
-        _ entry: Entry, _ boxes: [KeyBox], _ vaultID: VaultID, _ seat: VaultSeat, in transaction: Transaction,
+        _ entry: Entry, _ keys: NewKeys?, _ vaultID: VaultID, _ seat: VaultSeat, in transaction: Transaction,
         now: Timestamp
     ) async throws -> Int64? {
         var stored = try await StoredLog(of: vaultID, in: transaction)
         if stored.contains(entry) { return nil }
         guard MemberID(entry.author.bytes) == seat.memberID else { throw VaultProblem.refused(.unknownAuthor) }
-        return try await stored.append(entry, boxes: boxes, now: now)
+        return try await stored.append(entry, keys: keys, now: now)
     }
 
     static func reply(_ status: HTTPStatus, _ entry: Entry, vault: VaultID?, revision: Int64?) -> Response {

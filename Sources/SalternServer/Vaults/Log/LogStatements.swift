@@ -43,8 +43,7 @@ struct InsertBoxes: Statement {
         """
 }
 
-/// Removes boxes that are not needed: those of former members, and of generations before the previous one. Each
-/// generation contains the key of the one before.
+/// Removes the boxes of earlier generations and of former members.
 struct RemoveOldBoxes: Statement {
     let vaultID: VaultID
     let generation: Int64
@@ -53,8 +52,45 @@ struct RemoveOldBoxes: Statement {
     static let sql: SQL<Self> = """
         DELETE FROM saltern.vault_boxes b
         WHERE b.vault_id = \(\.vaultID)
-            AND (b.generation < \(\.generation) - 1 OR b.member_id <> ALL(\(\.members)::uuid[]))
+            AND (b.generation < \(\.generation) OR b.member_id <> ALL(\(\.members)::uuid[]))
         """
+}
+
+/// Stores the key of the generation before, sealed with that of a new one.
+struct InsertPreviousKey: Statement {
+    let vaultID: VaultID
+    let generation: Int64
+    let key: [UInt8]
+
+    static let sql: SQL<Self> = """
+        INSERT INTO saltern.vault_generations (vault_id, number, previous_key)
+            VALUES (\(\.vaultID), \(\.generation), \(\.key))
+        """
+}
+
+/// Finds the sealed keys of a vault's former generations, latest first.
+struct FindPreviousKeys: Statement {
+    let vaultID: VaultID
+
+    struct Row: Sendable {
+        /// The generation whose key opens it.
+        let generation: Int64
+        let key: [UInt8]
+    }
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = """
+        SELECT g.number, g.previous_key FROM saltern.vault_generations g WHERE g.vault_id = \(\.vaultID)
+        ORDER BY g.number DESC
+        """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
+}
+
+struct RemovePreviousKeys: Statement {
+    let vaultID: VaultID
+
+    static let sql: SQL<Self> = "DELETE FROM saltern.vault_generations g WHERE g.vault_id = \(\.vaultID)"
 }
 
 /// Finds a member's boxes, latest generation first.

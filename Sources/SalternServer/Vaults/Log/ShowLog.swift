@@ -18,6 +18,7 @@ struct ShowLog: AccountEndpoint {
         if isFollowed { entries.removeLast() }
         let boxes = try await authorization.read(
             FindBoxes(vaultID: vaultID, accountID: authorization.accountID), in: vaultID)
+        let previousKeys = try await authorization.read(FindPreviousKeys(vaultID: vaultID), in: vaultID)
         return .json(capacity: 128 + entries.reduce(0) { $0 + $1.count * 4 / 3 + 8 }) { writer in
             writer.object { writer in
                 writer.array("entries") { writer in for entry in entries { writer.string(base64: entry) } }
@@ -27,6 +28,14 @@ struct ShowLog: AccountEndpoint {
                         writer.object { writer in
                             writer.member("generation", box.generation)
                             writer.member("box", base64: box.box)
+                        }
+                    }
+                }
+                writer.array("previousKeys") { writer in
+                    for key in previousKeys {
+                        writer.object { writer in
+                            writer.member("generation", key.generation)
+                            writer.member("key", base64: key.key)
                         }
                     }
                 }

@@ -27,13 +27,13 @@ struct StoredLog {
     /// Appends an entry and stores its effects.
     ///
     /// - Parameters:
-    ///   - boxes: The keys of a new generation for its members.
+    ///   - keys: The keys of a new generation.
     ///   - holder: The account of a new member.
     ///   - now: The time of the request.
     /// - Returns: The vault's revision.
     /// - Throws: ``VaultProblem``, or a `PostgresError`.
     mutating func append(
-        _ entry: Entry, boxes: [KeyBox] = [], holder: AccountID? = nil, now: Timestamp
+        _ entry: Entry, keys: NewKeys? = nil, holder: AccountID? = nil, now: Timestamp
     ) async throws -> Int64 {
         guard entry.number.value == log.head.number.value + 1, entry.previous == log.head.hash else {
             throw try await moved(since: entry)
@@ -41,8 +41,8 @@ struct StoredLog {
         try VaultTime.check(entry, at: now)
         let before = log
         do throws(EntryRejection) { try log.append(entry) } catch { throw VaultProblem.refused(error) }
-        try checkBoxes(boxes, since: before)
-        try await store(entry, boxes, holder, since: before)
+        try check(keys, since: before)
+        try await store(entry, keys, holder, since: before)
         let head = log.head
         guard
             let revision = try await transaction.execute(
@@ -61,15 +61,20 @@ struct StoredLog {
         return .membershipMoved(head: Int64(log.head.number.value), entries: entries)
     }
 
-    /// Checks that a new generation has a box for each member, and others have none.
-    private func checkBoxes(_ boxes: [KeyBox], since before: MembershipLog) throws(VaultProblem) {
-        let isNew = log.generations.count > before.generations.count
-        let members = isNew ? Set(log.presentMembers.map { MemberID($0.id.bytes) }) : []
-        guard Set(boxes.map(\.member)) == members, boxes.count == members.count else { throw .invalidBoxes }
+    /// Checks that a new generation has keys, with a box for each member, and no other entry has any.
+    private func check(_ keys: NewKeys?, since before: MembershipLog) throws(VaultProblem) {
+        guard log.generations.count > before.generations.count else {
+            if keys != nil { throw .invalidBoxes }
+            return
+        }
+        let members = Set(log.presentMembers.map { MemberID($0.id.bytes) })
+        guard let keys, Set(keys.boxes.map(\.member)) == members, keys.boxes.count == members.count else {
+            throw .invalidBoxes
+        }
     }
 
     private func store(
-        _ entry: Entry, _ boxes: [KeyBox], _ holder: AccountID?, since before: MembershipLog
+        _ entry: Entry, _ keys: NewKeys?, _ holder: AccountID?, since before: MembershipLog
     ) async throws {
         transaction.enqueue(
             InsertEntry(
@@ -81,12 +86,15 @@ struct StoredLog {
                     holder: before.members[member.id] == nil ? holder : nil,
                     role: member.role.map { Int16($0.rawValue) } ?? VaultRole.ended.rawValue))
         }
-        if !boxes.isEmpty {
+        if let keys {
             let generation = Int64(log.currentGeneration.number.value)
             let members = log.presentMembers.map { MemberID($0.id.bytes) }
             transaction.enqueue(
                 InsertBoxes(
-                    vaultID: vaultID, generation: generation, members: boxes.map(\.member), boxes: boxes.map(\.box)))
+                    vaultID: vaultID, generation: generation, members: keys.boxes.map(\.member),
+                    boxes: keys.boxes.map(\.box)))
+            transaction.enqueue(
+                InsertPreviousKey(vaultID: vaultID, generation: generation, key: keys.previousKey))
             transaction.enqueue(RemoveOldBoxes(vaultID: vaultID, generation: generation, members: members))
         }
         let closed = log.invitations.values.filter { invitation in
@@ -95,6 +103,26 @@ struct StoredLog {
         if !closed.isEmpty {
             transaction.enqueue(RemoveInvitations(ids: closed.map { InvitationID($0.terms.id.bytes) }))
         }
+    }
+}
+
+/// What an entry with a new generation brings: its key for each member, and the key before under the new one.
+struct NewKeys: Sendable {
+    let boxes: [KeyBox]
+    let previousKey: [UInt8]
+
+    /// Reads `boxes` and `previousKey`. Nil if both are missing.
+    init?(_ members: inout JSONMembers) throws {
+        let boxes = try members.optional("boxes") { json in
+            let boxes = try json.array()
+            guard boxes.count <= LogBounds.members else { throw VaultProblem.invalidBoxes }
+            return try boxes.map { try KeyBox(json: $0) }
+        }
+        let previousKey = try members.optional("previousKey", KeyBox.sealed)
+        if boxes == nil, previousKey == nil { return nil }
+        guard let boxes, let previousKey else { throw VaultProblem.invalidBoxes }
+        self.boxes = boxes
+        self.previousKey = previousKey
     }
 }
 
@@ -107,17 +135,21 @@ struct KeyBox: Sendable {
     init(json: JSONValue) throws {
         self = try JSONMembers.read(json) { members in
             let member = try members.required("member") { json in
-                guard let member = MemberID(pathParameter: try json.string()) else { throw BatchProblem.invalidIdentifier }
+                guard let member = MemberID(pathParameter: try json.string()) else {
+                    throw BatchProblem.invalidIdentifier
+                }
                 return member
             }
-            let box = try members.required("box") { json in
-                guard let box = Base64Text.decode(try json.text()), (1...SharedVault.boxLimit).contains(box.count) else {
-                    throw VaultProblem.invalidBoxes
-                }
-                return box
-            }
-            return KeyBox(member: member, box: box)
+            return KeyBox(member: member, box: try members.required("box", Self.sealed))
         }
+    }
+
+    /// Reads a short sealed value.
+    static func sealed(_ json: JSONValue) throws -> [UInt8] {
+        guard let bytes = Base64Text.decode(try json.text()), (1...SharedVault.boxLimit).contains(bytes.count) else {
+            throw VaultProblem.invalidBoxes
+        }
+        return bytes
     }
 
     private init(member: MemberID, box: [UInt8]) {

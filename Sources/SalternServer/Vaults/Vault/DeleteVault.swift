@@ -1,5 +1,6 @@
 internal import HTTPCore
 internal import Postgres
+internal import VaultLog
 
 /// `DELETE /v1/vaults/{vault}`: deletes a vault of the caller with all its items, for all members.
 struct DeleteVault: AccountEndpoint {
@@ -30,7 +31,8 @@ struct VaultDeletion: Sendable {
         try await ItemTransaction(transaction, of: vaultID).removeItems()
         transaction.enqueue(RemoveInvitations(ids: log.invitations.keys.map { InvitationID($0.bytes) }))
         _ = try await transaction.execute(
-            RemoveBoxes(vaultID: vaultID), RemoveEntries(vaultID: vaultID), RemoveMembers(vaultID: vaultID),
+            RemoveBoxes(vaultID: vaultID), RemovePreviousKeys(vaultID: vaultID), RemoveEntries(vaultID: vaultID),
+            RemoveMembers(vaultID: vaultID),
             RemoveVault(vaultID: vaultID))
     }
 }

@@ -23,7 +23,7 @@ struct AcceptOwnership: AccountEndpoint {
                 throw VaultProblem.refused(.noOffer)
             }
             let revision = try await AppendEntry.append(
-                entry, [], vaultID, present, in: transaction, now: authorization.now)
+                entry, nil, vaultID, present, in: transaction, now: authorization.now)
             guard revision != nil else { return nil }
             let count = try await Memberships.admit(account, owning: true, in: transaction, again: vaultID)
             _ = try await transaction.execute(

@@ -24,6 +24,10 @@ enum VaultProblem: ProblemConvertible {
     case invalidBoxes
     /// The account is a member already.
     case alreadyMember
+    /// The account owns vaults.
+    case ownsVaults
+    /// `vaults` has another value than `delete`.
+    case unknownVaultChoice
 
     var problem: Problem {
         switch self {
@@ -39,14 +43,16 @@ enum VaultProblem: ProblemConvertible {
                 detail: "Items of a vault must have the format saltern-1 and one key id.")
         case .membershipMoved(let head, let entries):
             Problem(
-                .conflict, "membership_moved", detail: "The log has changed: see `entries`. Append to its present head.",
+                .conflict, "membership_moved",
+                detail: "The log has changed: see `entries`. Append to its present head.",
                 members: [
                     (name: "head", value: .integer(head)),
                     (name: "entries", value: .array(entries.map { .string(Base64.encodeToString($0)) })),
                 ])
         case .malformedEntry:
             Problem(
-                .unprocessableContent, "malformed_entry", detail: "`entry` must be an entry of a vault's log in base64.")
+                .unprocessableContent, "malformed_entry", detail: "`entry` must be an entry of a vault's log in base64."
+            )
         case .refused(let reason):
             Problem(
                 .unprocessableContent, "entry_refused", detail: "The log's rules forbid the entry: see `reason`.",
@@ -64,6 +70,12 @@ enum VaultProblem: ProblemConvertible {
                 .unprocessableContent, "invalid_boxes",
                 detail: "An entry with a new generation needs one box for each member, of at most `limit` bytes.",
                 limit: SharedVault.boxLimit)
+        case .ownsVaults:
+            Problem(
+                .conflict, "owns_vaults",
+                detail: "The account owns vaults. Hand them over, or send `vaults` with the value `delete`.")
+        case .unknownVaultChoice:
+            Problem(.unprocessableContent, "invalid_choice", detail: "`vaults` must be `delete`, or omitted.")
         case .alreadyMember:
             Problem(.conflict, "already_member", detail: "The account is a member of the vault.")
         }

@@ -140,6 +140,30 @@ struct PutMember: Statement {
         """
 }
 
+/// Finds out if an account owns a vault.
+struct IsOwner: Statement {
+    typealias Row = Bool
+
+    let vaultID: VaultID
+    let accountID: AccountID
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = """
+        SELECT a.owner_account = \(\.accountID) FROM saltern.vaults a WHERE a.vault_id = \(\.vaultID)
+        """
+}
+
+/// Removes a deleted account from its member. The member stays in the log.
+struct ForgetHolder: Statement {
+    let vaultID: VaultID
+    let accountID: AccountID
+
+    static let sql: SQL<Self> = """
+        UPDATE saltern.vault_members m SET holder = NULL
+        WHERE m.vault_id = \(\.vaultID) AND m.holder = \(\.accountID)
+        """
+}
+
 /// Finds the members of a vault that have not left.
 struct FindMembers: Statement {
     let vaultID: VaultID

@@ -20,7 +20,8 @@ import Testing
                             $0.isEmpty ? "Guarded<\(match.1)>" : "Guarded<\($0)<\(match.1)>>"
                         })
                 case "ItemRead": declared.formUnion(["Owned<\(match.1)>", "OwnedByVault<\(match.1)>"])
-                case "ItemWrite", "ShortPath": declared.formUnion(["Guarded<\(match.1)>", "GuardedInVault<\(match.1)>"])
+                case "ItemWrite", "ShortPath":
+                    declared.formUnion(["Guarded<\(match.1)>", "GuardedInVault<\(match.1)>"])
                 case "ItemStep": declared.formUnion(["\(match.1)", "StepInVault<\(match.1)>"])
                 case "AccountRead", "ExportedPage": declared.insert("Owned<\(match.1)>")
                 case "AccountWrite": declared.insert("Guarded<\(match.1)>")
@@ -28,9 +29,16 @@ import Testing
                 }
             }
         }
+        // Statements of the purge are for accounts and vaults.
+        declared.formUnion(Self.ofPurge.map { "StepInVault<\($0)>" })
         #expect(declared.count > 15)
         #expect(Set(Application.statements.map(\.name)) == declared)
     }
+
+    private static let ofPurge = [
+        "LockAccount", "FindExpiredContents", "FindExpiredVersions", "FindOldTombstones", "RemoveContents",
+        "RemoveVersions", "RemoveTombstones",
+    ]
 
     @Test func `the server's role can prepare every statement`() async throws {
         try await TestApplication.with { app in
@@ -49,6 +57,8 @@ import Testing
     /// Statements that look into many accounts, or into none, and why they may. They change nothing that is spread.
     private static let acrossAccounts: Set<String> = [
         // What is due for purging is looked for everywhere.
+        "FindExpiredInvitations", "StepInVault<FindExpiredContents>", "StepInVault<FindExpiredVersions>",
+        "StepInVault<FindOldTombstones>",
         "FindEndedSessions", "FindExpiredContents", "FindExpiredVersions", "FindDueVersions", "FindOldTombstones",
         "FindExpiredKeyrings", "FindExpiredChallenges", "FindDueKeyrings", "FindDueChallenges", "FindEndedShares",
         "FindOldEvents", "FindOldAttempts",

@@ -1,0 +1,86 @@
+import HTTPCore
+import SalternTesting
+import Testing
+import VaultLog
+
+/// Items of a vault and of an account have the same behaviour: one script of requests, two owners.
+@Suite struct VaultItemTests {
+    @Test func `items of a vault answer as those of an account`() async throws {
+        try await TestApplication.with { app in
+            let vault = try await VaultScene(app)
+            let account = try await app.register()
+            let ids = (0..<8).map { _ in Fixtures.uuid() }
+            let items = (0..<12).map { vault.item(bytes: 64 * (1 + $0 % 3)) }
+            let long = vault.item(bytes: 262_144)
+            var texts: [[String]] = []
+            for (client, root) in [(account.client, "/v1"), (vault.founder.client, vault.path)] {
+                texts.append(try await Self.run(client, root, ids, items, long))
+            }
+            for (own, shared) in zip(texts[0], texts[1]) { #expect(own == shared) }
+            #expect(texts[0].count == texts[1].count)
+        }
+    }
+
+    private static func run(
+        _ client: TestClient, _ root: String, _ ids: [String], _ items: [JSONValue], _ long: JSONValue
+    ) async throws -> [String] {
+        var texts: [String] = []
+        func note(_ reply: TestResponse) { texts.append("\(reply.status) \(reply.text)") }
+        func path(_ index: Int) -> String { "\(root)/items/\(ids[index])" }
+        let absent = ["If-None-Match": "*"]
+        let present = ["If-Match": "*"]
+        for index in 0..<3 { note(try await client.put(path(index), items[index], absent)) }
+        note(try await client.put(path(0), items[0], absent))
+        note(try await client.put(path(0), items[3], absent))
+        note(try await client.put(path(0), items[3], ["If-Match": "\"1\""]))
+        note(try await client.put(path(0), items[4], ["If-Match": "\"1\", \"4\""]))
+        note(try await client.put(path(5), items[4], present))
+        note(try await client.put(path(1), long, present))
+        note(try await client.get(path(1)))
+        note(try await client.put(path(1), items[5], present))
+        note(try await client.get(path(0)))
+        note(try await client.get("\(path(0))/versions"))
+        note(try await client.get("\(path(0))/versions/1"))
+        note(try await client.delete(path(0), present))
+        note(try await client.delete(path(0), present))
+        note(try await client.get(path(0)))
+        note(try await client.send(.post, "\(path(0))/restore", fields: present))
+        note(try await client.send(.post, "\(path(0))/restore", fields: present))
+        note(try await client.send(.post, "\(path(7))/restore", fields: present))
+        note(try await client.delete(path(2), ["If-Match": "\"99\""]))
+        let puts: JSONValue = [
+            "operations": [BatchTests.put(ids[3], 0, items[6]), BatchTests.put(ids[0], nil, items[7])]
+        ]
+        note(try await client.post("\(root)/items/batch", puts))
+        note(try await client.post("\(root)/items/batch", puts))
+        let mixed: JSONValue = [
+            "operations": [BatchTests.put(ids[4], 0, items[8]), BatchTests.delete(ids[2]), BatchTests.delete(ids[1])]
+        ]
+        note(try await client.post("\(root)/items/batch", mixed))
+        note(try await client.post("\(root)/items/batch", ["operations": [BatchTests.delete(ids[6])]]))
+        note(try await client.put(path(2), items[9], absent))
+        note(try await client.get("\(root)/items"))
+        note(try await client.get("\(root)/items?fields=meta&collection=notes"))
+        note(try await client.get("\(root)/changes?tombstones=all"))
+        note(try await client.get("\(root)/changes?fields=meta&limit=2"))
+        return texts
+    }
+
+    @Test func `limits of a vault are those of its owner's plan`() async throws {
+        try await TestApplication.with { app in
+            let vault = try await VaultScene(app)
+            try await app.administer("UPDATE saltern.plans SET vault_items = 2, max_items = 5")
+            func put() async throws -> TestResponse {
+                try await vault.founder.client.put(
+                    "\(vault.path)/items/\(Fixtures.uuid())", vault.item(), ["If-None-Match": "*"])
+            }
+            #expect(try await put().status == 201)
+            #expect(try await put().status == 201)
+            let refused = try await put()
+            #expect(refused.status == 403)
+            #expect(refused.string("limit") == "items")
+            #expect(refused.integer("allowed") == 2)
+            #expect(try await vault.founder.client.get("/v1/account").integer("usage.items") == 0)
+        }
+    }
+}
