@@ -205,7 +205,7 @@ extension Application {
             // Vaults
             statement(CountMemberships.self), statement(InsertMembership.self), statement(RemoveMemberships.self),
             statement(Owned<FindMemberships>.self), statement(InsertVault.self), statement(MoveHead.self),
-            statement(MoveOwner.self), statement(PutMember.self), statement(FindMembers.self),
+            statement(MoveOwner.self), statement(MoveVaultPlan.self), statement(PutMember.self), statement(FindMembers.self),
             statement(FindVaults.self), statement(FindEntries.self), statement(InsertEntry.self),
             statement(InsertBoxes.self), statement(RemoveOldBoxes.self), statement(FindBoxes.self),
             statement(InsertPreviousKey.self),

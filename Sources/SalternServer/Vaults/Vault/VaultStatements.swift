@@ -112,6 +112,18 @@ struct MoveHead: Statement {
         """
 }
 
+/// Gives the plan of an account to a vault that it owns.
+struct MoveVaultPlan: Statement {
+    let vaultID: VaultID
+    let ownerAccount: AccountID
+    let plan: String
+
+    static let sql: SQL<Self> = """
+        UPDATE saltern.vaults a SET plan = \(\.plan)
+        WHERE a.vault_id = \(\.vaultID) AND a.owner_account = \(\.ownerAccount)
+        """
+}
+
 /// Gives a vault to another account.
 struct MoveOwner: Statement {
     let vaultID: VaultID
