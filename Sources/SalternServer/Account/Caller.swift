@@ -51,7 +51,9 @@ struct Caller: Sendable {
     static let isTouchDue: CallerSQL<Never> = "live.last_used_at <= \(.touchBefore)"
 }
 
-/// The row by which a caller may change the items of an owner. Statements have it as `live`, and the owner's row as `a`.
+/// The row by which a caller may change the items of an owner.
+///
+/// Statements have it as `live`, and the owner's row as `a`.
 struct Seat: Sendable {
     /// The row's table.
     let table: SQLFragment
@@ -76,6 +78,25 @@ struct Seat: Sendable {
         table: "saltern.vault_members",
         isCallers: "live.vault_id = \(.account) AND live.holder = \(.holder) AND live.role >= 2",
         isTouchDue: "false", admits: "(\(.keyID)::integer IS NULL OR a.key_id = \(.keyID))")
+}
+
+/// Selects the account row for a change of items.
+enum CallersAccount {
+    /// The row's columns. `a` is the account, `p` its plan.
+    static let columns: SQLFragment = """
+        a.account_id, a.revision, a.item_count, a.item_bytes, a.tombstone_count, a.kept_count, a.kept_bytes,
+            a.version_count, a.version_bytes, p.max_items, p.max_item_bytes, p.max_bytes, p.deleted_days
+        """
+
+    /// Selects the row if the caller may change it. It follows ``AuthenticateForWrite``, so it sees the previous
+    /// writer's changes.
+    static func sql(_ seat: Seat) -> CallerSQL<Never> {
+        """
+        SELECT \(columns)
+        FROM saltern.accounts a JOIN saltern.plans p ON p.plan = a.plan
+        WHERE a.account_id = \(.account) AND \(seat.admits) AND \(seat.exists)
+        """
+    }
 }
 
 /// The SQL of an ``AccountWrite``, with the parameters `\(.account)`, `\(.token)`, `\(.now)`, `\(.idleSince)`,
