@@ -205,7 +205,8 @@ extension Application {
             // Vaults
             statement(CountMemberships.self), statement(InsertMembership.self), statement(RemoveMemberships.self),
             statement(Owned<FindMemberships>.self), statement(InsertVault.self), statement(MoveHead.self),
-            statement(MoveOwner.self), statement(MoveVaultPlan.self), statement(PutMember.self), statement(FindMembers.self),
+            statement(MoveOwner.self), statement(MoveVaultPlan.self), statement(PutMember.self),
+            statement(FindMembers.self),
             statement(FindVaults.self), statement(FindEntries.self), statement(InsertEntry.self),
             statement(InsertBoxes.self), statement(RemoveOldBoxes.self), statement(FindBoxes.self),
             statement(InsertPreviousKey.self),
@@ -218,7 +219,7 @@ extension Application {
             statement(InsertInvitation.self), statement(FindInvitation.self), statement(RemoveInvitations.self),
             statement(LockVaultForJoin.self), statement(SetOwnership.self), statement(RemoveBoxes.self),
             statement(RemoveEntries.self), statement(RemoveMembers.self), statement(RemoveVault.self),
-            statement(FindSeat.self), statement(LockVault.self), statement(HoldSession.self),
+            statement(FindSeat.self), statement(IsMember.self), statement(LockVault.self), statement(HoldSession.self),
             statement(OwnedByVault<FindItem>.self), statement(OwnedByVault<FindItemPart>.self),
             statement(OwnedByVault<FindItems>.self), statement(OwnedByVault<FindItemHeaders>.self),
             statement(OwnedByVault<FindSliceEnd>.self), statement(OwnedByVault<FindChanges>.self),

@@ -6,10 +6,10 @@ extension Authorization {
     ///
     /// - Throws: ``Unauthenticated`` if the session is not live, 404 outside of the vault, or a `PostgresError`.
     func read<Read: Statement>(_ read: Read, in vault: VaultID) async throws -> [Read.Row] {
-        let (sessions, seats, rows) = try await database.execute(
-            Authenticate(caller: caller), FindSeat(vaultID: vault, accountID: accountID), read)
+        let (sessions, members, rows) = try await database.execute(
+            Authenticate(caller: caller), IsMember(vaultID: vault, accountID: accountID), read)
         try accept(sessions)
-        if seats.isEmpty { throw Problem.notFound }
+        if members.isEmpty { throw Problem.notFound }
         return rows
     }
 
@@ -115,9 +115,9 @@ extension AccountReader {
     /// - Throws: `ResponseStreamEnded` if the session or the membership has ended, or a `PostgresError`.
     func read<Read: Statement>(_ read: Read, in vault: VaultID) async throws -> [Read.Row] {
         let caller = Caller(session, now: clock.now, policy: policy)
-        let (sessions, seats, rows) = try await database.execute(
-            Authenticate(caller: caller), FindSeat(vaultID: vault, accountID: caller.accountID), read)
-        guard !sessions.isEmpty, !seats.isEmpty else { throw ResponseStreamEnded() }
+        let (sessions, members, rows) = try await database.execute(
+            Authenticate(caller: caller), IsMember(vaultID: vault, accountID: caller.accountID), read)
+        guard !sessions.isEmpty, !members.isEmpty else { throw ResponseStreamEnded() }
         return rows
     }
 }

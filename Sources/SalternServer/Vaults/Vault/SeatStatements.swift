@@ -41,6 +41,21 @@ struct FindSeat: Statement {
         """
 }
 
+/// Finds out if an account is a member of a vault. It precedes reads.
+struct IsMember: Statement {
+    typealias Row = Bool
+
+    let vaultID: VaultID
+    let accountID: AccountID
+
+    static let isReadOnly = true
+    static let isPreliminary = true
+    static let sql: SQL<Self> = """
+        SELECT true FROM saltern.vault_members live
+        WHERE live.vault_id = \(\.vaultID) AND live.holder = \(\.accountID) AND live.role > 0
+        """
+}
+
 /// Finds the seat like ``FindSeat``, and locks the vault's row against other writers until the transaction ends.
 struct LockVault: Statement {
     typealias Row = VaultSeat
