@@ -14,8 +14,8 @@
 /// 5. A statement with `SKIP LOCKED` never waits, and is exempt from the order.
 /// 6. A transaction that holds an account for long takes last the rows that strangers request: failures at the userid,
 ///    the userid itself, links. The end of the audit log comes last of all, because each record waits for it.
-/// 7. A move of the revision base locks the installation's row, then the tables of accounts and vaults in `SHARE` mode. No account
-///    changes during the move.
+/// 7. A move of the revision base locks the installation's row, then the tables of accounts and vaults in `SHARE` mode.
+///    No account and no vault changes during the move.
 /// 8. A group is several requests in one transaction (`Statement.bytesInGroup`). Each follows the order; between them
 ///    there is none. A lock wait there ends after 5 ms, so no cycle lasts, and the request continues alone.
 ///

@@ -34,7 +34,7 @@ struct AccountDeletion: Sendable {
             let userid = try await transaction.execute(Owned(accountID: accountID, read: FindUserid())).first
         else { return false }
         let subject = try await subject(userid, transaction)
-        try await removeVaults(transaction)
+        let invitations = try await removeVaults(transaction)
         try await removeItems(transaction)
         _ = try await transaction.execute(RemoveSessionsAltogether(accountID: accountID))
         try await removeEvents(transaction)
@@ -42,6 +42,7 @@ struct AccountDeletion: Sendable {
             RemoveAccountContents(accountID: accountID), ForgetFailedAttempts(subject: subject),
             RemoveLogin(userid: userid, accountID: accountID))
         try await removeShares(transaction)
+        transaction.enqueue(RemoveInvitations(ids: invitations))
         let event = ReportedEvent(accountID: accountID, kind: .accountDeleted, now: signature.now)
         _ = try await transaction.execute(
             QueueAccountEvent(event: event), StoreAccountEvent(event: event), EndQueues(accountID: accountID),
@@ -55,17 +56,21 @@ struct AccountDeletion: Sendable {
     }
 
     /// Deletes the vaults that the account owns, and leaves the others without its account.
-    private func removeVaults(_ transaction: Transaction) async throws {
+    ///
+    /// - Returns: The invitations of deleted vaults.
+    private func removeVaults(_ transaction: Transaction) async throws -> [InvitationID] {
+        var invitations: [InvitationID] = []
         for membership in try await transaction.execute(Owned(accountID: accountID, read: FindMemberships())) {
             let vaultID = membership.vaultID
             guard try await transaction.execute(LockVaultForJoin(vaultID: vaultID)).first != nil else { continue }
             let owned = try await transaction.execute(IsOwner(vaultID: vaultID, accountID: accountID)).first
             if owned == true {
-                try await VaultDeletion(vaultID: vaultID).run(transaction)
+                invitations += try await VaultDeletion(vaultID: vaultID).run(transaction)
             } else {
                 transaction.enqueue(ForgetHolder(vaultID: vaultID, accountID: accountID))
             }
         }
+        return invitations
     }
 
     private func removeItems(_ transaction: Transaction) async throws(PostgresError) {

@@ -33,8 +33,8 @@ struct FindRestoreMark: Statement {
     static let sql: SQL<Self> = "SELECT \(UnfinishedRestore.isMarked)"
 }
 
-/// Excludes changes of accounts and vaults until the transaction ends, after the running ones. Otherwise a change could count from
-/// a base that is being moved, and become visible below numbers that clients have received.
+/// Excludes changes of accounts and vaults until the transaction ends, after the running ones. Otherwise a change could
+/// count from a base that is being moved, and become visible below numbers that clients have received.
 struct BlockChanges: Statement {
     typealias Row = Void
 

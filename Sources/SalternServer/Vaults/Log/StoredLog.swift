@@ -106,7 +106,7 @@ struct StoredLog {
     }
 }
 
-/// What an entry with a new generation brings: its key for each member, and the key before under the new one.
+/// The keys of a new generation: a box for each member, and the key before under the new one.
 struct NewKeys: Sendable {
     let boxes: [KeyBox]
     let previousKey: [UInt8]

@@ -2,13 +2,15 @@ internal import HTTPCore
 internal import Postgres
 internal import VaultLog
 
-/// `POST /v1/vaults`: founds a vault with the first entry of its log. The caller owns it. A repeated request returns the
-/// same result.
+/// `POST /v1/vaults`: founds a vault with the first entry of its log. The caller owns it. A repeated request returns
+/// the same result.
 struct CreateVault: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         let entry = try JSONBody.read(request) { try $0.entry() }
         let log: MembershipLog
-        do throws(EntryRejection) { log = try MembershipLog(founding: entry) } catch { throw VaultProblem.refused(error) }
+        do throws(EntryRejection) { log = try MembershipLog(founding: entry) } catch {
+            throw VaultProblem.refused(error)
+        }
         try VaultTime.check(entry, at: authorization.now)
         let vaultID = VaultID(log.vault.bytes)
         let account = authorization.accountID
@@ -52,12 +54,14 @@ enum Memberships {
         _ account: AccountID, owning: Bool, in transaction: Transaction, again vault: VaultID? = nil
     ) async throws -> CountMemberships.Row {
         for isSwept in [false, true] {
-            guard let count = try await transaction.execute(CountMemberships(accountID: account, except: vault)).first else {
+            guard let count = try await transaction.execute(CountMemberships(accountID: account, except: vault)).first
+            else {
                 throw Unauthenticated()
             }
             guard let problem = CountMemberships.exceeded(count, owning: owning) else { return count }
             if isSwept { throw problem }
-            let listed = try await transaction.execute(Owned(accountID: account, read: FindMemberships())).map(\.vaultID)
+            let listed = try await transaction.execute(Owned(accountID: account, read: FindMemberships())).map(
+                \.vaultID)
             let present = Set(
                 try await transaction.execute(FindVaults(ids: listed, accountID: account)).map(\.id))
             _ = try await transaction.execute(

@@ -13,7 +13,7 @@ struct DeleteVault: AccountEndpoint {
             in: vaultID, atLeast: .manager, use: authorization.longUse
         ) { transaction, seat in
             guard seat.ownerAccount == authorization.accountID else { throw VaultProblem.roleTooLow }
-            try await VaultDeletion(vaultID: vaultID).run(transaction)
+            transaction.enqueue(RemoveInvitations(ids: try await VaultDeletion(vaultID: vaultID).run(transaction)))
         }
         _ = try await authorization.database.execute(
             RemoveMemberships(accountID: authorization.accountID, vaultIDs: [vaultID]), key: authorization.key)
@@ -26,14 +26,16 @@ struct VaultDeletion: Sendable {
     let vaultID: VaultID
 
     /// Deletes the vault, whose row the transaction has locked. After an error the transaction must be rolled back.
-    func run(_ transaction: Transaction) async throws {
+    ///
+    /// - Returns: The invitations, to be removed last (``LockOrder``).
+    func run(_ transaction: Transaction) async throws -> [InvitationID] {
         let log = try await StoredLog(of: vaultID, in: transaction).log
         try await ItemTransaction(transaction, of: vaultID).removeItems()
-        transaction.enqueue(RemoveInvitations(ids: log.invitations.keys.map { InvitationID($0.bytes) }))
         _ = try await transaction.execute(
             RemoveBoxes(vaultID: vaultID), RemovePreviousKeys(vaultID: vaultID), RemoveEntries(vaultID: vaultID),
             RemoveMembers(vaultID: vaultID),
             RemoveVault(vaultID: vaultID))
+        return log.invitations.keys.map { InvitationID($0.bytes) }
     }
 }
 

@@ -43,10 +43,13 @@ import Testing
     @Test func `the server's role can prepare every statement`() async throws {
         try await TestApplication.with { app in
             for (index, statement) in Application.statements.enumerated() {
-                // SQL's own PREPARE takes no LOCK.
+                // SQL's own PREPARE takes no LOCK, and infers the types that the program sends. Of a time before an
+                // interval it infers another interval.
+                let text = statement.sql.replacing(/(\$\d+) \+ make_interval/) {
+                    "\($0.1)::timestamptz + make_interval"
+                }
                 let sql =
-                    statement.name == "BlockChanges"
-                    ? "BEGIN; \(statement.sql); ROLLBACK" : "PREPARE s\(index) AS \(statement.sql)"
+                    statement.name == "BlockChanges" ? "BEGIN; \(text); ROLLBACK" : "PREPARE s\(index) AS \(text)"
                 await #expect(throws: Never.self, "\(statement.name)") {
                     try await app.script(sql, url: app.database.serverURL)
                 }

@@ -91,8 +91,8 @@ extension Authorization {
 }
 
 extension Authorization {
-    /// Runs `body` in a transaction that has found the session live, and has locked the rows of the caller's account and
-    /// another one.
+    /// Runs `body` in a transaction that has found the session live, and has locked the rows of the caller's account
+    /// and another one.
     func transaction<Result>(
         lockingWith other: AccountID, _ body: (Transaction) async throws -> Result
     ) async throws -> Result {
