@@ -10,12 +10,12 @@ struct AcceptInvitation: AccountEndpoint {
     init(_ parts: Dependencies) { search = InvitationSearch(parts) }
 
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
+        _ = try await authorization.identify()
         let (entry, token) = try JSONBody.read(request) { members in
             (try members.entry(), try members.required("token", InvitationToken.hash))
         }
         guard case .join(let join) = entry.payload else { throw VaultProblem.otherRoute }
         let account = authorization.accountID
-        _ = try await authorization.identify()
         let (id, invitation, _) = try await search.find(request, token, now: authorization.now, mustBeOpen: false)
         guard InvitationID(join.invitation.bytes) == id else { throw VaultProblem.refused(.closedInvitation) }
         let vaultID = invitation.vaultID

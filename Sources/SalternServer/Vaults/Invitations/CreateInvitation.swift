@@ -6,6 +6,7 @@ internal import VaultLog
 /// `POST /v1/vaults/{vault}/invitations`: appends an `invite` entry, and stores what its link opens.
 struct CreateInvitation: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
+        _ = try await authorization.identify()
         let vaultID: VaultID = try request.parameters.require("vault")
         let (entry, tokenHash, preview, keyBox) = try JSONBody.read(request) { members in
             (

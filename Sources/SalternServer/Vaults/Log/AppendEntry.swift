@@ -7,6 +7,7 @@ internal import VaultLog
 /// A repeated request returns the same result.
 struct AppendEntry: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
+        _ = try await authorization.identify()
         let vaultID: VaultID = try request.parameters.require("vault")
         let (entry, keys) = try await JSONBody.readLarge(request) { members in
             (try members.entry(), try NewKeys(&members))

@@ -6,6 +6,7 @@ internal import VaultLog
 /// the same result.
 struct CreateVault: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
+        _ = try await authorization.identify()
         let entry = try JSONBody.read(request) { try $0.entry() }
         let log: MembershipLog
         do throws(EntryRejection) { log = try MembershipLog(founding: entry) } catch {

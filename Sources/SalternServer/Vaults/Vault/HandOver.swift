@@ -6,6 +6,7 @@ internal import VaultLog
 /// From then on the vault counts against the caller's plan.
 struct AcceptOwnership: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
+        _ = try await authorization.identify()
         let vaultID: VaultID = try request.parameters.require("vault")
         let entry = try JSONBody.read(request) { try $0.entry() }
         guard case .accept = entry.payload else { throw VaultProblem.otherRoute }
