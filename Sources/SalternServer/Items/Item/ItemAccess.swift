@@ -70,7 +70,8 @@ struct ItemAccess {
     ) async throws -> [Write.Row] {
         guard let vault else { return try await authorization.writeOnShortPath(write, followedBy: next, of: byteCount) }
         return try await authorization.send(
-            guarded(write, in: vault), StepInVault(step: next), in: vault, alone: byteCount > Authorization.sharedByteLimit)
+            guarded(write, in: vault), StepInVault(step: next), in: vault,
+            alone: byteCount > Authorization.sharedByteLimit)
     }
 
     /// Changes rows on the short path, sends two dependent statements, and returns the rows of the first and the last.
@@ -121,12 +122,14 @@ struct ItemAccess {
         return rows
     }
 
-    private func guarded<Write: ItemWrite>(_ write: Write, in vault: VaultID) throws -> GuardedInVault<Write> {
+    private func guarded<Write: ItemWrite>(_ write: Write, in vault: VaultID) async throws -> GuardedInVault<Write> {
         let keyID: Int32?
         switch write.sealedKey {
         case .none: keyID = nil
         case .one(let id): keyID = id
-        case .others: throw VaultProblem.wrongFormat
+        case .others:
+            _ = try await authorization.identify()
+            throw VaultProblem.wrongFormat
         }
         return GuardedInVault(caller: authorization.caller.in(vault, keyID: keyID), write: write)
     }
