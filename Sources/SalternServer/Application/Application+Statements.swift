@@ -44,6 +44,7 @@ extension Application {
             statement(Owned<ExportRecovery>.self), statement(Owned<ExportKeptKeyrings>.self),
             statement(Owned<ExportSecondFactor>.self),
             statement(Owned<ExportReceipt>.self), statement(Owned<ExportInvites>.self),
+            statement(Owned<ExportMemberships>.self),
             statement(Owned<ExportSessions>.self), statement(Owned<ExportSecurityEvents>.self),
             statement(Owned<ExportItems>.self), statement(Owned<ExportDeletedContents>.self),
             statement(Owned<ExportVersions>.self),

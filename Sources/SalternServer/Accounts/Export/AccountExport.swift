@@ -68,6 +68,7 @@ struct AccountExport: Sendable {
         try await output.write(try await reader.read(ExportPasskeys()))
         try await output.write(try await reader.read(ExportReceipt()))
         try await output.write(try await reader.read(ExportInvites()))
+        try await output.write(try await reader.read(ExportMemberships()))
         try await pages(ExportSessions.self, &output)
         try await pages(ExportSecurityEvents.self, &output)
         try await pages(ExportItems.self, &output)
