@@ -227,13 +227,13 @@ struct PurgeRun {
     private mutating func inBites<Find: Statement, Removal: Statement, ID>(
         _ find: (_ except: [AccountID], _ limit: Int64) -> Find, remove: (AccountID, [ID]) -> Removal
     ) async throws -> Int where Find.Row == DueRow<ID>, Removal.Row == Int64 {
-        let biteBytes = policy.biteBytes
+        let (biteBytes, isOfVaults) = (policy.biteBytes, isOfVaults)
         return try await inBites(find) { run, due in
             let slices = due.flatMap { owner, rows in
                 DueRow.slices(of: rows, biteBytes).map { (owner, remove(owner, $0)) }
             }
             return try await run.remove(slices) { transaction, removals in
-                guard run.isOfVaults else {
+                guard isOfVaults else {
                     return Self.sum(try await transaction.execute(each: removals).flatMap(\.self))
                 }
                 let renamed = removals.map { StepInVault(step: $0) }
