@@ -10,6 +10,11 @@ import VaultLog
     private static let writers = 40
     private static let writesOfEach = 25
 
+    /// The number of requests that have returned.
+    private final class Begun: Sendable {
+        let count = Mutex(0)
+    }
+
     /// Runs `body` with the client of a vault on two nodes of one database.
     private static func onTwoNodes(
         _ body: @Sendable (TestApplication, TestApplication) async throws -> Void
@@ -29,7 +34,7 @@ import VaultLog
         as token: String?, _ nodes: [TestApplication], _ root: String, _ item: JSONValue,
         whenBegun: @Sendable @escaping () async throws -> Void
     ) async throws -> (revisions: [Int], refusals: Set<Int>) {
-        let begun = Atomic<Int>(0)
+        let begun = Begun()
         return try await withThrowingTaskGroup(of: (revisions: [Int], refusal: Int?).self) { group in
             for writer in 0..<writers {
                 let client = nodes[writer % nodes.count].client.with(token: token)
@@ -38,7 +43,7 @@ import VaultLog
                     for _ in 0..<writesOfEach {
                         let reply = try await client.put(
                             "\(root)/items/\(Fixtures.uuid())", item, ["If-None-Match": "*"])
-                        begun.add(1, ordering: .relaxed)
+                        begun.count.withLock { $0 += 1 }
                         guard reply.status == 201, let revision = reply.integer("revision") else {
                             return (revisions, reply.status)
                         }
@@ -48,7 +53,7 @@ import VaultLog
                 }
             }
             group.addTask {
-                while begun.load(ordering: .relaxed) < writers { try await Task.sleep(for: .milliseconds(1)) }
+                while begun.count.withLock({ $0 }) < writers { try await Task.sleep(for: .milliseconds(1)) }
                 try await whenBegun()
                 return ([], nil)
             }
@@ -126,7 +131,8 @@ import VaultLog
                     var copy = vault
                     let other = managers[1 - index]
                     let (generation, keys) = try copy.newKeys(without: [other.member])
-                    return VaultScene.body(try copy.entry(.remove(generation, [other.member]), by: managers[index]), keys)
+                    return VaultScene.body(
+                        try copy.entry(.remove(generation, [other.member]), by: managers[index]), keys)
                 }
                 let path = vault.path
                 let statuses = try await withThrowingTaskGroup(of: Int.self) { group in

@@ -1,5 +1,6 @@
 import Cryptography
 import HTTPCore
+import Postgres
 import SalternTesting
 import Testing
 import VaultLog
@@ -103,7 +104,7 @@ struct VaultScene {
 
     func joining(_ secrets: InvitationSecrets, _ sharer: Sharer) throws -> (entry: Entry, body: JSONValue) {
         let entry = try EntryWriter.join(
-            secrets, as: sharer.member, named: try #require(Self.name), sharer.keys, key, after: log,
+            secrets, as: sharer.member, named: try #require(Self.name), sharer.keys, NameKey(key), after: log,
             at: try Self.time(app))
         let token = secrets.token.withUnsafeBytes { Base64.encodeToString([UInt8]($0)) }
         return (entry, Self.body(entry, [(name: "token", value: .string(token))]))
