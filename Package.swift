@@ -65,7 +65,9 @@ let package = Package(
         // Each target imports only those above it.
         library(
             "Cryptography", isApple ? [] : ["COpenSSL"], exclude: isApple ? ["OpenSSL"] : ["Apple"]),
-        library("VaultLog", ["Cryptography"], resources: [.embedInCode("Links/code-words.txt")]),
+        library(
+            "VaultLog", ["Cryptography"], exclude: ["Links/code-words.LICENSE"],
+            resources: [.embedInCode("Links/code-words.txt")]),
         library("TransportSecurity", ["COpenSSL", "Cryptography"]),
         library("EventLoop", ["CLibEvent"]),
         library("Postgres", ["CLibPQ", "EventLoop", "Cryptography"]),

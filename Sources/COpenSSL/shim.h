@@ -87,8 +87,8 @@ static inline int saltern_EVP_PKEY_get_P256_point(const EVP_PKEY *key, unsigned 
     size_t length = 0;
     return EVP_PKEY_get_octet_string_param(key, OSSL_PKEY_PARAM_PUB_KEY, point, 65, &length) == 1 && length == 65;
 }
-// Writes the uncompressed point (65 bytes) of a private number (32 bytes, big-endian). Returns 1 on success, and another
-// value for zero and for numbers from the order of the curve.
+// Writes the uncompressed point (65 bytes) of a private number (32 bytes, big-endian). Returns 1 on success, and
+// another value for zero and for numbers from the order of the curve.
 static inline int saltern_P256_point_of_number(const unsigned char *number, unsigned char *point) {
     int success = 0;
     EC_GROUP *group = EC_GROUP_new_by_curve_name(NID_X9_62_prime256v1);

@@ -7,37 +7,6 @@ public enum Base62 {
 
     private static let alphabet = Array("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz".utf8)
 
-    /// Returns the text of `value`, as ASCII.
-    @available(iOS 18, macOS 15, *)
-    public static func encode(_ value: UInt128) -> [UInt8] {
-        [UInt8](unsafeUninitializedCapacity: characterCount) { text, initialized in
-            var rest = value
-            for index in (0..<characterCount).reversed() {
-                let (quotient, digit) = rest.quotientAndRemainder(dividingBy: 62)
-                text[index] = alphabet[Int(digit)]
-                rest = quotient
-            }
-            initialized = characterCount
-        }
-    }
-
-    /// Returns the value of `text` (ASCII), or nil for any text that ``encode(_:)`` does not return.
-    @available(iOS 18, macOS 15, *)
-    public static func decode(_ text: some ByteSource) -> UInt128? {
-        text.withContiguousBytes { text in
-            guard text.count == characterCount else { return nil }
-            var value: UInt128 = 0
-            for character in text {
-                guard let digit = digit(character) else { return nil }
-                let (product, isTooLarge) = value.multipliedReportingOverflow(by: 62)
-                let (sum, carry) = product.addingReportingOverflow(UInt128(digit))
-                guard !isTooLarge, !carry else { return nil }
-                value = sum
-            }
-            return value
-        }
-    }
-
     /// Returns the text of 16 bytes that may be secret, the most significant first.
     public static func encode(bytes: some ByteSource) -> SecureBytes {
         // The divisions leave only zeros in it.
@@ -67,7 +36,8 @@ public enum Base62 {
         return isValid ? decoded : nil
     }
 
-    /// Multiplies the number in `bytes` by 62 and adds a digit. Returns false if it is no digit, or the sum is too large.
+    /// Multiplies the number in `bytes` by 62 and adds a digit. Returns false for no digit, and for a sum that is too
+    /// large.
     private static func append(_ character: UInt8, to bytes: UnsafeMutableRawBufferPointer) -> Bool {
         guard let digit = digit(character) else { return false }
         var carry = UInt32(digit)
@@ -85,6 +55,39 @@ public enum Base62 {
         case 0x41...0x5A: character - 0x41 + 10
         case 0x61...0x7A: character - 0x61 + 36
         default: nil
+        }
+    }
+}
+
+/// Values as integers.
+@available(iOS 18, macOS 15, *)
+extension Base62 {
+    /// Returns the text of `value`, as ASCII.
+    public static func encode(_ value: UInt128) -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: characterCount) { text, initialized in
+            var rest = value
+            for index in (0..<characterCount).reversed() {
+                let (quotient, digit) = rest.quotientAndRemainder(dividingBy: 62)
+                text[index] = alphabet[Int(digit)]
+                rest = quotient
+            }
+            initialized = characterCount
+        }
+    }
+
+    /// Returns the value of `text` (ASCII), or nil for any text that ``encode(_:)`` does not return.
+    public static func decode(_ text: some ByteSource) -> UInt128? {
+        text.withContiguousBytes { text in
+            guard text.count == characterCount else { return nil }
+            var value: UInt128 = 0
+            for character in text {
+                guard let digit = digit(character) else { return nil }
+                let (product, isTooLarge) = value.multipliedReportingOverflow(by: 62)
+                let (sum, carry) = product.addingReportingOverflow(UInt128(digit))
+                guard !isTooLarge, !carry else { return nil }
+                value = sum
+            }
+            return value
         }
     }
 }

@@ -1,4 +1,5 @@
-/// Diffie-Hellman on NIST P-256 (SP 800-56A section 5.7.1.2), with keys in the forms of X9.63. ``ES256`` signs with them.
+/// Diffie-Hellman on NIST P-256 (SP 800-56A section 5.7.1.2), with keys in the forms of X9.63. ``ES256``
+/// signs with them.
 public enum P256 {
     /// The reason for which there is no key or no secret.
     public enum Failure: Error, Hashable, Sendable {

@@ -21,7 +21,7 @@ extension CommandLineTool {
             ShareItem.self, EndShare.self, ListShares.self, OpenLink.self,
             ChangePassword.self, ChangeUserid.self,
             CreateRecoveryCode.self, UseRecoveryCode.self, RemoveRecoveryCode.self,
-            AddPasskey.self, ListPasskeys.self, RenamePasskey.self, RemovePasskey.self,
+            AddPasskey.self, ListPasskeys.self, RenamePasskey.self, RestrictPasskey.self, RemovePasskey.self,
             BeginSecondFactor.self, ConfirmSecondFactor.self, RenewSecondFactorCodes.self, EndSecondFactor.self,
             EndDevice.self, LoseDevice.self, ListDevices.self, ListEvents.self,
             RotateKeys.self, ExportItems.self, ImportItems.self, LeaveServer.self, ShowVersion.self,

@@ -130,6 +130,21 @@ phone login --passkey --json
 expect_status 0
 expect_json .unsent 0
 
+scenario "once it is restricted, it opens nothing, and is a second factor"
+phone second-factor passkey restrict Blue --password-file "$work/password-2" --json
+expect_error 77 wrong_credentials
+for _ in 1 2; do
+    phone second-factor passkey restrict Blue --password-file "$work/password-3" --json
+    expect_status 0
+    expect_json .restricted true
+done
+phone second-factor passkey list --json
+expect_json '[.passkeys[].unlocks] | tostring' '[false]'
+device restricted login "${server[@]}" --account mine --passkey --json
+expect_error 77 passkey_does_not_unlock
+device restricted login "${server[@]}" --userid "$userid" --password-file "$work/password-3" --json
+expect_status 0
+
 scenario "once it is removed, it opens nothing"
 phone second-factor passkey remove Blue --password-file "$work/password-3" --json
 expect_status 0

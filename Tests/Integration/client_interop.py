@@ -73,7 +73,7 @@ class Person:
         self.keyring = saltern_1.Keyring()
         self.enter(self.server.send("POST", "/v1/accounts", {
             "userid": self.userid, "passwordKey": encoded(self.password_key), "kdf": {"iterations": ITERATIONS},
-            "keyring": encoded(self.keyring.sealed(self.unlock_key))}))
+            "keyring": encoded(self.keyring.sealed(self.unlock_key, self.userid))}))
 
     def log_in(self):
         reply = self.server.send(
@@ -149,7 +149,7 @@ class Person:
         self.server.send("PUT", "/v1/account/recovery", {
             "currentPasswordKey": encoded(self.password_key), "recoveryKey": encoded(recovery_key),
             "keyring": encoded(saltern_1.seal_for_code(self.keyring, self.account)),
-            "accountKeyring": encoded(self.keyring.sealed(self.unlock_key)), "accountKeyringRevision": revision})
+            "accountKeyring": encoded(self.keyring.sealed(self.unlock_key, self.userid)), "accountKeyringRevision": revision})
         return code
 
     def recover(self, code):

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.padding import PKCS7
 
 from saltern_1 import (
-    BODY, FIRST, KEYRING, ZEROS, Keyring, derive, open_with_code, open_with_passkey, passkey_key, seal, stretch, unseal)
+    BODY, FIRST, KEYRING, ZEROS, Keyring, derive, open_with_code, open_with_passkey, passkey_key, seal, stretch, unseal, userid_mark)
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -62,7 +62,9 @@ def check_item(step):
 
 def check_keyring(step, key):
     plaintext = bytes.fromhex(step["plaintext"])
-    sealed = seal(plaintext, int(step["counter"]), FIRST, KEYRING, ZEROS, ZEROS, "", key, bytes(range(12, 24)))
+    mark = userid_mark(step["userid"])
+    check(mark.hex() == step["useridMark"], "the mark of the userid")
+    sealed = seal(plaintext, int(step["counter"]), mark, KEYRING, ZEROS, ZEROS, "", key, bytes(range(12, 24)))
     check(sealed.hex() == step["sealed"], "the sealed keyring")
     check(b"".join(Keyring.decoded(plaintext).data_keys) == bytes(range(64)), "two data keys in it")
 

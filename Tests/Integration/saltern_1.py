@@ -71,6 +71,10 @@ def unseal(sealed, part, account, item, collection, data_keys):
     return content, int.from_bytes(plaintext[4:12], "big"), plaintext[12:44]
 
 
+def userid_mark(userid):
+    return hashlib.sha256(b"saltern-1 userid" + userid.encode()).digest()
+
+
 class Keyring:
     """What the password opens."""
 
@@ -120,9 +124,9 @@ class Keyring:
             raise ValueError("no keyring")
         return keyring
 
-    def sealed(self, unlock_key):
+    def sealed(self, unlock_key, userid):
         key = derive(unlock_key, b"saltern-1 keyring key")
-        return seal(self.encoded(), self.counter, FIRST, KEYRING, ZEROS, ZEROS, "", key)
+        return seal(self.encoded(), self.counter, userid_mark(userid), KEYRING, ZEROS, ZEROS, "", key)
 
     @classmethod
     def unsealed(cls, sealed, unlock_key):

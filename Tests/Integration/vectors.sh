@@ -21,6 +21,9 @@ scenario "every step of a client, in Python, as the kit has made it: both keys, 
 ensure_python_tools
 "$repository/.venv/bin/python" "$repository/Tests/Integration/client_vectors.py"
 
+scenario "shared vaults: invitations, keys, the log with valid and rejected entries, edits, in Python"
+"$repository/.venv/bin/python" "$repository/Tests/Integration/vault_vectors.py"
+
 scenario "10,000 iterations"
 expect_vector 10000 f68a328661383beb161e7fc403de2d1507ee84d670d5064d508991a240853ded \
     8b782e244226b07867b3f794c07b5686d613dfde498f125b777ff1e0c13b0021

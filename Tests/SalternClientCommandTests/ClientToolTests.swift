@@ -40,7 +40,7 @@ import Testing
             "shares", "shares end", "open", "password", "userid", "recovery create", "recovery use", "recovery remove",
             "second-factor begin", "second-factor confirm", "second-factor codes", "second-factor end",
             "second-factor passkey add", "second-factor passkey list", "second-factor passkey rename",
-            "second-factor passkey remove", "devices",
+            "second-factor passkey restrict", "second-factor passkey remove", "devices",
             "devices end", "devices lost", "events",
             "rotate", "export", "import", "leave", "version",
         ]

@@ -18,7 +18,7 @@ EVERYWHERE = {
     "FindDueContents", "FindDueRotations", "FindDueEvents", "FindDueAttempts", "FindDueShares",
     "FindExpiredKeyrings", "FindExpiredVersions", "FindDueKeyrings", "FindDueVersions", "FindExpiredChallenges",
     "FindDueChallenges", "FindUndelivered", "FindEventKeys", "FindAccountsOfDestination", "FindOverdueEvents",
-    "FindExpiredEvents", "FindIdleQueues", "FindDueQueues", "FindWaitingEvents", "FindParkedEvents", "FindEventsByID",
+    "FindExpiredEvents", "FindIdleQueues", "FindDueQueues", "FindTestQueue", "FindWaitingEvents", "FindParkedEvents", "FindEventsByID",
 }  # fmt: skip
 # Of many streams, shares or accounts at once, wherever these are: one step, one query a shard.
 BY_SHARD = {

@@ -28,14 +28,10 @@ public final class PostgresClient: @unchecked Sendable {
     var recorder = StatisticsRecorder()
     var later = LaterStatements()
     private(set) lazy var batchFlush = BatchFlush(self)
-    var givenUp: [Int: Backend] = [:]
-    private var asksForGivenUp = false
     private var timer: LoopTimer?
     private var lastProbe = ContinuousClock.now
     private var shutdownContinuations: [UnsafeContinuation<Void, Never>] = []
     private var hasFinished = false
-    /// The distance of the next probed server from the preferred one.
-    var probeDistance = 1
     /// The reason why the last connection could not be opened; `nil` after a success.
     private(set) var failure: ConnectionFailure?
 
@@ -220,30 +216,12 @@ public final class PostgresClient: @unchecked Sendable {
     func connectionEnded(_ connection: PostgresConnection, isGivenUp: Bool) {
         // Kept until the slot's next connection: the ended one may still be on the stack.
         let backend = isGivenUp ? connection.serverEnd?.backend : nil
-        if let backend { givenUp[connection.id.slot] = backend }
+        if let backend { pool.failover.gaveUp(connection.id.slot, backend) }
         let actions = pool.ended(connection.id, now: loop.now, jitter: .random(in: 0...1), isGivenUp: backend != nil)
         perform(actions)
     }
 
-    func connectionStalled(_ connection: PostgresConnection) {
-        changingCommits { perform(pool.stalled(connection.id, now: loop.now)) }
-        if pool.commitsAreClosed, !connection.isOutdated { epoch.stall(self, epoch: pool.epoch) }
-    }
-
-    func connectionReceived(_ connection: PostgresConnection) {
-        changingCommits { pool.received(connection.id) }
-    }
-
-    func changingCommits(_ body: () -> Void) {
-        let wereClosed = pool.commitsAreClosed
-        body()
-        if pool.commitsAreClosed != wereClosed { report(wereClosed ? .commitsResumed : .commitsStalled) }
-    }
-
     func report(_ event: PostgresEvent) { configuration.observer?(event) }
-
-    /// Demotes a server that does not reply at all: libpq would not get to the next one.
-    func demote(host serverIndex: Int) { epoch.avoid(serverIndex) }
 
     func connectionIsRetiring(_ connection: PostgresConnection) {
         if let action = pool.retire(connection.id) { perform([action]) }
@@ -276,9 +254,10 @@ public final class PostgresClient: @unchecked Sendable {
     }
 
     private func connect(_ id: ConnectionID) {
-        givenUp[id.slot] = nil
+        pool.failover.opening(id.slot)
         let lane = pool.slots[id.slot].lane
-        let probeTarget = lane == .probe ? nextProbeTarget() : nil
+        let probeTarget =
+            lane == .probe ? pool.failover.nextProbeTarget(preferred: epoch.preferredServer) : nil
         let connection = PostgresConnection(
             id: id, lane: lane, serverIndex: probeTarget?.serverIndex ?? epoch.preferredServer,
             probeTarget: probeTarget,
@@ -303,7 +282,7 @@ public final class PostgresClient: @unchecked Sendable {
         for connection in connections { connection?.checkDeadlines(now: now) }
         keys.expire(now: now)
         if later.isDue(now) { sendLater(now: now) }
-        askForGivenUp()
+        checkGivenUp()
         perform(pool.advance(to: now))
         probeNextHost(now: now)
     }
@@ -314,21 +293,6 @@ public final class PostgresClient: @unchecked Sendable {
         if let deadline = pool.nextDeadline { untilNext = min(untilNext, deadline - now) }
         if let due = later.due { untilNext = min(untilNext, due - now) }
         timer?.schedule(after: max(untilNext, .milliseconds(1)))
-    }
-
-    /// Checks whether the server processes of closed connections are gone.
-    private func askForGivenUp() {
-        guard !givenUp.isEmpty, !asksForGivenUp, pool.isReady else { return }
-        asksForGivenUp = true
-        let asked = givenUp
-        Task(executorPreference: loop) { [self] in
-            defer { asksForGivenUp = false }
-            guard let found = try? await execute(FindBackends(backends: Array(asked.values))) else { return }
-            for (slot, backend) in asked where givenUp[slot] == backend && !found.contains(backend.pid) {
-                givenUp[slot] = nil
-                perform(pool.backendIsGone(slot, now: loop.now))
-            }
-        }
     }
 
     // MARK: End

@@ -13,8 +13,6 @@ final class PostgresConnection: IterationObserver {
     let lane: PoolStateMachine<Execution>.Lane
     /// The index of the server that was tried first.
     let serverIndex: Int
-    /// The host that this connection probes for a takeover; nil for ordinary connections.
-    let probeTarget: ProbeTarget?
     // The client closes its connections before it is released.
     unowned let client: PostgresClient
     let loop: EventLoop
@@ -25,22 +23,17 @@ final class PostgresConnection: IterationObserver {
     var pipeline = PipelineStateMachine<Execution>()
     /// The error of a statement's last preparation, also for executions that were sent before it arrived.
     private var preparationErrors: [Int: PostgresError] = [:]
-    private let openingDeadline: ContinuousClock.Instant
     /// The server's end, once it is received.
     private(set) var serverEnd: ServerEnd?
     /// The epoch in which it was found usable; until then, later than all others.
     var epoch = Int.max
-    /// True if another server has taken over from this one.
-    private var isSuperseded = false
     /// True if the server is a cluster node, which does not run a batch as a transaction.
     var isDistributed: Bool { serverEnd?.isDistributed ?? false }
     /// The reason of a failure that the connection itself does not report.
     var failure: ConnectionFailure?
-    /// True if the client was notified of a silent commit.
-    var isStalled = false
     /// The number of pending requests that end a transaction on a lease.
     private var commitsUnderWay = 0
-    private var lastReceived: ContinuousClock.Instant
+    private var silence: ConnectionSilence
 
     /// The kind of batch sent since the last sync.
     enum OpenBatch {
@@ -60,11 +53,14 @@ final class PostgresConnection: IterationObserver {
         self.id = id
         self.lane = lane
         self.serverIndex = serverIndex
-        self.probeTarget = probeTarget
         self.client = client
         loop = client.loop
-        lastReceived = loop.now
-        openingDeadline = loop.now + client.configuration.connectTimeout
+        let configuration = client.configuration
+        silence = ConnectionSilence(
+            limits: ConnectionSilence.Limits(
+                takeover: configuration.takeoverPatience, commit: configuration.commitPatience,
+                reply: configuration.silenceTimeout),
+            connectTimeout: configuration.connectTimeout, probeTarget: probeTarget, now: loop.now)
     }
 
     /// True if requests can be sent.
@@ -91,7 +87,7 @@ final class PostgresConnection: IterationObserver {
     /// Starts to connect.
     func open() {
         let opening = ConnectionOpening(loop: loop) { [unowned self] in
-            lastReceived = loop.now
+            silence.restart(loop.now)
         } completion: { [unowned self] handle in
             guard let handle else { return end(.lost) }
             self.handle = handle
@@ -105,7 +101,7 @@ final class PostgresConnection: IterationObserver {
     private func setUp(_ connection: OpaquePointer) {
         guard PQsetnonblocking(connection, 1) == 0, PQenterPipelineMode(connection) == 1 else { return end(.lost) }
         phase = .settingUp
-        lastReceived = loop.now
+        silence.restart(loop.now)
         guard watchSocket(of: connection) else { return end(.lost) }
         let execution = Execution()
         execution.completion = { [unowned self, unowned execution] outcome in
@@ -202,7 +198,8 @@ extension PostgresConnection {
         openBatch = .block
         sendSimple("BEGIN ISOLATION LEVEL READ COMMITTED")
         pipeline.sentBlockBegin()
-        setLockTimeout(client.configuration.sharedLockTimeout)
+        let configuration = client.configuration
+        setLockTimeout(lane == .leases ? configuration.lockTimeout : configuration.sharedLockTimeout)
     }
 }
 
@@ -210,12 +207,9 @@ extension PostgresConnection {
 extension PostgresConnection {
     func read() {
         guard let connection = handle?.pointer else { return }
-        lastReceived = loop.now
+        silence.restart(loop.now)
         repeat {
-            if isStalled {
-                isStalled = false
-                client.connectionReceived(self)
-            }
+            if silence.endStall() { client.connectionReceived(self) }
             let isAlive = PQconsumeInput(connection) == 1
             // Results from before the end still count, above all the server's last error.
             receive()
@@ -324,7 +318,7 @@ extension PostgresConnection {
     /// Starts a request. Statements sent until the next call belong to it.
     /// - Parameter isTransaction: True if it has several statements that write, and no transaction of its own.
     func beginRequest(isReadOnly: Bool, isTransaction: Bool = false) {
-        if pipeline.isIdle { lastReceived = loop.now }
+        if pipeline.isIdle { silence.restart(loop.now) }
         if expectedMembers > 0 {
             beginMember()
         } else {
@@ -452,77 +446,62 @@ extension PostgresConnection {
     }
 }
 
-/// Time limits for silent servers.
+/// Silence and failover: passes the connection's state to ``ConnectionSilence`` and performs its verdicts.
 extension PostgresConnection {
+    private var activity: ConnectionSilence.Activity {
+        switch phase {
+        case .opening, .settingUp: .opening
+        case .open where pipeline.isIdle: .idle
+        case .open: .waiting(isCommitting: lane == .commits || commitsUnderWay > 0)
+        case .closed: .closed
+        }
+    }
+
+    /// The number of servers; 0 before their names are resolved.
+    private var serverCount: Int { opening?.serverCount ?? 0 }
+
+    /// True if it was found usable in an earlier epoch.
+    var isOutdated: Bool { epoch < client.epoch.current }
+
     /// Returns true if a reply has been pending for long enough to probe for another primary.
     func isSilent(_ now: ContinuousClock.Instant) -> Bool {
-        if phase == .closed || phase == .open && pipeline.isIdle { return false }
-        return now >= lastReceived + patience
+        silence.isSilent(activity, serverCount: serverCount, now: now)
     }
 
-    private var patience: Duration {
-        let patience = client.configuration.takeoverPatience
-        // A server that still runs replies soon. Its silent connections have had the whole time.
-        if isSuperseded { return patience / 4 }
-        return probeTarget?.isShort(among: opening?.serverCount ?? 0) == true ? patience / 4 : patience
-    }
-
-    /// Returns true for a probe whose server does not reply, or stops replying. Probes have the short limit.
-    private func isSilentProbe(_ now: ContinuousClock.Instant) -> Bool { lane == .probe && isSilent(now) }
-
-    /// Returns true if it leads, or may lead, to another server. With only one server, a long opening is merely slow.
-    func isElsewhere(than found: ServerEnd) -> Bool {
-        if let serverEnd { serverEnd.serverStartedAt != found.serverStartedAt } else { opening?.hasChoice ?? false }
-    }
-
-    /// True if it was started at another server than new connections.
-    private var goesElsewhere: Bool {
-        let distance = serverIndex - client.epoch.preferredServer
-        let count = opening?.serverCount ?? 0
-        return count == 0 ? distance != 0 : !distance.isMultiple(of: count)
+    /// Returns the facts on which decisions of a failover depend.
+    func peer(now: ContinuousClock.Instant) -> FailoverMonitor.Peer {
+        FailoverMonitor.Peer(
+            id: id, epoch: epoch, isOpen: isOpen, isSilent: isSilent(now), serverStartedAt: serverEnd?.serverStartedAt,
+            hasChoice: opening?.hasChoice ?? false)
     }
 
     /// Retires the connection, because another server is the primary now. Pending requests may still be answered.
     func supersede(now: ContinuousClock.Instant) {
-        switch phase {
-        case .opening, .settingUp:
-            if isSilent(now) {
-                failure = failure ?? .timedOut
-                end(.lost)
-            } else if goesElsewhere {
-                // It was started just before the takeover. Closing it loses nothing, and avoids the wait for its
-                // silence.
-                end(.closed)
-            }
-        case .open:
-            isSuperseded = true
+        let leadsElsewhere = !HostList.isSame(serverIndex, client.epoch.preferredServer, among: serverCount)
+        switch silence.supersede(activity, leadsElsewhere: leadsElsewhere, serverCount: serverCount, now: now) {
+        case .none: break
+        case .openingTimedOut:
+            failure = failure ?? .timedOut
+            end(.lost)
+        case .close: end(.closed)
+        case .retire:
             isRetiring = true
             client.connectionIsRetiring(self)
             checkDeadlines(now: now)
-        case .closed: break
         }
     }
 
     /// Ends the connection when opening takes too long or the server is silent for too long.
     func checkDeadlines(now: ContinuousClock.Instant) {
-        switch phase {
-        case .opening, .settingUp:
-            if now >= openingDeadline || isSilentProbe(now) {
-                failure = failure ?? opening?.resolutionFailure ?? .timedOut
-                if lane != .probe { client.demote(host: serverIndex) }
-                end(.lost)
-            }
-        case .open:
-            if pipeline.isIdle { return }
-            if lane == .probe && now >= openingDeadline || isSilentProbe(now) { return end(.lost) }
-            if isSuperseded && isSilent(now) { return end(.lost) }
-            if now >= lastReceived + client.configuration.silenceTimeout { return end(.silent) }
-            let isCommitting = lane == .commits || commitsUnderWay > 0
-            if isCommitting, !isStalled, now >= lastReceived + client.configuration.commitPatience {
-                isStalled = true
-                client.connectionStalled(self)
-            }
-        case .closed: break
+        switch silence.check(activity, serverCount: serverCount, now: now) {
+        case .none: break
+        case .openingTimedOut:
+            failure = failure ?? opening?.resolutionFailure ?? .timedOut
+            if lane != .probe { client.demote(host: serverIndex) }
+            end(.lost)
+        case .lost: end(.lost)
+        case .givenUp: end(.silent)
+        case .stalled: client.connectionStalled(self)
         }
     }
 }

@@ -60,12 +60,8 @@ struct PoolStateMachine<Request> {
         var generation = 0
         /// The number of consecutive failures to connect.
         var failures = 0
-        /// True if it has been silent for so long that nothing more is sent on it.
-        var isStalled = false
         /// True while a group is pending. Nothing else is sent until its end is answered.
         var hasGroup = false
-        /// The epoch in which its connection was found usable.
-        var epoch = 0
     }
 
     struct Waiter {
@@ -94,12 +90,8 @@ struct PoolStateMachine<Request> {
     /// True if the server is a cluster node, where writing requests share no transaction.
     var isDistributed = false
     private var hasFinished = false
-    /// True if writes are rejected because a commit does not end.
-    var commitsAreClosed = false
-    /// The connection whose commit tests whether commits end again.
-    var testingCommits: ConnectionID?
-    /// The current epoch; see ``begin(_:)``.
-    var epoch = 0
+    /// Decides which connections are usable, and whether writes are accepted.
+    var failover: FailoverMonitor
 
     init(settings: Settings) {
         self.settings = settings
@@ -108,6 +100,7 @@ struct PoolStateMachine<Request> {
         slots += Array(repeating: Slot(lane: .commits), count: settings.commitConnections)
         slots += Array(repeating: Slot(lane: .leases), count: settings.leasedConnections)
         slots.append(Slot(lane: .probe))
+        failover = FailoverMonitor(slotCount: slots.count)
     }
 
     private static var longQueue: Int { 3 }
@@ -160,7 +153,7 @@ struct PoolStateMachine<Request> {
         var best = -1
         var leastLoad = settings.pipelineDepth
         for index in range(lane) {
-            if case .ready(let load) = slots[index].phase, load < leastLoad, !slots[index].isStalled,
+            if case .ready(let load) = slots[index].phase, load < leastLoad, !failover.isStalled(index),
                 !slots[index].hasGroup, !isKept(index, from: number)
             {
                 best = index
@@ -257,13 +250,14 @@ struct ConnectionID: Hashable {
 
 /// Handles commits that do not end.
 extension PoolStateMachine {
+    /// True if writes are rejected because a commit does not end.
+    var commitsAreClosed: Bool { failover.commitsAreClosed }
+
     /// Handles a connection that is silent for too long during a commit.
     ///
     /// Writes are rejected until a commit ends. One connection keeps trying.
     mutating func stalled(_ id: ConnectionID, now: Instant) -> [Action] {
-        guard isCurrent(id), !slots[id.slot].isStalled else { return [] }
-        slots[id.slot].isStalled = true
-        if testingCommits == id { testingCommits = nil }
+        guard isCurrent(id), failover.stalled(id) else { return [] }
         if slots[id.slot].lane == .reads { return [] }
         return closeCommits(now: now)
     }
@@ -271,7 +265,7 @@ extension PoolStateMachine {
     /// Rejects writes until a commit has ended. One connection keeps trying.
     mutating func closeCommits(now: Instant) -> [Action] {
         if isShutDown { return [] }
-        commitsAreClosed = true
+        failover.closeCommits()
         var actions: [Action] = []
         for queue in [Lane.commits.rawValue] + Array(4..<queues.count) {
             while let waiter = waiters.popFirst(of: &queues[queue]) {
@@ -283,26 +277,20 @@ extension PoolStateMachine {
 
     /// Handles a reply of a silent connection: its commit has ended.
     mutating func received(_ id: ConnectionID) {
-        guard isCurrent(id), slots[id.slot].isStalled else { return }
-        slots[id.slot].isStalled = false
-        if slots[id.slot].lane != .reads { commitsAreClosed = false }
+        if isCurrent(id) { failover.received(id, isCommit: slots[id.slot].lane != .reads) }
     }
 
     /// Handles the end of an ``Action/testCommit(_:)``.
     mutating func commitTested(_ id: ConnectionID, hasCommitted: Bool) {
-        if testingCommits == id { testingCommits = nil }
-        if hasCommitted { commitsAreClosed = false }
+        failover.tested(id, hasCommitted: hasCommitted)
     }
 
-    /// Starts a test commit on one connection, unless one is running.
-    ///
-    /// While all connections wait for their own commits, those serve as the attempt.
+    /// Starts a test commit on one idle connection, if one is needed.
     private mutating func tryCommits() -> [Action] {
-        guard commitsAreClosed, testingCommits == nil, !isShutDown else { return [] }
-        for index in range(.commits) {
-            guard case .ready(load: 0) = slots[index].phase, !slots[index].isStalled else { continue }
+        guard failover.needsTest, !isShutDown else { return [] }
+        for index in range(.commits) where isIdle(index) {
             slots[index].phase = .ready(load: 1)
-            testingCommits = id(index)
+            failover.beginTest(id(index))
             return [.testCommit(id(index))]
         }
         return []
@@ -317,9 +305,9 @@ extension PoolStateMachine {
         guard isCurrent(id), case .connecting = slots[id.slot].phase else { return [] }
         slots[id.slot].failures = 0
         if isShutDown { return [.close(id)] }
-        slots[id.slot].epoch = epoch ?? self.epoch
+        failover.opened(id.slot, in: epoch)
         let lane = slots[id.slot].lane
-        if lane == .probe || isOutdated(id.slot) {
+        if lane == .probe || failover.isOutdated(id.slot) {
             slots[id.slot].phase = .retiring(load: 0)
             return [.close(id)]
         }
@@ -342,9 +330,8 @@ extension PoolStateMachine {
         if case .connecting = slots[id.slot].phase { failed = true } else { failed = false }
         slots[id.slot].generation += 1
         slots[id.slot].phase = .absent
-        slots[id.slot].isStalled = false
         slots[id.slot].hasGroup = false
-        if testingCommits == id { testingCommits = nil }
+        failover.ended(id)
         if isShutDown { return finishIfEmpty() }
         slots[id.slot].failures = failed ? slots[id.slot].failures + 1 : 0
         if isGivenUp {
@@ -411,14 +398,14 @@ extension PoolStateMachine {
 
 /// Epochs of connections.
 extension PoolStateMachine {
+    /// The current epoch.
+    var epoch: Int { failover.epoch }
+
     /// Begins an epoch. Connections of earlier ones get no more requests, and are closed after their pending ones.
     mutating func begin(_ epoch: Int) -> [Action] {
-        guard epoch > self.epoch else { return [] }
-        self.epoch = epoch
-        return slots.indices.filter { isOutdated($0) }.compactMap { retire(id($0)) }
+        guard failover.begin(epoch) else { return [] }
+        return slots.indices.filter { failover.isOutdated($0) }.compactMap { retire(id($0)) }
     }
-
-    func isOutdated(_ index: Int) -> Bool { slots[index].epoch < epoch }
 }
 
 /// Groups of requests that write and may share a transaction. Requests that arrive during a commit are sent together
@@ -466,7 +453,7 @@ extension PoolStateMachine {
         var actions: [Action] = []
         while case .ready(let load) = slots[index].phase, !slots[index].hasGroup {
             let single = waiters.first(of: queues[Lane.commits.rawValue])?.number ?? .max
-            if !slots[index].isStalled, let member = oldestMember(index), member.number < single {
+            if !failover.isStalled(index), let member = oldestMember(index), member.number < single {
                 if load == 0 { actions.append(grantGroup(index)) }
                 break
             }
@@ -525,12 +512,12 @@ extension PoolStateMachine {
     }
 
     private func isUsable(_ index: Int) -> Bool {
-        if case .ready = slots[index].phase { return !slots[index].isStalled }
+        if case .ready = slots[index].phase { return !failover.isStalled(index) }
         return false
     }
 
     private func isIdle(_ index: Int) -> Bool {
-        if case .ready(load: 0) = slots[index].phase { return !slots[index].isStalled }
+        if case .ready(load: 0) = slots[index].phase { return !failover.isStalled(index) }
         return false
     }
 }
@@ -551,7 +538,7 @@ extension PoolStateMachine {
     /// Ends a lease. A connection that is not `reusable` is closed.
     mutating func releaseLease(_ id: ConnectionID, reusable: Bool, now: Instant) -> [Action] {
         guard isCurrent(id), case .leased = slots[id.slot].phase else { return [] }
-        guard reusable, !isShutDown, !isOutdated(id.slot) else {
+        guard reusable, !isShutDown, !failover.isOutdated(id.slot) else {
             // No longer counted as long: it only needs the time to close.
             slots[id.slot].phase = .leased(isLong: false)
             return [.close(id)]
@@ -606,11 +593,6 @@ extension PoolStateMachine {
 /// A silent server may be slow, frozen, or gone with its network. Only in the last two cases should its connections be
 /// closed. A reply from another server as the primary distinguishes them.
 extension PoolStateMachine {
-    /// The pause after an unsuccessful probe, and after one that has reached a primary.
-    private static var probePauses: (afterFailure: Duration, afterSuccess: Duration) {
-        (.milliseconds(200), .seconds(1))
-    }
-
     /// Opens the probe connection, unless it is open or was just now.
     mutating func probeOtherHost() -> Action? {
         let slot = range(.probe).lowerBound
@@ -634,7 +616,8 @@ extension PoolStateMachine {
     }
 
     private mutating func probeEnded(failed: Bool, now: Instant) -> [Action] {
-        let pause = failed ? Self.probePauses.afterFailure : Self.probePauses.afterSuccess
+        let pauses = FailoverMonitor.probePauses
+        let pause = failed ? pauses.afterFailure : pauses.afterSuccess
         slots[range(.probe).lowerBound].phase = .waitingToConnect(until: now + pause)
         return []
     }

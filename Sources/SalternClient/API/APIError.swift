@@ -131,11 +131,23 @@ public struct Problem: Decodable, Sendable {
     /// From the field `Retry-After`.
     public internal(set) var retryAfter: Duration?
 
-    private enum CodingKeys: CodingKey {
+    fileprivate enum CodingKeys: CodingKey {
         case status, code, title, detail, requestId, field, canonical, allowed, used, conflicts, current
         case factors, publicKey, passkeys
     }
 }
+
+extension KeyedDecodingContainer where Key == Problem.CodingKeys {
+    /// Reads `current`. In a problem of the keyring it is not an item, and nil is returned. The decoding of ``Problem``
+    /// calls this function.
+    fileprivate func decodeIfPresent(_ type: ItemState.Type, forKey key: Key) throws -> ItemState? {
+        guard contains(key), try !decodeNil(forKey: key) else { return nil }
+        let members = try nestedContainer(keyedBy: KeyringKeys.self, forKey: key)
+        return members.contains(.keyring) ? nil : try decode(type, forKey: key)
+    }
+}
+
+private enum KeyringKeys: CodingKey { case keyring }
 
 extension Problem {
     /// This device has no session. No request was sent.

@@ -28,20 +28,39 @@ public struct NewCredential: Sendable {
         self.passkeyBoxes = passkeyBoxes
     }
 
-    /// Sends the credential. When the server names fewer passkeys than have a box, those boxes are sent again alone: a
-    /// passkey can have keys in the keyring and no box on the server.
+    /// Sends the credential. When the server requires boxes of other passkeys, it is sent again for those.
+    ///
+    /// A passkey can have keys in the keyring and no box on the server: it gets none. Another client can have added a
+    /// passkey that the keyring does not have: its box is removed, because nothing can be sealed for it.
+    /// - Parameter store: Receives the notice of passkeys without a box. Nil to keep the boxes and the error.
     func sent<Reply: Sendable>(
-        _ send: (NewCredential) async throws(APIError) -> Reply
+        noting store: Store?, _ send: (NewCredential) async throws(APIError) -> Reply
     ) async throws(APIError) -> Reply {
         do throws(APIError) { return try await send(self) } catch {
-            guard error.code == .passkeyBoxesRequired, case .problem(let problem) = error,
-                let named = problem.passkeys.map(Set.init), named.count < passkeyBoxes.count,
-                named.isSubset(of: passkeyBoxes.map(\.id))
-            else { throw error }
-            var credential = self
-            credential.passkeyBoxes.removeAll { !named.contains($0.id) }
-            return try await send(credential)
+            guard let fitted = fitted(to: error) else { throw error }
+            let removed = fitted.passkeyBoxes.filter { $0.box == nil }.map(\.id)
+            if removed.isEmpty { return try await send(fitted) }
+            guard let store else { throw error }
+            // Before the request: its reply can be lost.
+            let isNew = (try? store.noteStopped(removed)) ?? false
+            do throws(APIError) { return try await send(fitted) } catch {
+                if isNew, !error.mayBeDone { try? store.forgetNotices(.passkeysStoppedUnlocking) }
+                throw error
+            }
         }
+    }
+
+    /// Returns the credential with boxes for the passkeys that the server names, and for no others. The server has
+    /// compared the keyring's revision before, so the keyring is the present one.
+    private func fitted(to error: APIError) -> NewCredential? {
+        guard error.code == .passkeyBoxesRequired, case .problem(let problem) = error, let named = problem.passkeys,
+            named.count <= PasskeyKeys.limit, Set(named) != Set(passkeyBoxes.map(\.id))
+        else { return nil }
+        var credential = self
+        credential.passkeyBoxes = named.map { id in
+            passkeyBoxes.first { $0.id == id } ?? PasskeyBox(id: id, box: nil)
+        }
+        return credential
     }
 }
 
@@ -70,7 +89,7 @@ extension Keyring {
         var boxes: [PasskeyBox] = []
         for keys in passkeys {
             guard let box = try? keys.box(of: unlockKey, counter: counter, account: account) else { throw .unreadable }
-            boxes.append(box)
+            boxes.append(PasskeyBox(id: Base64URLBytes(keys.id), box: Base64Bytes(box)))
         }
         return boxes
     }

@@ -54,15 +54,24 @@ public struct PasskeyDescriptor: Decodable, Sendable {
 
 /// The account's unlock key, sealed for a passkey that unlocks the keyring.
 public struct PasskeyBox: Encodable, Sendable {
+    private enum CodingKeys: CodingKey { case id, box }
+
     /// The credential id.
     public let id: Base64URLBytes
-    /// The sealed unlock key.
-    public let box: Base64Bytes
+    /// The sealed unlock key. Nil removes the server's box, so that the passkey no longer unlocks.
+    public let box: Base64Bytes?
 
     /// Creates a box from sealed bytes.
-    public init(id: Base64URLBytes, box: Base64Bytes) {
+    public init(id: Base64URLBytes, box: Base64Bytes?) {
         self.id = id
         self.box = box
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(id, forKey: .id)
+        // Also null.
+        try container.encode(box, forKey: .box)
     }
 }
 

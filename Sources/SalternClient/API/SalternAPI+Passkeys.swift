@@ -71,6 +71,20 @@ extension SalternAPI {
         try await call(Self.request(.put, Self.path(id) + "/box", token: token, body))
     }
 
+    /// `PUT /v1/account/passkeys/{id}/box` without a box: the passkey no longer unlocks the keyring.
+    public func removePasskeyBox(
+        _ id: [UInt8], currentPasswordKey: SecretBytes, _ token: Token
+    ) async throws(APIError) {
+        struct Body: Encodable {
+            let currentPasswordKey: SecretBytes
+            // An optional of nil would be omitted.
+            let box = Base64Bytes??.some(nil)
+        }
+        try await call(
+            Self.request(
+                .put, Self.path(id) + "/box", token: token, Body(currentPasswordKey: currentPasswordKey)))
+    }
+
     /// `POST /v1/passkeys/options`
     public func beginPasskeyLogIn() async throws(APIError) -> PasskeyRequestOptions {
         try await call(HTTPRequest(.post, "/v1/passkeys/options"), as: Options<PasskeyRequestOptions>.self).publicKey

@@ -33,13 +33,6 @@ struct AttachmentDraft: Sendable {
     }
 }
 
-/// The state of an attachment while calls send it.
-struct Attaching: Sendable {
-    var callCount = 0
-    /// The parts of it that are already in items, after they have been determined.
-    var before: AttachmentDraft.Before?
-}
-
 /// A chunk that this device sent under a draft.
 struct DraftChunk: Hashable, Sendable {
     let id: ItemID
@@ -52,5 +45,59 @@ struct DraftChunk: Hashable, Sendable {
     func hasSent(_ content: ItemContent) -> Bool {
         let digest = content.digest
         return stride(from: 0, to: sent.count, by: digest.count).contains { sent[$0...].starts(with: digest) }
+    }
+}
+
+/// The attachments that calls are sending now.
+final class RunningAttachments {
+    /// The state of an attachment while calls send it.
+    private struct Attaching {
+        var callCount = 0
+        /// The parts of it that are already in items, after they have been determined.
+        var before: AttachmentDraft.Before?
+    }
+
+    private let session: VaultSession
+    private let store: Store
+    private let index: ManifestIndex
+    private var attaching: [ItemID: Attaching] = [:]
+
+    init(_ session: VaultSession, _ index: ManifestIndex) {
+        self.session = session
+        self.index = index
+        store = session.store
+    }
+
+    var isEmpty: Bool { attaching.isEmpty }
+
+    func contains(_ id: ItemID) -> Bool { attaching[id] != nil }
+
+    func begin(_ draft: AttachmentDraft) throws(VaultError) {
+        if draft.isResumable { try session.stored { try store.resumeDraft(draft.id) } }
+        attaching[draft.id, default: Attaching()].callCount += 1
+        // The result of another call can be outdated.
+        attaching[draft.id]?.before = nil
+    }
+
+    func end(_ draft: AttachmentDraft) {
+        attaching[draft.id]?.callCount -= 1
+        if attaching[draft.id]?.callCount == 0 { attaching[draft.id] = nil }
+    }
+
+    /// Returns the parts of an attachment that items on this device have. It is called when the server has a chunk
+    /// already, or when the room is checked.
+    func before(_ draft: AttachmentDraft) throws(VaultError) -> AttachmentDraft.Before {
+        if let known = draft.before ?? attaching[draft.id]?.before { return known }
+        var before = AttachmentDraft.Before()
+        if try session.stored({ try !store.hasChunks() }) { return before }
+        _ = try index.forEachManifest(of: draft.id, session.sealer) { id, content, known in
+            let isOnServer = try store.item(id)?.content == content
+            if isOnServer { before.manifestByteCount = Int64(content.body.bytes.count) }
+            // A chunk that only the trash of this device names may be swept by another device at any time.
+            guard try isOnServer || store.current(id) == content else { return }
+            before.named.formUnion(known.chunks)
+        }
+        attaching[draft.id]?.before = before
+        return before
     }
 }

@@ -26,6 +26,12 @@ public struct AttachmentSource: Sendable {
             }
         }
     }
+
+    /// Reads a part of the content, whole.
+    func piece(_ offset: Int64, _ count: Int) throws(VaultError) -> SecureBytes {
+        guard let content = try? read(offset, count), content.count == count else { throw .sourceFailed }
+        return content
+    }
 }
 
 /// The progress of an attachment that is sent or read.

@@ -36,87 +36,24 @@ extension Vault {
         _ source: AttachmentSource, _ draft: AttachmentDraft, properties: [String: String],
         progress: @Sendable (AttachmentProgress) -> Void = { _ in }
     ) async throws(VaultError) -> Attachment {
-        var draft = draft
-        if source.byteCount > settings.attachments.copiedByteLimit { draft.keepsCopies = false }
-        let (size, room) = try await pieces(of: source.byteCount, mayWait: draft.keepsContent)
-        guard source.byteCount > Int64(size) else {
-            let content = try Self.read(source, 0, Int(source.byteCount))
-            return Attachment(
-                id: draft.id, byteCount: source.byteCount, digest: SHA256.hash(content).bytes, properties: properties,
-                chunkByteCount: size, chunks: [], inline: content)
-        }
-        try beginAttaching(draft)
-        let chunks: [ItemID]
-        let digest: [UInt8]
-        do throws(VaultError) {
-            defer { endAttaching(draft) }
-            if let room { try await refuse(source, draft, size, room, properties) }
-            (chunks, digest) = try await add(source, draft, size, isAway: room == nil, progress)
-        } catch {
-            if !draft.isResumable || error.isForWantOfRoom { await giveUp(draft) }
-            throw error.isRefusalForWantOfRoom ? await reason(error, source, draft, size, properties) : error
-        }
-        await settle(draft, chunks)
-        return Attachment(
-            id: draft.id, byteCount: source.byteCount, digest: digest, properties: properties, chunkByteCount: size,
-            chunks: chunks, inline: nil)
+        try await attachments.attach(source, draft, properties: properties, progress: progress)
     }
 
-    private func beginAttaching(_ draft: AttachmentDraft) throws(VaultError) {
-        if draft.isResumable { try stored { try store.resumeDraft(draft.id) } }
-        attaching[draft.id, default: Attaching()].callCount += 1
-        // The result of another call can be outdated.
-        attaching[draft.id]?.before = nil
-    }
-
-    private func endAttaching(_ draft: AttachmentDraft) {
-        attaching[draft.id]?.callCount -= 1
-        if attaching[draft.id]?.callCount == 0 { attaching[draft.id] = nil }
-    }
-
-    /// Sends the content piece by piece. Pieces that cannot be sent wait on this device.
-    /// - Parameter isAway: True when the server was unreachable before.
-    private func add(
-        _ source: AttachmentSource, _ draft: AttachmentDraft, _ size: Int, isAway: Bool,
-        _ progress: @Sendable (AttachmentProgress) -> Void
-    ) async throws(VaultError) -> (chunks: [ItemID], digest: [UInt8]) {
-        var isAway = isAway
-        if isAway { try checkWaitingRoom(source.byteCount, size, draft, else: nil) }
-        var chunks: [ItemID] = []
-        var hash = SHA256.Incremental()
-        var offset: Int64 = 0
-        while offset < source.byteCount {
-            if Task.isCancelled { throw .cancelled }
-            try await beforePiece?(self)
-            let content = try Self.read(source, offset, Int(min(Int64(size), source.byteCount - offset)))
-            hash.update(content)
-            if !isAway {
-                do throws(VaultError) {
-                    chunks.append(try await send(content, draft.id, chunks.count, draft))
-                } catch {
-                    guard draft.keepsContent, error.isAbsence, !Task.isCancelled else { throw error }
-                    try checkWaitingRoom(source.byteCount - offset, size, draft, else: error)
-                    isAway = true
-                }
-            }
-            if isAway {
-                chunks.append(try keepWaiting(content, draft, chunks.count))
-                // Lets other calls run between two pieces.
-                await Task.yield()
-            }
-            offset += Int64(content.count)
-            progress(AttachmentProgress(byteCount: offset, total: source.byteCount))
-        }
-        return (chunks, hash.finalize().bytes)
-    }
-
-    /// Throws when the rest of the content has no room to wait.
-    /// - Parameter cause: The error to throw, which is why the rest has to wait; nil to throw the shortage itself.
-    private func checkWaitingRoom(
-        _ byteCount: Int64, _ size: Int, _ draft: AttachmentDraft, else cause: VaultError?
-    ) throws(VaultError) {
-        guard let shortage = try waitingShortage(byteCount, size: size, of: draft.id) else { return }
-        throw cause ?? .noRoom(shortage)
+    /// Takes back the chunks that ``attach(_:id:properties:progress:)`` has sent under an id of the caller, when the
+    /// caller does not continue.
+    ///
+    /// It removes only chunks that this device created and that no manifest on this device names. Chunks that cannot be
+    /// removed now, for example without network, are removed by the next ``sync()``.
+    ///
+    /// ```swift
+    /// do {
+    ///     _ = try await vault.attach(AttachmentSource(file: file), id: id)
+    /// } catch {
+    ///     try await vault.abandonAttachment(id)
+    /// }
+    /// ```
+    public func abandonAttachment(_ id: ItemID) async throws(VaultError) {
+        try await attachments.abandoned.takeBack(id)
     }
 
     /// Returns one piece of the content, of ``Attachment/pieceCount``. A piece that waits or has a copy on this device
@@ -128,41 +65,30 @@ extension Vault {
     /// for index in 0..<attachment.pieceCount { print(try await vault.piece(index, of: attachment).count) }
     /// ```
     public func piece(_ index: Int, of attachment: Attachment) async throws(VaultError) -> SecureBytes {
-        try await piece(index, of: attachment, keepsCopy: true)
+        try await attachments.reader.piece(index, of: attachment, keepsCopy: true)
     }
 
     /// - Parameter keepsCopy: True to keep a copy of a fetched piece on this device.
     func piece(
         _ index: Int, of attachment: Attachment, keepsCopy: Bool
     ) async throws(VaultError) -> SecureBytes {
-        if let inline = attachment.inline { return inline }
-        if Task.isCancelled { throw .cancelled }
-        let id = attachment.chunks[index]
-        do throws(VaultError) {
-            if let piece = try localPiece(index, of: attachment) { return piece }
-            guard let state = try await state(ofChunk: id, open), let content = state.content else {
-                try stored { try store.transaction { try store.loseChunk(id) } }
-                throw VaultError.notFound
-            }
-            var opened = try? open.engine.sealer.openChunk(content, id)
-            if opened == nil {
-                // Another device may have rotated the keys since the last sync.
-                try await takeLaterKeyring()
-                opened = try? open.engine.sealer.openChunk(content, id)
-            }
-            // The name is derived from the content, so no other content matches.
-            guard let opened, try isPiece(opened, index, of: attachment, open.engine.sealer) else {
-                throw VaultError.unreadable
-            }
-            if keepsCopy { keepCopy(id, content, of: attachment.byteCount) }
-            return opened
-        } catch {
-            switch error {
-            case .notFound: throw .missingChunk(id)
-            case .unreadable: throw .damagedChunk(id)
-            default: throw error
-            }
-        }
+        try await attachments.reader.piece(index, of: attachment, keepsCopy: keepsCopy)
+    }
+
+    /// Returns the number of pieces at the start of an attachment that `source` already contains.
+    ///
+    /// An interrupted download continues with the piece of this number. Each piece in `source` is compared with its
+    /// name in the manifest, which is derived from its content. A file with other content therefore has no such pieces.
+    ///
+    /// ```swift
+    /// let attachment = try await vault.attach(AttachmentSource(file: file))
+    /// let next = try await vault.fetchedPieces(of: attachment, in: AttachmentSource(file: file))
+    /// for index in next..<attachment.pieceCount { print(try await vault.piece(index, of: attachment).count) }
+    /// ```
+    /// - Parameter source: The result of an earlier download. It can be shorter or longer than the attachment.
+    /// - Throws: ``VaultError/locked``.
+    public func fetchedPieces(of attachment: Attachment, in source: AttachmentSource) async throws(VaultError) -> Int {
+        try await attachments.reader.fetchedPieces(of: attachment, in: source)
     }
 
     /// Returns the whole content, which has to fit in memory.
@@ -171,23 +97,146 @@ extension Vault {
     public func content(
         of attachment: Attachment, progress: @Sendable (AttachmentProgress) -> Void = { _ in }
     ) async throws(VaultError) -> SecureBytes {
-        var pieces: [SecureBytes] = []
-        var count: Int64 = 0
-        for index in 0..<attachment.pieceCount {
-            let piece = try await piece(index, of: attachment)
-            pieces.append(piece)
-            count += Int64(piece.count)
-            progress(AttachmentProgress(byteCount: count, total: attachment.byteCount))
-        }
-        return SecureBytes(joining: pieces)
+        try await attachments.reader.content(of: attachment, progress: progress)
     }
 
-    // MARK: Pieces
+    // MARK: Whole content
 
-    static func read(
-        _ source: AttachmentSource, _ offset: Int64, _ count: Int
-    ) throws(VaultError) -> SecureBytes {
-        guard let content = try? source.read(offset, count), content.count == count else { throw .sourceFailed }
-        return content
+    /// Returns an item with its whole content: that of the attachment if its body is a manifest, otherwise its body.
+    /// Nil when there is none. Long content is fetched.
+    ///
+    /// ```swift
+    /// if let item = try await vault.wholeItem(id) { print("\(item.body.count) bytes") }
+    /// ```
+    public func wholeItem(_ id: ItemID) async throws(VaultError) -> PlainItem? {
+        guard let item = try item(id) else { return nil }
+        return PlainItem(title: item.title, body: try await wholeContent(of: item.body))
+    }
+
+    /// Returns the content of a body: that of the attachment if it is a manifest, otherwise the body itself.
+    ///
+    /// ```swift
+    /// if let item = try await vault.item(id) { print(try await vault.wholeContent(of: item.body).count) }
+    /// ```
+    public func wholeContent(of body: SecureBytes) async throws(VaultError) -> SecureBytes {
+        // A body that only begins like a manifest is content that a user has put.
+        guard let attachment = Attachment(body) else { return body }
+        do throws(VaultError) {
+            return try await content(of: attachment)
+        } catch {
+            throw error.ofContent
+        }
+    }
+
+    /// Returns a body for an item with this content: the content itself, or a manifest if the content begins like a
+    /// manifest.
+    ///
+    /// ```swift
+    /// if let item = try await vault.item(id) {
+    ///     let body = try await vault.body(holding: item.body)
+    ///     try await vault.put(PlainItem(title: "Copy", body: body), .random(), in: "files")
+    /// }
+    /// ```
+    /// - Throws: ``VaultError/noRoom(_:)`` for content that is longer than an item of the plan. Make an attachment of
+    ///   it (``attach(_:id:properties:progress:)``).
+    public func body(holding content: SecureBytes) async throws(VaultError) -> SecureBytes {
+        try await body(holding: content, insteadOf: SecureBytes(copying: [UInt8]()))
+    }
+
+    /// Returns a body for an item with the content of a source. Content that is too long is rejected before it is read.
+    ///
+    /// ```swift
+    /// let body = try await vault.body(holding: AttachmentSource(file: file))
+    /// try await vault.put(PlainItem(title: file.lastPathComponent, body: body), id, in: "files")
+    /// ```
+    /// - Throws:
+    ///   ``VaultError/noRoom(_:)`` for content that is longer than an item of the plan. ``VaultError/unreadable`` when
+    ///   the source cannot be read.
+    public func body(holding source: AttachmentSource) async throws(VaultError) -> SecureBytes {
+        do throws(VaultError) {
+            let count = min(source.byteCount, Int64(Attachment.markByteCount))
+            if Attachment.isMarked(try source.piece(0, Int(count))) { return try await attach(source).body() }
+        } catch {
+            throw error.ofContent
+        }
+        try await plan.refuseTooLong(bodyOf: source.byteCount)
+        do throws(VaultError) {
+            return try source.piece(0, Int(source.byteCount))
+        } catch {
+            throw error.ofContent
+        }
+    }
+
+    /// Returns a body with other content. A manifest is replaced by a manifest with the same properties.
+    ///
+    /// ```swift
+    /// if let item = try await vault.item(id), let other = try await vault.wholeItem(id) {
+    ///     print(try await vault.body(holding: other.body, insteadOf: item.body).count)
+    /// }
+    /// ```
+    public func body(holding content: SecureBytes, insteadOf body: SecureBytes) async throws(VaultError) -> SecureBytes
+    {
+        let before = Attachment(body)
+        guard before != nil || Attachment.isMarked(content) else {
+            try await plan.refuseTooLong(bodyOf: Int64(content.count))
+            return content
+        }
+        do throws(VaultError) {
+            return try await attach(
+                AttachmentSource(content), id: before?.id, properties: before?.properties ?? [:]
+            ).body()
+        } catch {
+            throw error.ofContent
+        }
+    }
+
+    /// Returns a body with the content of a source. A manifest is replaced by a manifest with the same properties, such
+    /// as those of a folder's file.
+    package func body(
+        holding source: AttachmentSource, insteadOf body: SecureBytes
+    ) async throws(VaultError) -> SecureBytes {
+        guard let before = Attachment(body) else { return try await self.body(holding: source) }
+        do throws(VaultError) {
+            return try await attach(source, id: before.id, properties: before.properties).body()
+        } catch {
+            throw error.ofContent
+        }
+    }
+
+    // MARK: Storage
+
+    /// The sealed bytes of attachments' chunks on this device.
+    ///
+    /// ```swift
+    /// let usage = try await vault.attachmentUsage()
+    /// print("\(usage.waitingByteCount) bytes wait")
+    /// ```
+    public func attachmentUsage() throws(VaultError) -> AttachmentUsage {
+        try attachments.copies.usage()
+    }
+
+    /// Removes the copies of content that the server has. Content that waits to be sent stays.
+    ///
+    /// ```swift
+    /// try await vault.removeAttachmentCopies()
+    /// ```
+    public func removeAttachmentCopies() throws(VaultError) {
+        try attachments.copies.removeAll()
+    }
+
+    /// Removes chunks that no item, deleted item in the trash, unsent change, base of a change or replaced version
+    /// names. A chunk is removed after it had no name for as long as a deleted item can be restored, here or on the
+    /// server.
+    ///
+    /// While any item on this device or on the server cannot be read, no chunk is removed: the item may be a manifest.
+    ///
+    /// ```swift
+    /// let count = try await vault.sweepChunks()
+    /// print("removed \(count) chunks")
+    /// ```
+    /// - Returns: The number of removed chunks.
+    @discardableResult
+    public func sweepChunks() async throws(VaultError) -> Int {
+        try await syncing.sweep()
     }
 }

@@ -44,7 +44,9 @@ extension Vault {
                     if let known = planned[id] {
                         before = known
                     } else {
-                        let (item, version) = try await present(id, isSeen: seen != nil)
+                        let (item, version) = try await perform { _, items in
+                            try items.present(id, isSeen: seen != nil)
+                        }
                         versions.updateValue(version, forKey: id)
                         before = item
                     }
@@ -65,25 +67,21 @@ extension Vault {
         _ steps: [Step], inPlaceOf versions: [ItemID: ItemVersion?]
     ) throws(VaultError) -> [ItemID]? {
         for (id, version) in versions where try self.version(of: id) != version { return nil }
-        for case .put(let item, _, _, _) in steps { try refuseTooLong(item) }
-        gathered = []
-        defer { gathered = nil }
-        let places: [ItemID] = try transaction {
-            try store.together {
-                var places: [ItemID] = []
-                for step in steps {
-                    switch step {
-                    case .delete(let id): try delete(id)
-                    case .put(let item, let id, let collection, let seen):
-                        places.append(try putUnbounded(item, id, in: collection, over: seen))
+        for case .put(let item, _, _, _) in steps { try plan.refuseTooLong(item) }
+        return try session.gathering { () throws(VaultError) in
+            try session.transaction {
+                try store.together {
+                    var places: [ItemID] = []
+                    for step in steps {
+                        switch step {
+                        case .delete(let id): try items.delete(id)
+                        case .put(let item, let id, let collection, let seen):
+                            places.append(try items.putUnbounded(item, id, in: collection, over: seen))
+                        }
                     }
+                    return places
                 }
-                return places
             }
         }
-        let ids = gathered ?? []
-        gathered = nil
-        if !ids.isEmpty { notify(ids) }
-        return places
     }
 }

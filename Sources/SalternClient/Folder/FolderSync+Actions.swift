@@ -8,9 +8,9 @@ extension FolderSync {
         switch action {
         case .note(let id, let path, let content):
             let known = KnownFile(path: path, content: content, stamp: view.remote[id]?.stamp)
-            try await vault.setKnownFile(id, known, in: folder)
+            try await records.setKnownFile(id, known, in: folder)
         case .forget(let id):
-            try await vault.setKnownFile(id, nil, in: folder)
+            try await records.setKnownFile(id, nil, in: folder)
         case .upload(let path, let content, let id):
             guard try await upload(path, content, id, view, &round, &report) else { return false }
             report.uploaded.append(path)
@@ -20,24 +20,24 @@ extension FolderSync {
         case .moveHere(let id, let from, let to, _):
             guard var known = view.known[id], tree.move(from, to: to) else { return false }
             (known.path, known.stamp) = (to, nil)
-            try await vault.setKnownFile(id, known, in: folder)
+            try await records.setKnownFile(id, known, in: folder)
             report.renamed.append(to)
         case .moveThere(let id, let path, let isHere):
             var known = isHere ? view.known[id] : nil
             known?.path = path
             known?.stamp = nil
             guard let seen = view.remote[id]?.stamp,
-                try await vault.putFile(id, path, nil, over: seen, settings.collection, known: known, in: folder)
+                try await records.putFile(id, path, nil, over: seen, settings.collection, known: known, in: folder)
             else { return false }
             report.renamed.append(path)
         case .deleteHere(let id, let path, let content):
             let name = FolderTree.trashName(path)
-            try await vault.noteTrashed(name, TrashedFile(path: path, digest: content.digest), in: folder)
+            try await records.noteTrashed(name, TrashedFile(path: path, digest: content.digest), in: folder)
             guard tree.discard(path, content, as: name) else { return false }
-            try await vault.setKnownFile(id, nil, in: folder)
+            try await records.setKnownFile(id, nil, in: folder)
             report.deletedHere.append(path)
         case .deleteThere(let id), .mergeThere(let id):
-            guard let remote = view.remote[id], try await vault.deleteFile(id, remote.stamp, in: folder) else {
+            guard let remote = view.remote[id], try await records.deleteFile(id, remote.stamp, in: folder) else {
                 return false
             }
             if case .deleteThere = action { report.deletedThere.append(remote.path) }
@@ -45,7 +45,7 @@ extension FolderSync {
             guard let remote = view.remote[id], tree.setExecutable(path, isExecutable) else { return false }
             // The local change is sent over this version later.
             let known = KnownFile(path: path, content: remote.content, stamp: remote.stamp)
-            try await vault.setKnownFile(id, known, in: folder)
+            try await records.setKnownFile(id, known, in: folder)
             report.downloaded.append(path)
         case .moveAside(let from, let to, _):
             guard tree.move(from, to: to) else { return false }

@@ -9,10 +9,10 @@ extension FolderSync {
         let lacking = try await vault.attachmentsLackingChunks()
         if lacking.isEmpty || report.isOffline { return }
         // Any file may have the content.
-        if round.focus != nil { try await round.takeWhole(vault) }
+        if round.focus != nil { try await round.takeWhole(records) }
         let before = round.tree.hashes
         let scan = try await walk(round.tree, into: &report)
-        try await vault.setFileHashes(round.tree.hashes, after: before, in: round.folder)
+        try await records.setFileHashes(round.tree.hashes, after: before, in: round.folder)
         for attachment in lacking {
             for (path, content) in scan.files where content.digest == attachment.digest {
                 guard let (source, _) = round.tree.source(path) else { continue }
@@ -36,11 +36,11 @@ extension FolderSync {
         _ id: ItemID, _ path: FolderPath, _ over: FileContent?, _ view: FolderView, _ round: Round
     ) async throws -> Bool {
         guard let remote = view.remote[id], let content = view.fetched(id, over: over),
-            let file = try await vault.file(id, remote.stamp)
+            let file = try await views.file(id, remote.stamp)
         else { return false }
         // Only the executable bit differs. A program that has the file open continues to write to it.
         if over?.digest == remote.content.digest, round.tree.changeExecutable(path, content.isExecutable) {
-            try await vault.setKnownFile(id, Self.known(path, remote), in: round.folder)
+            try await records.setKnownFile(id, Self.known(path, remote), in: round.folder)
             return true
         }
         guard let part = try round.tree.fetchPart(id) else { return false }
@@ -49,12 +49,12 @@ extension FolderSync {
         if view.known[id] == nil {
             // If the process ends after this, the next one recognises the file, even when it is renamed in the vault.
             let known = KnownFile(path: path, content: remote.content, stamp: nil, isPending: true)
-            try await vault.setKnownFile(id, known, in: round.folder)
+            try await records.setKnownFile(id, known, in: round.folder)
         }
         let trashed = FolderTree.trashName(path)
         if let over {
             // Before it is displaced: a program that has it open may write to it, even after this process has ended.
-            try await vault.noteTrashed(trashed, TrashedFile(path: path, digest: over.digest), in: round.folder)
+            try await records.noteTrashed(trashed, TrashedFile(path: path, digest: over.digest), in: round.folder)
         }
         guard round.tree.digest(of: part.file) == remote.content.digest,
             round.tree.place(
@@ -63,7 +63,7 @@ extension FolderSync {
             round.tree.removePart(part.name)
             return false
         }
-        try await vault.setKnownFile(id, Self.known(path, remote), in: round.folder)
+        try await records.setKnownFile(id, Self.known(path, remote), in: round.folder)
         return true
     }
 

@@ -18,13 +18,13 @@ extension FolderSync {
             let paths = next.compactMap { bytes in
                 String(validating: bytes, as: UTF8.self).flatMap { try? FolderPath($0) }
             }
-            before.merge(try await vault.fileHashes(at: paths, in: round.folder)) { _, last in last }
+            before.merge(try await records.fileHashes(at: paths, in: round.folder)) { _, last in last }
             round.tree.hashes = before
             let part = round.tree.examine(next, into: &report)
             try Task.checkCancellation()
             round.examined.formUnion(next)
             scan.formUnion(part)
-            let extended = try await vault.extended(
+            let extended = try await views.extended(
                 view, by: Set(paths).union(part.files.keys).union(part.folders), items, round.folder,
                 settings.collection)
             view = extended.view
@@ -35,7 +35,7 @@ extension FolderSync {
             if next.isEmpty { break }
         }
         guard next.isEmpty else { return nil }
-        try await vault.setFileHashes(scan.hashes, after: before, in: round.folder)
+        try await records.setFileHashes(scan.hashes, after: before, in: round.folder)
         let wasBlocked = !round.memory.obstacles.isEmpty
         round.memory.take(scan, of: round.examined)
         // A focus does not contain files that were deleted in the meantime.
@@ -44,7 +44,7 @@ extension FolderSync {
         view.isWalkComplete = scan.isComplete && round.memory.obstacles.isEmpty
         settlePending(&view)
         try await leaveOut(&view, &round, &report)
-        view = try await vault.finished(view, round.folder)
+        view = try await views.finished(view, round.folder)
         complete(&view, round, &report)
         return view
     }

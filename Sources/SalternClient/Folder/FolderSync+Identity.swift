@@ -13,16 +13,16 @@ extension FolderSync {
         let folder = system.openRoot(root)
         let known = folder.flatMap { FolderTree.marker(in: $0, system) }
         // Before other comparisons of the marker, because another account has no data of the folder.
-        if let other = known?.account, try await other != vault.folderAccount() { throw FolderError.otherAccount }
+        if let other = known?.account, try await other != records.folderAccount() { throw FolderError.otherAccount }
         // A path without a folder is mistyped rather than a second one.
         if !settings.allowsSecondFolder, folder != nil,
-            let other = try await vault.otherFolder(than: known?.id, at: root, settings.collection, system)
+            let other = try await records.otherFolder(than: known?.id, at: root, settings.collection, system)
         {
             throw FolderError.secondFolder(beside: other)
         }
         guard let marker = known else { return }
         // Two folders with one identity would undo each other's changes.
-        if let other = try await vault.place(ofFolder: marker.id), !other.utf8.elementsEqual(root.utf8),
+        if let other = try await records.place(ofFolder: marker.id), !other.utf8.elementsEqual(root.utf8),
             FolderPlace.isCopy(root, of: other, marker: marker, system)
         {
             throw FolderError.copy(of: other)
@@ -30,7 +30,7 @@ extension FolderSync {
         // The stored states are of items of that collection, and useless for another one.
         var other = marker.collection
         if other == nil {
-            other = try await vault.otherCollection(ofFolder: marker.id, than: settings.collection)
+            other = try await records.otherCollection(ofFolder: marker.id, than: settings.collection)
         }
         if let other, other != settings.collection { throw FolderError.otherCollection(other) }
         if try await isOutdated(marker), !allowsDeletions { throw FolderError.outdated }
@@ -41,12 +41,12 @@ extension FolderSync {
         guard !allowsDeletions, let folder = system.openRoot(root), FolderTree.marker(in: folder, system) == nil else {
             return false
         }
-        return try await vault.hasFolder(at: root)
+        return try await records.hasFolder(at: root)
     }
 
     /// Returns true when the folder is in the state before some of its rounds.
     private func isOutdated(_ marker: FolderMarker) async throws -> Bool {
-        let known = try await vault.generation(ofFolder: marker.id)
+        let known = try await records.generation(ofFolder: marker.id)
         if known.number == 0 { return false }
         let line = known.names.compactMap { marker.lines[$0] }.max()
         // A store of an earlier version has no line yet.
@@ -64,7 +64,7 @@ extension FolderSync {
             marker = FolderMarker(id: .random())
             isAnew = true
         }
-        let opened = try await vault.openFolder(at: root, marker: marker?.id)
+        let opened = try await records.openFolder(at: root, marker: marker?.id)
         var id = opened.id
         if opened.isMarkerMissing {
             guard allowsDeletions else {
@@ -86,36 +86,36 @@ extension FolderSync {
         let before = tree.marker()
         if before?.id != id {
             let marker = FolderMarker(
-                id: id, collection: settings.collection, account: try await vault.folderAccount())
+                id: id, collection: settings.collection, account: try await records.folderAccount())
             let isMade = before == nil && tree.claim(marker)
             if !isMade, let other = tree.marker(), before == nil {
                 // Another process has marked it first, possibly with another account.
                 try await refuseWrongPlace()
-                try await vault.noteFolder(other.id, settings.collection, at: root)
+                try await records.noteFolder(other.id, settings.collection, at: root)
                 return (other.id, false)
             }
             guard isMade || tree.setMarker(marker) else { throw FolderError.unusable }
         }
-        try await vault.noteFolder(id, settings.collection, at: root)
+        try await records.noteFolder(id, settings.collection, at: root)
         return (id, isAnew)
     }
 
     /// Records the progress in the folder, and then in the store. If the process ends in between, the marker is the
     /// later one.
     func advance(_ round: Round, _ report: inout FolderReport) async throws {
-        let known = try await vault.generation(ofFolder: round.folder).number
-        let store = try await vault.storeID()
+        let known = try await records.generation(ofFolder: round.folder).number
+        let store = try await records.storeID()
         let old = round.tree.marker()
         var marker =
             old?.id == round.folder ? old ?? FolderMarker(id: round.folder) : FolderMarker(id: round.folder)
         let next = max(marker.lines[store] ?? marker.generation, known) + 1
         marker.collection = settings.collection
-        marker.account = try await vault.folderAccount()
+        marker.account = try await records.folderAccount()
         marker.advance(store, to: next)
         // Files are sent even if a full disk prevents it.
         guard round.tree.setMarker(marker) else {
             return report.warn(.failed, FolderTree.markerPath, system.takeFailure())
         }
-        try await vault.setGeneration(next, ofFolder: round.folder)
+        try await records.setGeneration(next, ofFolder: round.folder)
     }
 }

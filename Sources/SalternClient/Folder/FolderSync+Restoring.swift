@@ -22,7 +22,7 @@ extension FolderSync {
     public func trash() async throws -> [TrashEntry] {
         do {
             guard let (tree, folder) = try await openTrash() else { return [] }
-            let known = try await vault.trashedFiles(in: folder)
+            let known = try await records.trashedFiles(in: folder)
             return (tree.trashNames() ?? []).compactMap { Self.entry($0, known[$0]?.path, tree) }.sorted {
                 ($0.path, $0.day, $0.name) < ($1.path, $1.day, $1.name)
             }
@@ -42,10 +42,10 @@ extension FolderSync {
         do {
             guard let (tree, folder) = try await openTrash(), FolderTree.isTrashName(name),
                 tree.trashSignature(name) != nil,
-                let path = try await vault.trashedFile(name, in: folder)?.path ?? FolderTree.path(ofTrashName: name)
+                let path = try await records.trashedFile(name, in: folder)?.path ?? FolderTree.path(ofTrashName: name)
             else { throw VaultError.notFound }
             guard let target = Self.bringBack(name, to: path, in: tree) else { throw FolderError.unusable }
-            try await vault.forgetTrashed(name, in: folder)
+            try await records.forgetTrashed(name, in: folder)
             return target
         } catch let error as VaultError {
             throw FolderError.vault(error)
@@ -57,7 +57,7 @@ extension FolderSync {
         guard let folder = system.openRoot(root) else { throw FolderError.unusable }
         guard let marker = FolderTree.marker(in: folder, system) else { return nil }
         try await refuseWrongPlace()
-        guard try await vault.place(ofFolder: marker.id) != nil else { return nil }
+        guard try await records.place(ofFolder: marker.id) != nil else { return nil }
         return (try FolderTree(root, system), marker.id)
     }
 

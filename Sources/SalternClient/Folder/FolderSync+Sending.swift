@@ -45,7 +45,7 @@ extension FolderSync {
         // The file was written while it was read.
         guard made.digest == content.digest else { return false }
         let known = KnownFile(path: path, content: content, stamp: ItemStamp())
-        return try await vault.putFile(
+        return try await records.putFile(
             item, path, made.body(), over: seen, settings.collection, known: known, in: round.folder)
     }
 
@@ -67,13 +67,13 @@ extension FolderSync {
     ) async throws(VaultError) -> AttachmentDraft {
         // Shorter content is sent in one request, or nearly so.
         let isLong = Self.isLong(content)
-        if let id, let seen, let draft = try await vault.draft(over: id, seen) {
-            if isLong { try await vault.beginUpload(path, of: draft.id, in: folder) }
+        if let id, let seen, let draft = try await records.draft(over: id, seen) {
+            if isLong { try await records.beginUpload(path, of: draft.id, in: folder) }
             return draft
         }
         if !isLong { return AttachmentDraft(nil) }
         return AttachmentDraft(
-            try await vault.beginUpload(path, in: folder), before: AttachmentDraft.Before())
+            try await records.beginUpload(path, in: folder), before: AttachmentDraft.Before())
     }
 
     /// Returns true when the content is sent in chunks beside its item.
@@ -85,9 +85,9 @@ extension FolderSync {
     func abandonUploads(_ round: Round) async throws {
         guard let local = round.local else { return }
         unfitting = unfitting.filter { local[$0.key] != nil || !round.examines($0.key) }
-        for (path, attachment) in try await vault.uploads(in: round.folder) where round.examines(path) {
+        for (path, attachment) in try await records.uploads(in: round.folder) where round.examines(path) {
             if let content = local[path], content != round.known[path] { continue }
-            try await vault.abandonUpload(path, attachment, in: round.folder)
+            try await records.abandonUpload(path, attachment, in: round.folder)
         }
     }
 }

@@ -6,7 +6,7 @@ extension FolderSync {
     /// - Returns: True when a file has returned.
     func reviewTrash(_ round: Round, _ report: inout FolderReport) async throws -> Bool {
         guard let names = round.tree.trashNames() else { return false }
-        let known = try await vault.trashedFiles(in: round.folder)
+        let known = try await records.trashedFiles(in: round.folder)
         let present = Set(names)
         var files = known.filter { present.contains($0.key) }
         var hasReturned = false
@@ -14,14 +14,14 @@ extension FolderSync {
             try Task.checkCancellation()
             if try review(name, &files, round, &report) { hasReturned = true }
         }
-        try await vault.setTrashed(files, after: known, in: round.folder)
+        try await records.setTrashed(files, after: known, in: round.folder)
         return hasReturned
     }
 
     /// Removes expired files from the trash. Each file is read once more before.
     func emptyTrash(_ round: Round, _ report: inout FolderReport) async throws {
         guard let age = try await vault.confirmedAge() else { return }
-        let known = try await vault.trashedFiles(in: round.folder)
+        let known = try await records.trashedFiles(in: round.folder)
         var files = known
         for (name, file) in known {
             try Task.checkCancellation()
@@ -39,7 +39,7 @@ extension FolderSync {
             }
             files[name] = nil
         }
-        try await vault.setTrashed(files, after: known, in: round.folder)
+        try await records.setTrashed(files, after: known, in: round.folder)
     }
 
     /// Compares one file.

@@ -14,6 +14,8 @@ public import Foundation
 /// ```
 public actor FolderSync {
     let vault: Vault
+    let records: FolderRecords
+    let views: FolderViews
     let root: String
     let settings: FolderSettings
     let system: any FolderSystem
@@ -44,6 +46,8 @@ public actor FolderSync {
 
     init(_ vault: Vault, _ root: String, _ settings: FolderSettings, _ system: any FolderSystem) {
         self.vault = vault
+        records = FolderRecords(vault: vault)
+        views = FolderViews(vault: vault)
         self.root = root
         self.settings = settings
         self.system = system
@@ -77,7 +81,7 @@ public actor FolderSync {
                 return report
             }
             let tree = try FolderTree(root, system)
-            tree.onRead = { [observers = vault.progressObservers] in observers.notify(.read($0)) }
+            tree.onRead = { [observers = vault.observers.progress] in observers.notify(.read($0)) }
             var report = FolderReport()
             guard let (id, isAnew) = try await identify(tree, &report) else {
                 // A replaced folder gives no information about the known one, and gets none of its files.
@@ -95,7 +99,7 @@ public actor FolderSync {
                 round.focus = focus
                 round.focus?.formUnion(before.unfinished)
             }
-            if round.focus?.isTooLarge ?? true { try await round.takeWhole(vault) }
+            if round.focus?.isTooLarge ?? true { try await round.takeWhole(records) }
             do {
                 try await goThrough(&round, &report)
             } catch {
@@ -104,9 +108,9 @@ public actor FolderSync {
                 throw error
             }
             if round.hasAdvanced { try await advance(round, &report) }
-            try await vault.noteHeld(report.held, inFolder: id)
+            try await records.noteHeld(report.held, inFolder: id)
             report.unsent = try await vault.unsentCount()
-            report.warnings = try await vault.note(report.warnings, inFolder: id, isWhole: round.focus == nil)
+            report.warnings = try await records.note(report.warnings, inFolder: id, isWhole: round.focus == nil)
             if !round.needsWhole { memory = round.memory }
             return report
         } catch let error as VaultError {
@@ -161,10 +165,10 @@ public actor FolderSync {
         var needsWhole = false
 
         /// Switches the round to examine everything.
-        mutating func takeWhole(_ vault: Vault) async throws {
+        mutating func takeWhole(_ records: FolderRecords) async throws {
             focus = nil
             memory = FolderMemory()
-            tree.hashes = try await vault.fileHashes(in: folder)
+            tree.hashes = try await records.fileHashes(in: folder)
         }
 
         /// Returns true when the round examines a path.
@@ -224,7 +228,7 @@ public actor FolderSync {
             report.note(held, view)
             waiting = held.values.flatMap(\.self)
             // Before they are carried out, in case the process ends.
-            try await vault.noteDeletions(noted, from: view.knownCount, inFolder: round.folder)
+            try await records.noteDeletions(noted, from: view.knownCount, inFolder: round.folder)
             if permitted.isEmpty { break }
             if !round.hasAdvanced {
                 try await advance(round, &report)
@@ -235,7 +239,7 @@ public actor FolderSync {
                 try Task.checkCancellation()
                 if try await giveWay() {
                     // The decisions may be outdated.
-                    try await round.takeWhole(vault)
+                    try await round.takeWhole(records)
                     hasDone = true
                     break
                 }
@@ -245,9 +249,9 @@ public actor FolderSync {
                 } else {
                     failed[action] = .some(system.takeFailure())
                 }
-                vault.progressObservers.notify(.settled(number + 1, of: permitted.count))
+                vault.observers.progress.notify(.settled(number + 1, of: permitted.count))
             }
-            if round.focus != nil, permitted.contains(where: \.changesRules) { try await round.takeWhole(vault) }
+            if round.focus != nil, permitted.contains(where: \.changesRules) { try await round.takeWhole(records) }
         }
         for (action, failure) in failed where !report.hasRoomWarning(action.path) {
             report.warn(.failed, action.path?.text ?? "", failure)
@@ -266,13 +270,13 @@ public actor FolderSync {
         if let known = round.deletions { return known }
         return FolderDeletionGuard(
             total: view.knownCount,
-            try await vault.deletions(inFolder: round.folder, of: view.knownCount, agreeing: round.allowed))
+            try await records.deletions(inFolder: round.folder, of: view.knownCount, agreeing: round.allowed))
     }
 
     func view(_ round: inout Round, _ report: inout FolderReport) async throws -> FolderView {
         if let focus = round.focus {
             if !focus.isAboutRules, let view = try await view(of: focus, &round, &report) { return view }
-            try await round.takeWhole(vault)
+            try await round.takeWhole(records)
         }
         let before = round.tree.hashes
         report.warnings.removeAll { $0.kind == .ignoreFile }
@@ -280,9 +284,9 @@ public actor FolderSync {
         report.ignored = scan.ignored.sorted { $0.lexicographicallyPrecedes($1) }.map {
             String(decoding: $0, as: UTF8.self)
         }
-        try await vault.setFileHashes(round.tree.hashes, after: before, in: round.folder)
+        try await records.setFileHashes(round.tree.hashes, after: before, in: round.folder)
         try Task.checkCancellation()
-        var (view, warnings) = try await vault.folderView(round.folder, settings.collection)
+        var (view, warnings) = try await views.folderView(round.folder, settings.collection)
         for warning in warnings { report.warn(warning.kind, warning.path) }
         view.take(scan)
         if round.foldsCase { view.takeKnownSpellings() }

@@ -46,34 +46,3 @@ extension Store {
             .optional(signature?.modified), .optional(signature?.changed), .optional(file.since))
     }
 }
-
-extension Vault {
-    func trashedFiles(in folder: ItemID) throws(VaultError) -> [String: TrashedFile] {
-        try stored { try store.trashedFiles(in: folder) }
-    }
-
-    func trashedFile(_ name: String, in folder: ItemID) throws(VaultError) -> TrashedFile? {
-        try stored { try store.trashedFile(name, in: folder) }
-    }
-
-    func forgetTrashed(_ name: String, in folder: ItemID) throws(VaultError) {
-        try stored { try store.transaction { try store.setTrashed(name, nil, in: folder) } }
-    }
-
-    func noteTrashed(_ name: String, _ file: TrashedFile, in folder: ItemID) throws(VaultError) {
-        try stored { try store.transaction { try store.setTrashed(name, file, in: folder) } }
-    }
-
-    /// Stores the differences of a folder's trash.
-    func setTrashed(
-        _ files: [String: TrashedFile], after known: [String: TrashedFile], in folder: ItemID
-    ) throws(VaultError) {
-        if files == known { return }
-        try stored {
-            try store.transaction {
-                for name in known.keys where files[name] == nil { try store.setTrashed(name, nil, in: folder) }
-                for (name, file) in files where known[name] != file { try store.setTrashed(name, file, in: folder) }
-            }
-        }
-    }
-}

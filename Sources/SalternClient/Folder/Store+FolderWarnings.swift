@@ -23,30 +23,9 @@ extension Store {
     }
 }
 
-extension Vault {
-    /// Marks the warnings that an earlier round has reported, and stores the others.
-    /// - Parameter isWhole: True when the round has examined everything: then warnings that it does not report are
-    ///   removed.
-    func note(
-        _ warnings: [FolderWarning], inFolder id: ItemID, isWhole: Bool
-    ) throws(VaultError) -> [FolderWarning] {
-        try stored {
-            let before = try store.warned(in: id)
-            let lasting = Set(warnings.filter(\.isLasting).map(\.name))
-            if !isWhole && lasting.isSubset(of: before) && lasting.isEmpty { return warnings }
-            try store.setWarned(isWhole ? lasting : before.union(lasting), in: id)
-            return warnings.map { warning in
-                var warning = warning
-                warning.isRepeated = warning.isLasting && before.contains(warning.name)
-                return warning
-            }
-        }
-    }
-}
-
 extension FolderWarning {
     /// True when later rounds repeat it until a person corrects the cause.
-    fileprivate var isLasting: Bool {
+    var isLasting: Bool {
         switch kind {
         case .link, .specialFile, .unusableName, .nestedFolder, .refusedTitle: true
         default: false
@@ -54,5 +33,5 @@ extension FolderWarning {
     }
 
     /// In bytes: texts that are equal in Swift can be two names on a disk.
-    fileprivate var name: [UInt8] { Array("\(kind.rawValue) \(path)".utf8) }
+    var name: [UInt8] { Array("\(kind.rawValue) \(path)".utf8) }
 }

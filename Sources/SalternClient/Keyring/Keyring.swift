@@ -9,6 +9,8 @@ internal import Cryptography
 ///     ‖ 0, or 1 ‖ recovery public key (65) ‖ recovery authentication key (32) ‖ length (2) ‖ sealed recovery keys
 ///
 /// Version 2 ends with the ``PasskeyKeys``. A keyring without passkeys has version 1, so that earlier kits open it.
+///
+/// The place of the previous edit's hash has the ``UseridMark``, which earlier kits ignore.
 public struct Keyring: Sendable {
     /// Grows with every change, so that an older keyring from the server is detected.
     public internal(set) var counter: UInt64
@@ -20,6 +22,8 @@ public struct Keyring: Sendable {
     var recovery: RecoveryKeys?
     /// The passkeys that unlock the keyring.
     var passkeys: [PasskeyKeys] = []
+    /// The userid with which it was sealed. Nil for a keyring that an earlier kit or a printed code has sealed.
+    var useridMark: UseridMark?
 
     /// The reason for which bytes are not a keyring.
     public enum Failure: Error, Hashable, Sendable {
@@ -86,7 +90,7 @@ public struct Keyring: Sendable {
 
     func sealed(under password: KnownPassword) throws(SealedBox.Failure) -> [UInt8] {
         try SealedBox.seal(
-            encoded(), SealedBox.Edit(number: counter, previous: SealedBox.Edit.first.previous), at: Self.place,
+            encoded(), SealedBox.Edit(number: counter, previous: UseridMark.bytes(of: useridMark)), at: Self.place,
             with: Self.key(password))
     }
 
@@ -106,6 +110,7 @@ public struct Keyring: Sendable {
         }
         try self.init(encoded: content.content)
         guard counter == content.edit.number else { throw .malformed }
+        useridMark = UseridMark(content.edit.previous)
     }
 
     private static func key(_ password: KnownPassword) -> DataKey {
@@ -172,6 +177,28 @@ public struct Keyring: Sendable {
         self.dataKeys = dataKeys
         self.recovery = recovery
     }
+}
+
+/// Identifies the userid to which a keyring belongs: `SHA-256(label ‖ userid)`.
+///
+/// The userid is the salt of the password key. A device that logs in by a passkey receives it from the server, which
+/// could choose another one. The sealed keyring authenticates it.
+struct UseridMark: Hashable, Sendable {
+    let bytes: [UInt8]
+
+    /// - Parameter userid: The canonical userid.
+    init(of userid: String) {
+        bytes = SHA256.hash(Array(SealingLabels.userid.utf8) + userid.utf8).bytes
+    }
+
+    /// Reads the mark of a sealed keyring. Nil for zeros, which earlier kits write.
+    init?(_ bytes: [UInt8]) {
+        guard bytes != SealedBox.Edit.first.previous else { return nil }
+        self.bytes = bytes
+    }
+
+    /// The bytes in a sealed keyring.
+    static func bytes(of mark: UseridMark?) -> [UInt8] { mark?.bytes ?? SealedBox.Edit.first.previous }
 }
 
 extension Identifier {

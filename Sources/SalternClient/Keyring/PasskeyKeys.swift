@@ -55,13 +55,10 @@ struct PasskeyKeys: Sendable {
     /// - Parameter counter: The counter of the keyring with which the box is sent.
     func box(
         of unlockKey: SecureBytes, counter: UInt64, account: AccountID
-    ) throws(SealedBox.Failure) -> PasskeyBox {
-        PasskeyBox(
-            id: Base64URLBytes(id),
-            box: Base64Bytes(
-                try KeyBox.seal(
-                    unlockKey, to: publicKey, authenticationKey, label: SealingLabels.passkeyBox, account: account,
-                    counter: counter, head: [Self.version])))
+    ) throws(SealedBox.Failure) -> [UInt8] {
+        try KeyBox.seal(
+            unlockKey, to: publicKey, authenticationKey, label: SealingLabels.passkeyBox, account: account,
+            counter: counter, head: [Self.version])
     }
 
     /// Opens a box with the output of a passkey.

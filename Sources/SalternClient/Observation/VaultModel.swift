@@ -112,13 +112,6 @@ public import Observation
     }
 }
 
-extension Vault {
-    /// The properties of a ``VaultModel``.
-    fileprivate func overview() -> (SyncState, unsentCount: Int, [Notice]) {
-        (state, (try? unsentCount()) ?? 0, (try? notices()) ?? [])
-    }
-}
-
 extension Error {
     /// True for the error of a cancelled task.
     fileprivate var isCancelledTask: Bool {

@@ -50,8 +50,9 @@ public enum PasskeyError: Error, Hashable, Sendable {
     case pinLocked
     /// The passkey does not unlock the keyring: the authenticator has no PRF, or the passkey was added without it.
     case doesNotUnlock
-    /// The passkey is not in this device's keyring, or the server names another userid. The server may be hostile: log
-    /// in with the password.
+    /// The passkey is not in this device's keyring, or the server names another userid than the keyring. The server may
+    /// be hostile: log in with the password. The same holds for a new device if the keyring has no userid, because an
+    /// earlier kit has sealed it.
     case unconfirmed
     /// The server names a site to which it does not belong. It may be hostile.
     case foreignSite

@@ -2,67 +2,87 @@ internal import Cryptography
 
 /// A change of passkeys, with the account's password.
 struct PasskeyChange {
-    private let opened: Vault.Opened
+    private let session: VaultSession
+    private let opened: VaultSession.Opened
     private let proof: SecretBytes
 
     /// - Throws: ``VaultError/wrongCredentials`` for another password than that of the vault. A passkey that unlocks
     ///   would otherwise get a key that opens nothing.
-    init(_ password: Password, in vault: isolated Vault) async throws(VaultError) {
-        try await vault.settleUnconfirmedChange()
-        opened = try vault.open
-        proof = try await vault.proven(password).passwordKey
+    init(_ password: Password, _ session: VaultSession) async throws(VaultError) {
+        try await session.unconfirmed.settleUnconfirmedChange()
+        self.session = session
+        opened = try session.open
+        proof = try await session.keys.proven(password).passwordKey
     }
 
     func add(
-        _ name: String, unlocks: Bool, _ authenticator: any PasskeyAuthenticator, in vault: isolated Vault
+        _ name: String, unlocks: Bool, _ authenticator: any PasskeyAuthenticator
     ) async throws(VaultError) -> PasskeyDescription {
-        let options = try await vault.call { api throws(APIError) in
+        let options = try await session.call { api throws(APIError) in
             try await api.beginPasskey(logsIn: unlocks, currentPasswordKey: proof, opened.token)
         }
-        try PasskeySite(vault.settings.transport).check(options.rp.id)
+        try PasskeySite(session.settings.transport).check(options.rp.id)
         guard options.user.id.bytes == opened.account.bytes else { throw .unavailable(.unexpectedReply) }
         let registration: PasskeyRegistration
         do throws(PasskeyError) { registration = try await authenticator.create(options) } catch {
             throw .passkey(error)
         }
         // The server accepts an equal request again, so a retry after a lost reply is safe.
-        var passkey = try await vault.call { api throws(APIError) in
+        var passkey = try await session.call { api throws(APIError) in
             try await api.confirmPasskey(
                 registration, name: name, logsIn: unlocks, currentPasswordKey: proof, opened.token)
         }
         guard unlocks else { return passkey }
         do throws(VaultError) {
-            try await letUnlock(passkey.id, of: options.rp.id, authenticator, in: vault)
+            try await letUnlock(passkey.id, of: options.rp.id, authenticator)
         } catch {
             // It would log in and open nothing.
-            try? await vault.api.removePasskey(passkey.id.bytes, currentPasswordKey: proof, opened.token)
+            try? await session.api.removePasskey(passkey.id.bytes, currentPasswordKey: proof, opened.token)
             throw error
         }
         passkey.unlocks = true
         return passkey
     }
 
-    func remove(_ id: Base64URLBytes, in vault: isolated Vault) async throws(VaultError) {
-        try await remove([id], in: vault)
+    func remove(_ id: Base64URLBytes) async throws(VaultError) {
+        try await remove([id])
     }
 
     /// Removes all passkeys that unlock. A device that was unlocked has their keys from the keyring, and could seal an
     /// unlock key of its own for them.
-    func removeUnlocking(in vault: isolated Vault) async throws(VaultError) {
-        let listed = try await vault.passkeys()
-        let known = try await vault.latestKeyring().keyring.passkeys.map { Base64URLBytes($0.id) }
-        try await remove(Set(known).union(listed.filter(\.unlocks).map(\.id)), in: vault)
+    static func removeUnlocking(_ password: Password, _ session: VaultSession) async throws(VaultError) {
+        await session.serverLock.lock()
+        defer { session.serverLock.unlock() }
+        let change = try await PasskeyChange(password, session)
+        let listed = try await session.serverKeyring.passkeys()
+        let known = try await session.serverKeyring.latestKeyring().keyring.passkeys.map { Base64URLBytes($0.id) }
+        try await change.remove(Set(known).union(listed.filter(\.unlocks).map(\.id)))
     }
 
-    private func remove(_ ids: Set<Base64URLBytes>, in vault: isolated Vault) async throws(VaultError) {
-        // The keyring comes first. After an interruption the list still has the passkeys, and no later unlock key is
-        // sealed for them.
-        let sealed = Set(ids.map(\.bytes))
-        if try await vault.latestKeyring().keyring.passkeys.contains(where: { sealed.contains($0.id) }) {
-            _ = try await replaceKeyring(in: vault) { $0.passkeys.removeAll { sealed.contains($0.id) } }
+    /// Removes the keys of a passkey and its box.
+    func stopUnlocking(_ id: Base64URLBytes) async throws(VaultError) {
+        try await removeKeys(of: [id])
+        try await session.call { api throws(APIError) in
+            try await api.removePasskeyBox(id.bytes, currentPasswordKey: proof, opened.token)
         }
+    }
+
+    /// Removes keys from the keyring. This comes first: after an interruption the list still has the passkeys, and no
+    /// later unlock key is sealed for them.
+    private func removeKeys(of ids: Set<Base64URLBytes>) async throws(VaultError) {
+        let sealed = Set(ids.map(\.bytes))
+        guard
+            try await session.serverKeyring.latestKeyring().keyring.passkeys.contains(where: { sealed.contains($0.id) })
+        else {
+            return
+        }
+        _ = try await replaceKeyring { $0.passkeys.removeAll { sealed.contains($0.id) } }
+    }
+
+    private func remove(_ ids: Set<Base64URLBytes>) async throws(VaultError) {
+        try await removeKeys(of: ids)
         for id in ids {
-            try await vault.call { api throws(APIError) in
+            try await session.call { api throws(APIError) in
                 try await api.removePasskey(id.bytes, currentPasswordKey: proof, opened.token)
             }
         }
@@ -71,7 +91,7 @@ struct PasskeyChange {
     /// Seals the unlock key for a new passkey. Its public half is in the keyring before the server has its box, so that
     /// each device that changes the password can seal another box.
     private func letUnlock(
-        _ id: Base64URLBytes, of site: String, _ authenticator: any PasskeyAuthenticator, in vault: isolated Vault
+        _ id: Base64URLBytes, of site: String, _ authenticator: any PasskeyAuthenticator
     ) async throws(VaultError) {
         // Only the output is needed, and no server gets the assertion.
         let options = PasskeyRequestOptions(
@@ -88,32 +108,32 @@ struct PasskeyChange {
         guard let (keys, sealed) = try? PasskeyKeys.new(for: id.bytes, output: output, account: opened.account) else {
             throw .unreadable
         }
-        let next = try await replaceKeyring(in: vault) { PasskeyKeys.add(keys, to: &$0.passkeys) }
+        let next = try await replaceKeyring { PasskeyKeys.add(keys, to: &$0.passkeys) }
         guard let box = try? keys.box(of: opened.password.unlockKey, counter: next.counter, account: opened.account)
         else { throw .unreadable }
-        try await vault.call { api throws(APIError) in
+        try await session.call { api throws(APIError) in
             try await api.putPasskeyBox(
-                id.bytes, sealedPrivateKey: sealed, box: box.box.bytes, currentPasswordKey: proof, opened.token)
+                id.bytes, sealedPrivateKey: sealed, box: box, currentPasswordKey: proof, opened.token)
         }
     }
 
     /// Changes the keyring on the server, also that of the printed code.
     private func replaceKeyring(
-        in vault: isolated Vault, _ change: (inout Keyring) -> Void
+        _ change: (inout Keyring) -> Void
     ) async throws(VaultError) -> Keyring {
         var attempts = 0
         while true {
             attempts += 1
-            let (keyring, revision) = try await vault.keyringForSealing()
-            let next = try vault.numberedForSending(keyring.changed(change))
+            let (keyring, revision) = try await session.serverKeyring.keyringForSealing()
+            let next = try session.keys.numberedForSending(keyring.changed(change), of: opened.userid)
             // The server has the same limit, so it has accepted too many. No device could open this keyring.
             guard next.passkeys.count <= PasskeyKeys.limit else { throw .unavailable(.unexpectedReply) }
             guard let sealed = try? next.sealed(under: opened.password) else { throw .unreadable }
             let recoveryKeyring = try next.sealedForCode(opened.account)
             let written: Revision
             do throws(APIError) {
-                written = try await vault.settings.retries({ () throws(APIError) in
-                    try await vault.api.putKeyring(
+                written = try await session.settings.retries({ () throws(APIError) in
+                    try await session.api.putKeyring(
                         sealed, recoveryKeyring: recoveryKeyring, currentPasswordKey: proof, .revision(revision),
                         opened.token)
                 })
@@ -122,8 +142,9 @@ struct PasskeyChange {
                 if error.code == .preconditionFailed, attempts < 3 { continue }
                 throw VaultError(error)
             }
-            try vault.rememberChange(
-                of: opened, opened.userid, try vault.knownIterations(), nil, next, sealed, written, opened.password)
+            try session.keys.rememberChange(
+                of: opened, opened.userid, try session.keys.knownIterations(), nil, next, sealed, written,
+                opened.password)
             return next
         }
     }

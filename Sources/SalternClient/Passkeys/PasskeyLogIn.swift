@@ -1,80 +1,95 @@
 internal import Cryptography
 
 /// Log-ins by passkey: alone, and after the password.
-enum PasskeyLogIn {
+struct PasskeyLogIn {
+    let session: VaultSession
+
     /// Opens a session by a passkey alone, and the keyring with it.
-    static func run(_ authenticator: any PasskeyAuthenticator, in vault: isolated Vault) async throws(VaultError) {
-        let locks = vault.lockCount
-        let options = try await vault.call { api throws(APIError) in try await api.beginPasskeyLogIn() }
-        let answer = try await answer(options, by: authenticator, prf: PasskeyKeys.input, in: vault)
+    func run(_ authenticator: any PasskeyAuthenticator) async throws(VaultError) {
+        let locks = session.lockCount
+        let options = try await session.call { api throws(APIError) in try await api.beginPasskeyLogIn() }
+        let answer = try await answer(options, by: authenticator, prf: PasskeyKeys.input)
         let output = try answer.unlockingOutput
-        let reply: PasskeyLoginReply
-        // An answer is valid for one log-in. After a lost reply the same answer is rejected.
-        do throws(APIError) {
-            reply = try await vault.api.logInWithPasskey(answer.assertion, deviceName: vault.settings.deviceName)
-        } catch {
-            throw VaultError(error)
+        let reply = try await opening { () throws(APIError) in
+            try await session.api.logInWithPasskey(answer.assertion, deviceName: session.settings.deviceName)
         }
-        try await vault.usingNewSession(reply.session.token) { () async throws(VaultError) in
-            if let known = try vault.knownAccount(), known != reply.accountId { throw .otherAccount }
+        try await session.usingNewSession(reply.session.token) { () async throws(VaultError) in
+            if let known = try session.keys.knownAccount(), known != reply.accountId { throw .otherAccount }
             let (password, keyring, sealed, keys) = try reply.opened(by: answer.assertion.id.bytes, output)
-            guard try vault.knows(keys) else { throw .passkey(.unconfirmed) }
-            if try vault.order(of: keyring, openedBy: password) == .rolledBack {
-                try vault.stored { try vault.store.note(.keyringRolledBack) }
+            guard try confirms(keys) else { throw .passkey(.unconfirmed) }
+            if try session.keys.order(of: keyring, openedBy: password) == .rolledBack {
+                try session.stored { try session.store.note(.keyringRolledBack) }
                 throw .keyringUnusable
             }
-            let (userid, iterations) = try await parameters(of: reply.session.token, in: vault)
-            try vault.remember(
+            let (userid, iterations) = try await parameters(of: reply.session.token, keyring)
+            try session.keys.remember(
                 account: reply.accountId, userid: userid, iterations: iterations, session: reply.session.token,
                 device: nil, keyring: keyring, sealed: sealed, keyringRevision: reply.keyringRevision, password,
-                opens: locks == vault.lockCount)
+                opens: locks == session.lockCount)
         }
     }
 
+    /// Returns true when the known keyring has these keys, and on a device without a known keyring.
+    private func confirms(_ keys: PasskeyKeys) throws(VaultError) -> Bool {
+        guard let known = try session.stored({ try session.store.fact(.passkeys) }) else { return true }
+        let digest = keys.digest
+        return stride(from: 0, to: known.count, by: digest.count).contains { known[$0...].starts(with: digest) }
+    }
+
     /// Returns userid and iterations, which later calls need for the password.
-    private static func parameters(
-        of token: Token, in vault: isolated Vault
+    ///
+    /// - Throws: ``PasskeyError/unconfirmed`` if neither the keyring nor this device confirms the server's userid. The
+    ///   server could otherwise choose the salt of the next password key.
+    private func parameters(
+        of token: Token, _ keyring: Keyring
     ) async throws(VaultError) -> (userid: String, iterations: Int) {
-        let userid = try await vault.call { api throws(APIError) in try await api.getAccount(token) }.userid
-        let parameters = try await vault.call { api throws(APIError) in
-            try await api.getKDFParameters(userid: userid)
-        }
-        do throws(StretchingRule.Refusal) {
-            try vault.settings.stretching.check(parameters, userid: userid)
-        } catch {
-            throw .untrustworthy(error)
-        }
-        // Otherwise the server could choose the salt of the next password key.
-        if let known = try vault.stored({ try vault.store.text(.userid) }), known != userid {
-            throw .passkey(.unconfirmed)
-        }
-        try vault.refuseFewer(parameters.iterations, wasRestored: false)
-        return (userid, parameters.iterations)
+        let userid = try await session.call { api throws(APIError) in try await api.getAccount(token) }.userid
+        let known = try session.keys.userid
+        let confirmed = keyring.useridMark ?? known.map(UseridMark.init(of:))
+        guard confirmed == UseridMark(of: userid) else { throw .passkey(.unconfirmed) }
+        return (userid, try await session.keys.parameters(of: userid, wasRestored: false).iterations)
     }
 
     /// Sends a log-in with the password again, with the answer of a passkey.
     /// - Parameter failure: The reply without it. It has the options where the account has passkeys.
-    static func repeated(
+    func repeated(
         after failure: APIError, _ userid: String, _ password: StretchedPassword, _ device: DeviceClaim,
-        _ authenticator: (any PasskeyAuthenticator)?, in vault: isolated Vault
+        _ authenticator: (any PasskeyAuthenticator)?
     ) async throws(VaultError) -> LoginReply {
         guard failure.code == .secondFactorRequired, case .problem(let problem) = failure,
             let options = problem.publicKey, let authenticator
         else { throw VaultError(failure) }
-        let answer = try await answer(options, by: authenticator, prf: nil, in: vault)
-        do throws(APIError) {
-            return try await vault.api.logIn(
+        let answer = try await answer(options, by: authenticator, prf: nil)
+        return try await opening { () throws(APIError) in
+            try await session.api.logIn(
                 userid: userid, passwordKey: password.passwordKey, device: device, passkey: answer.assertion)
+        }
+    }
+
+    /// Sends an answer, which opens one session, and repeats it where no reply arrives.
+    /// - Throws: ``VaultError/unavailable(_:)`` if a repeated answer is rejected: the first request has opened the
+    ///   session, and its reply is lost. The session ends unused.
+    private func opening<Reply: Sendable>(
+        _ send: () async throws(APIError) -> Reply
+    ) async throws(VaultError) -> Reply {
+        var uncertain: APIError?
+        do throws(APIError) {
+            return try await session.settings.retries({ () throws(APIError) in
+                do throws(APIError) { return try await send() } catch {
+                    if error.mayBeDone { uncertain = error }
+                    throw error
+                }
+            })
         } catch {
+            if error.code == .wrongPasskey, let uncertain { throw VaultError(uncertain) }
             throw VaultError(error)
         }
     }
 
-    private static func answer(
-        _ options: PasskeyRequestOptions, by authenticator: any PasskeyAuthenticator, prf input: [UInt8]?,
-        in vault: isolated Vault
+    private func answer(
+        _ options: PasskeyRequestOptions, by authenticator: any PasskeyAuthenticator, prf input: [UInt8]?
     ) async throws(VaultError) -> PasskeyAnswer {
-        try PasskeySite(vault.settings.transport).check(options.rpId)
+        try PasskeySite(session.settings.transport).check(options.rpId)
         do throws(PasskeyError) { return try await authenticator.get(options, prf: input) } catch {
             throw .passkey(error)
         }

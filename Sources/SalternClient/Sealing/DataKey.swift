@@ -64,6 +64,8 @@ enum SealingLabels {
     static let keyID = "saltern-1 key id"
     /// The key of the keyring, from a password's unlock key.
     static let keyringKey = "saltern-1 keyring key"
+    /// The mark of the userid in a sealed keyring, followed by the userid.
+    static let userid = "saltern-1 userid"
     /// The key of the content that a printed code opens, from the code's unlock key.
     static let recoveryKey = "saltern-1 recovery key"
     /// The key between the recovery public key and an ephemeral one: followed by account, both keys and counter.

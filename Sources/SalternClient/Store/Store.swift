@@ -277,6 +277,24 @@ final class Store {
             .optional(item?.bytes), .optional(other?.bytes), .integer(Int64(Date().timeIntervalSince1970)))
     }
 
+    /// Notes passkeys that stop unlocking.
+    /// - Returns: True if there was no such notice before.
+    func noteStopped(_ passkeys: [Base64URLBytes]) throws -> Bool {
+        try transaction {
+            let isNew = try !notices().contains { $0.kind == .passkeysStoppedUnlocking }
+            let before = isNew ? [] : try stoppedPasskeys()
+            let all = before + passkeys.filter { !before.contains($0) }
+            try set(.stoppedPasskeys, [UInt8](JSONEncoder().encode(all)))
+            try note(.passkeysStoppedUnlocking)
+            return isNew
+        }
+    }
+
+    private func stoppedPasskeys() throws -> [Base64URLBytes] {
+        guard let ids = try fact(.stoppedPasskeys) else { return [] }
+        return try JSONDecoder().decode([Base64URLBytes].self, from: Data(ids))
+    }
+
     /// The number of the latest notice, which grows with each; nil when there is none.
     func lastNotice() throws -> Int64? {
         try database.rows("SELECT max(number) FROM notices") { $0.integer(0) }.first ?? nil
@@ -289,7 +307,8 @@ final class Store {
             }
             return Notice(
                 number: number, kind: kind, item: row.blob(2).flatMap { ItemID(bytes: $0) },
-                other: row.blob(3).flatMap { ItemID(bytes: $0) })
+                other: row.blob(3).flatMap { ItemID(bytes: $0) },
+                passkeys: kind == .passkeysStoppedUnlocking ? try stoppedPasskeys() : [])
         }
     }
 
@@ -344,6 +363,8 @@ enum StoreFact: String {
     case keyringDigest
     /// Digests of the keys of passkeys in that keyring, 32 bytes each.
     case passkeys
+    /// The credential ids of ``Notice/Kind/passkeysStoppedUnlocking``.
+    case stoppedPasskeys
     /// The highest counter of a keyring that was ever sent. It is stored before the keyring is sent.
     case keyringSent
     /// Digests of data keys that a rotation has retired, 16 bytes each. Later keyrings do not seal with them.

@@ -96,6 +96,9 @@ public struct Notice: Hashable, Sendable {
         /// together with the server, give that code a keyring that it accepts. The notice ends with another code
         /// (``Vault/makeRecoveryCode(password:)``) or without one.
         case recoveryCodeOutdated
+        /// A change of the password or the data key has ended the unlocking by ``Notice/passkeys``. Another client had
+        /// added them without their keys in the keyring. They stay a second factor.
+        case passkeysStoppedUnlocking
 
         /// True for a condition that lasts until it is corrected. The notice then ends automatically, and
         /// ``Vault/forget(_:)`` does not remove it.
@@ -110,4 +113,6 @@ public struct Notice: Hashable, Sendable {
     public let item: ItemID?
     /// The copy, for ``Kind/conflict``, ``Kind/rolledBack`` and ``Kind/unreadable``.
     public let other: ItemID?
+    /// The credential ids, for ``Kind/passkeysStoppedUnlocking``.
+    public var passkeys: [Base64URLBytes] = []
 }

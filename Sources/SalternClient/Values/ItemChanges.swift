@@ -46,12 +46,12 @@ extension Vault {
         let (stream, continuation) = AsyncStream.makeStream(
             of: Set<ItemID>.self, bufferingPolicy: .bufferingNewest(256))
         let filter = makeFilter(of: collection)
-        let id = observers.add(
+        let id = observers.items.add(
             { changes in
                 let ids = filter.concerned(changes)
                 if !ids.isEmpty { continuation.yield(ids) }
             }, onEnd: { continuation.finish() })
-        continuation.onTermination = { [observers] _ in observers.remove(id) }
+        continuation.onTermination = { [observers] _ in observers.items.remove(id) }
         return stream
     }
 
@@ -62,13 +62,13 @@ extension Vault {
         let (stream, nudge) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         nudge.yield()
         let filter = collection.map { makeFilter(of: $0) }
-        let change = observers.add(
+        let change = observers.items.add(
             { changes in if filter?.concerned(changes).isEmpty != true { nudge.yield() } }, onEnd: { nudge.finish() })
-        let state = stateObservers.add(
+        let state = observers.states.add(
             { state in if filter == nil || state.isAboutOpening { nudge.yield() } }, onEnd: { nudge.finish() })
-        nudge.onTermination = { [observers, stateObservers] _ in
-            observers.remove(change)
-            stateObservers.remove(state)
+        nudge.onTermination = { [observers] _ in
+            observers.items.remove(change)
+            observers.states.remove(state)
         }
         return stream
     }

@@ -21,7 +21,7 @@ public struct VaultCollection<Value: Codable>: Sendable {
     public func contents(
         sorted order: CollectionOrder<Value> = .byTitle
     ) async throws(VaultError) -> CollectionContents<Value> {
-        let (items, sealed) = try await vault.items(name)
+        let (items, sealed) = try await vault.perform { [name] _, items in try items.items(name) }
         var contents = CollectionContents<Value>()
         for id in sealed { contents.unreadable[id] = .doesNotOpen }
         var entries: [CollectionEntry<Value>] = []
@@ -74,7 +74,7 @@ public struct VaultCollection<Value: Codable>: Sendable {
     /// ```
     /// - Throws: ``VaultError/unreadable`` when the item cannot be read.
     public func entry(_ id: ItemID) async throws(VaultError) -> CollectionEntry<Value>? {
-        guard let present = try await vault.presentItem(id) else { return nil }
+        guard let present = try await vault.perform({ _, items in try items.presentItem(id) }) else { return nil }
         do {
             let value = try schema.read(present.item.body).value
             return CollectionEntry(id: id, title: present.item.title, value: value, version: present.version)
@@ -139,7 +139,9 @@ public struct VaultCollection<Value: Codable>: Sendable {
         _ id: ItemID, _ change: (inout Value) throws(VaultError) -> Void
     ) async throws(VaultError) -> Value {
         while true {
-            guard let present = try await vault.presentItem(id) else { throw .notFound }
+            guard let present = try await vault.perform({ _, items in try items.presentItem(id) }) else {
+                throw .notFound
+            }
             var value: Value
             do { value = try schema.read(present.item.body).value } catch { throw .unreadable }
             try change(&value)
@@ -150,8 +152,9 @@ public struct VaultCollection<Value: Codable>: Sendable {
             } catch {
                 throw .unreadable
             }
-            let place = try await vault.put(
-                item, id, in: present.collection, over: nil, inPlaceOf: present.version)
+            let place = try await vault.perform { _, items in
+                try items.put(item, id, in: present.collection, over: nil, inPlaceOf: present.version)
+            }
             if place != nil { return value }
         }
     }
@@ -160,11 +163,14 @@ public struct VaultCollection<Value: Codable>: Sendable {
         _ id: ItemID, over seen: ItemVersion?, _ make: (PlainItem?) throws -> PlainItem
     ) async throws(VaultError) -> ItemID {
         while true {
-            let (before, version) = try await vault.present(id, isSeen: seen != nil)
+            let (before, version) = try await vault.perform { _, items in try items.present(id, isSeen: seen != nil) }
             let item: PlainItem
             do { item = try make(before) } catch { throw .unreadable }
             // The value is encoded outside of the vault. If the item was written during that time, it is encoded again.
-            if let place = try await vault.put(item, id, in: name, over: seen, inPlaceOf: version) { return place }
+            let place = try await vault.perform { [name] _, items in
+                try items.put(item, id, in: name, over: seen, inPlaceOf: version)
+            }
+            if let place { return place }
         }
     }
 
@@ -189,44 +195,6 @@ public struct VaultCollection<Value: Codable>: Sendable {
     ///
     /// Example: "Edit" in docs/app.md.
     public func restore(_ id: ItemID) async throws(VaultError) { try await vault.restore(id) }
-}
-
-extension Vault {
-    /// Returns a collection, whose items are values of one type. Nothing is read or written.
-    ///
-    /// Example: "Settings" in docs/app.md.
-    /// - Parameter schema: The schema, for a type whose older form needs a migration.
-    public nonisolated func collection<Value>(
-        _ name: String, of type: Value.Type = Value.self, schema: ItemSchema<Value> = ItemSchema()
-    ) -> VaultCollection<Value> {
-        VaultCollection(name: name, vault: self, schema: schema)
-    }
-
-    /// Returns an item and its version; nil when there is none.
-    /// - Parameter isSeen: True to treat an item that cannot be opened as missing.
-    func present(_ id: ItemID, isSeen: Bool) throws(VaultError) -> (item: PlainItem?, version: ItemVersion?) {
-        do throws(VaultError) { return (try item(id), try version(of: id)) } catch {
-            guard case .unreadable = error, isSeen else { throw error }
-            return (nil, try version(of: id))
-        }
-    }
-
-    /// Returns an item with its version and its collection; nil when there is none.
-    func presentItem(
-        _ id: ItemID
-    ) throws(VaultError) -> (item: PlainItem, version: ItemVersion, collection: String)? {
-        guard let item = try item(id), let content = try stored({ try store.current(id) }) else { return nil }
-        return (item, ItemVersion(of: content), content.collection)
-    }
-
-    /// Writes an item that was made from the present version.
-    /// - Returns: nil, with nothing written, when there is another version now.
-    func put(
-        _ item: PlainItem, _ id: ItemID, in collection: String, over seen: ItemVersion?, inPlaceOf version: ItemVersion?
-    ) throws(VaultError) -> ItemID? {
-        guard try self.version(of: id) == version else { return nil }
-        return try put(item, id, in: collection, over: seen)
-    }
 }
 
 /// A version of an item, for comparison by a later ``VaultCollection/put(_:_:over:)``.

@@ -56,6 +56,8 @@ extension Notice {
         case .keyringRolledBack:
             "The server has older keys than this device. If its data was restored from a backup, log in again and restore the keys."
         case .recoveryRemoved: "The account has no valid printed recovery code. Create a new one."
+        case .passkeysStoppedUnlocking:
+            "Passkeys of another app no longer unlock the account. They are still a second factor."
         case .recoveryCodeOutdated:
             "The printed recovery code is from before the keys were replaced. Create a new one, and destroy the old one."
         }

@@ -16,30 +16,23 @@ public enum SyncState: Sendable {
     case failed(VaultError, next: Date?)
 }
 
-extension Vault {
-    /// Returns a sequence with the present state and each later one. A slow reader receives only the last state.
-    ///
-    /// ```swift
-    /// for await state in await vault.states() {
-    ///     if case .failed(let error, _) = state { print(error.localizedDescription) }
-    /// }
-    /// ```
-    public func states() -> AsyncStream<SyncState> { stateObservers.add(keeping: 1, beginningWith: state) }
-
-    /// Runs a step of the sync, and records its state.
-    func syncing<Result>(_ body: () async throws(VaultError) -> Result) async throws(VaultError) -> Result {
-        let before = state
-        note(.syncing)
-        do throws(VaultError) {
-            let result = try await body()
-            note(.inStep(since: Date()))
-            return result
-        } catch {
-            note(Task.isCancelled ? before : .failed(error, next: nil))
-            throw error
-        }
-    }
-
-    /// Sets the state, unless the vault has been locked.
-    func note(_ state: SyncState) { if opened != nil { self.state = state } }
+/// The progress of a long operation.
+public enum VaultProgress: Hashable, Sendable {
+    /// The number of changes of other devices that have been fetched.
+    case fetched(Int)
+    /// The number of changes of this device that have been sent.
+    case sent(Int, of: Int)
+    /// The sealed bytes of waiting attachments that have been sent.
+    case sentContent(Int64, of: Int64)
+    /// The number of items that have been sealed again for a rotation.
+    case sealedAnew(Int, of: Int)
+    /// The bytes of an export that have been written.
+    case exported(Int)
+    /// The bytes of a file that have been imported.
+    case imported(Int, of: Int)
+    /// The bytes of a folder's files that have been read to find changes.
+    case read(Int)
+    /// The number of files that have been sent, fetched, moved or deleted, of those in which folder and vault differed.
+    /// Further ones can follow.
+    case settled(Int, of: Int)
 }

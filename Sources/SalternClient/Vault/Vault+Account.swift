@@ -1,4 +1,4 @@
-internal import Cryptography
+public import Cryptography
 public import Foundation
 
 extension Vault {
@@ -11,24 +11,7 @@ extension Vault {
     /// print("\(account.usage.bytes) of \(account.limits.bytes) bytes")
     /// ```
     public func account() async throws(VaultError) -> AccountDescription {
-        let token = try open.token
-        let account = try await call { api throws(APIError) in try await api.getAccount(token) }
-        try note(account.limits)
-        return account
-    }
-
-    /// Stores the limits for use without network.
-    func note(_ limits: AccountDescription.Limits) throws(VaultError) {
-        if try stored({ try store.number(.itemBytes) }) == limits.itemBytes { return }
-        var concerned: Set<ItemID> = []
-        try stored {
-            try store.set(.itemBytes, limits.itemBytes)
-            for id in try store.changedIDs(limit: .max) where try store.change(id)?.content != nil {
-                concerned.insert(id)
-            }
-        }
-        // Their chance to be sent has changed.
-        if !concerned.isEmpty { notify(concerned) }
+        try await plan.account()
     }
 
     /// Returns the account's sessions, one for each device that is logged in.
@@ -37,8 +20,7 @@ extension Vault {
     /// for session in try await vault.sessions() where !session.current { print(session.device?.name ?? "unnamed") }
     /// ```
     public func sessions() async throws(VaultError) -> [SessionDescription] {
-        let token = try open.token
-        return try await call { api throws(APIError) in try await api.listSessions(token) }
+        try await requests.sessions()
     }
 
     /// Ends one session.
@@ -49,8 +31,7 @@ extension Vault {
     /// }
     /// ```
     public func endSession(_ id: SessionID) async throws(VaultError) {
-        let token = try open.token
-        try await call { api throws(APIError) in try await api.endSession(id, token) }
+        try await requests.endSession(id)
     }
 
     /// Ends all sessions except this one.
@@ -61,12 +42,7 @@ extension Vault {
     /// - Returns: The number of ended sessions.
     @discardableResult
     public func endOtherSessions() async throws(VaultError) -> Int {
-        let token = try open.token
-        let reply = try await call { api throws(APIError) in try await api.endOtherSessions(token) }
-        if let device = reply.deviceToken {
-            try stored { try deviceSecrets.change([.deviceToken: device.text]) }
-        }
-        return reply.ended
+        try await requests.endOtherSessions()
     }
 
     /// Returns a page of the account's security log, the latest event first.
@@ -78,11 +54,7 @@ extension Vault {
     /// - Parameter page: The value from the previous page; nil for the first page.
     /// - Throws: ``APIError/unexpectedReply`` in ``VaultError/unavailable(_:)`` for an empty page with a next page.
     public func events(page: String? = nil) async throws(VaultError) -> SecurityLogPage {
-        let token = try open.token
-        let found = try await call { api throws(APIError) in try await api.listEvents(page: page, token) }
-        // Otherwise a reader of all pages would never end.
-        guard found.nextPage == nil || !found.events.isEmpty else { throw .unavailable(.unexpectedReply) }
-        return found
+        try await requests.events(page: page)
     }
 
     /// Writes all data of the account on the server to a new file, one JSON object a line.
@@ -93,37 +65,7 @@ extension Vault {
     /// - Throws: ``VaultError/unavailable(_:)`` when the export was interrupted; the file is then removed.
     ///   ``StoreError/unusable`` when the file exists.
     public func export(to file: URL, password: Password) async throws(VaultError) {
-        let opened = try open
-        let proof = try await proof(password)
-        let stream = try await call { api throws(APIError) in
-            try await api.exportAccount(currentPasswordKey: proof, opened.token)
-        }
-        let target = try NewFile(file)
-        do throws(VaultError) {
-            try await write(stream.body, to: target)
-        } catch {
-            target.remove()
-            throw error
-        }
-    }
-
-    private func write(_ body: ReplyBody, to file: NewFile) async throws(VaultError) {
-        var last: [UInt8] = []
-        var count = 0
-        do {
-            for try await piece in body {
-                try file.append(piece)
-                last = Array((last + piece).suffix(1_024))
-                count += piece.count
-                progressObservers.notify(.exported(count))
-            }
-        } catch {
-            throw error as? VaultError ?? .unavailable(.transport(error as? TransportError ?? .connectionLost))
-        }
-        // A complete export ends with the line `end`.
-        let line = last.split(separator: UInt8(ascii: "\n")).last.map { String(decoding: $0, as: UTF8.self) }
-        guard line?.hasPrefix(#"{"type":"end""#) == true else { throw .unavailable(.unexpectedReply) }
-        try file.finish()
+        try await requests.export(to: file, password: password)
     }
 
     // MARK: The second factor
@@ -137,11 +79,7 @@ extension Vault {
     /// print(codes)  // to print or to write down
     /// ```
     public func beginSecondFactor(password: Password) async throws(VaultError) -> TOTPSecret {
-        let opened = try open
-        let proof = try await proof(password)
-        return try await call { api throws(APIError) in
-            try await api.beginTOTP(currentPasswordKey: proof, opened.token)
-        }
+        try await requests.beginSecondFactor(password: password)
     }
 
     /// Confirms the secret with a code of the authenticator app.
@@ -151,9 +89,7 @@ extension Vault {
     /// ```
     /// - Returns: Ten recovery codes, shown once.
     public func confirmSecondFactor(code: String) async throws(VaultError) -> [String] {
-        let token = try open.token
-        let code = try PastedText.oneTimeCode(code)
-        do throws(APIError) { return try await api.confirmTOTP(code, token) } catch { throw VaultError(error) }
+        try await requests.confirmSecondFactor(code: code)
     }
 
     /// Returns ten new recovery codes of the second factor. The previous ones become invalid.
@@ -162,11 +98,7 @@ extension Vault {
     /// for code in try await vault.renewSecondFactorCodes(password: password) { print(code) }
     /// ```
     public func renewSecondFactorCodes(password: Password) async throws(VaultError) -> [String] {
-        let opened = try open
-        let proof = try await proof(password)
-        return try await call { api throws(APIError) in
-            try await api.renewRecoveryCodes(currentPasswordKey: proof, opened.token)
-        }
+        try await requests.renewSecondFactorCodes(password: password)
     }
 
     /// Removes the second factor: log-ins then need no code.
@@ -175,13 +107,93 @@ extension Vault {
     /// try await vault.endSecondFactor(password: password)
     /// ```
     public func endSecondFactor(password: Password) async throws(VaultError) {
-        let opened = try open
-        let proof = try await proof(password)
-        try await call { api throws(APIError) in try await api.endTOTP(currentPasswordKey: proof, opened.token) }
+        try await requests.endSecondFactor(password: password)
     }
 
-    private func proof(_ password: Password) async throws(VaultError) -> SecretBytes {
-        try await settleBeforeProof()
-        return try await proven(password).passwordKey
+    // MARK: Services
+
+    /// Returns a token that proves the account to a service of the operator.
+    ///
+    /// ```swift
+    /// let token = try await vault.token(for: "billing")
+    /// print("valid until", token.expiresAt)
+    /// ```
+    /// Tokens stay in memory until a minute before their expiry, so request one before each use.
+    /// - Parameter audience: One of the server's audiences.
+    /// - Throws: ``VaultError/refused(_:)`` with `unknown_audience`, or with `tokens_not_offered` if the server issues
+    ///   none.
+    public func token(for audience: String) async throws(VaultError) -> IdentityToken {
+        try await session.identityToken(for: audience)
     }
+
+    /// Returns the server's time, for a period that begins now. Before the first reply, it sends a request.
+    package func fetchServerTime() async throws(VaultError) -> Date {
+        if session.api.clock.time() == nil {
+            _ = try await call { api throws(APIError) in try await api.describeService() }
+        }
+        return session.serverTime
+    }
+
+    private var requests: AccountRequests { AccountRequests(session: session) }
+
+    // MARK: Shares
+
+    /// Returns the account's open shares, the newest first.
+    ///
+    /// ```swift
+    /// for share in try await vault.shares() where share.views == 0 { try await vault.endShare(share.id) }
+    /// ```
+    /// - Throws: ``APIError/unexpectedReply`` in ``VaultError/unavailable(_:)`` for a list with repetitions or without
+    ///   an end.
+    public func shares() async throws(VaultError) -> [ShareHeader] {
+        try await shareRequests.list()
+    }
+
+    /// Deletes a share: its link becomes invalid.
+    ///
+    /// ```swift
+    /// for share in try await vault.shares() where share.views == 0 { try await vault.endShare(share.id) }
+    /// ```
+    /// - Throws: ``VaultError/notFound`` when the account has no such share.
+    public func endShare(_ id: String) async throws(VaultError) {
+        try await shareRequests.end(id)
+    }
+
+    /// Shares a payload behind a link. The table in docs/protocol.md, "Shares", lists how the page shows it.
+    ///
+    /// Example: "Share" in docs/app.md.
+    /// - Parameter base: The server's public address, `https://host`. The link uses it instead of any address from the
+    ///   server.
+    public func share(
+        _ payload: SecureBytes, base: URL, expiresAt: Date? = nil, maxViews: Int? = nil
+    ) async throws(VaultError) -> SharedLink {
+        try await shareRequests.create(payload, base: base, expiresAt: expiresAt, maxViews: maxViews)
+    }
+
+    /// Shares a text behind a link. The page shows a text that is a JSON object as a table of its members.
+    ///
+    /// ```swift
+    /// let shared = try await vault.share(text: note.text, base: url, expiresAt: Date() + 86_400, maxViews: 1)
+    /// print(shared.url)
+    /// ```
+    /// - Parameters:
+    ///   - base: The server's public address, `https://host`.
+    ///   - expiresAt: The time at which the link ends; nil for the longest time that the server allows.
+    ///   - maxViews: The maximum number of times that the link can be opened; nil for no limit.
+    public func share(
+        text: String, base: URL, expiresAt: Date? = nil, maxViews: Int? = nil
+    ) async throws(VaultError) -> SharedLink {
+        try await share(SecureBytes(text), base: base, expiresAt: expiresAt, maxViews: maxViews)
+    }
+
+    /// Opens a link of this server and uses one view.
+    ///
+    /// Example: "Share" in docs/app.md.
+    /// - Throws: ``VaultError/notFound`` for a malformed link, without a request. ``VaultError/wrongShareKey(_:)`` with
+    ///   the fetched share, for which another key can be tried without another view.
+    public func open(_ link: URL) async throws(VaultError) -> SecureBytes {
+        try await SharedLink.open(link, over: settings.transport)
+    }
+
+    private var shareRequests: ShareRequests { ShareRequests(session: session) }
 }

@@ -1,4 +1,3 @@
-internal import Cryptography
 public import Foundation
 
 /// An item in a list, without its content.
@@ -42,15 +41,7 @@ extension Vault {
     /// ```
     /// - Parameter collection: Nil for all collections.
     public func items(in collection: String? = nil) throws(VaultError) -> [ItemSummary] {
-        let sealer = try open.engine.sealer
-        var items: [ItemSummary] = []
-        try stored {
-            let allowed = try store.number(.itemBytes)
-            try store.forEachCurrent(in: collection) { id, content, isUnsent in
-                items.append(summary(id, content, sealer, isUnsent: isUnsent, allowed: allowed))
-            }
-        }
-        return items
+        try items.items(in: collection)
     }
 
     /// Returns the summary of one item; nil when there is none.
@@ -59,12 +50,7 @@ extension Vault {
     /// if let summary = try await vault.summary(of: id) { print(summary.title ?? "untitled") }
     /// ```
     public func summary(of id: ItemID) throws(VaultError) -> ItemSummary? {
-        let sealer = try open.engine.sealer
-        return try stored {
-            guard let content = try store.current(id) else { return nil }
-            return summary(
-                id, content, sealer, isUnsent: try store.change(id) != nil, allowed: try store.number(.itemBytes))
-        }
+        try items.summary(of: id)
     }
 
     /// Returns the deleted items that this device can restore, the latest first.
@@ -73,17 +59,7 @@ extension Vault {
     /// if let last = try await vault.deletedItems().first { try await vault.restore(last.id) }
     /// ```
     public func deletedItems() throws(VaultError) -> [ItemSummary] {
-        let sealer = try open.engine.sealer
-        var items: [ItemSummary] = []
-        try stored {
-            try store.forEachTrashed { id, content, isUnsent, removedAt in
-                items.append(
-                    summary(
-                        id, content, sealer, isUnsent: isUnsent,
-                        removedAt: Date(timeIntervalSince1970: TimeInterval(removedAt))))
-            }
-        }
-        return items
+        try items.deletedItems()
     }
 
     /// Returns the number of items of each collection on this device.
@@ -95,22 +71,50 @@ extension Vault {
         try stored { try store.collectionCounts() }
     }
 
-    /// - Parameter allowed: The limit of an item, in sealed bytes; nil while it is unknown.
-    private func summary(
-        _ id: ItemID, _ content: ItemContent, _ sealer: Sealer, isUnsent: Bool, allowed: Int64? = nil,
-        removedAt: Date? = nil
-    ) -> ItemSummary {
-        let opened = try? sealer.open(content, id).item
-        return ItemSummary(
-            id: id, collection: content.collection, title: opened?.title, byteCount: opened?.body.count,
-            isUnsent: isUnsent, shortage: isUnsent ? allowed.flatMap { content.shortage(allowed: $0) } : nil,
-            removedAt: removedAt)
-    }
-}
+    // MARK: Unsent changes
 
-extension ItemContent {
-    /// Returns the exceeded limit; nil when the item is not too long.
-    func shortage(allowed: Int64) -> PlanShortage? {
-        PlanShortage(itemOf: Int64(body.bytes.count + (title?.bytes.count ?? 0)), allowed: allowed)
+    /// Returns the number of changes that the server has not confirmed.
+    ///
+    /// Example: "Sync and offline" in docs/app.md.
+    public func unsentCount() throws(VaultError) -> Int { try stored { try store.changeCount() } }
+
+    /// Returns true when deletions wait for the user's approval. They are of other devices (``agreeToDeletions(in:)``),
+    /// or of files according to the last round of a folder (``FolderSettings/allowsDeletions``).
+    ///
+    /// ```swift
+    /// if try await vault.areDeletionsHeld() { print(try await vault.heldDeletions().count) }
+    /// ```
+    public func areDeletionsHeld() throws(VaultError) -> Bool { try stored { try store.holdsDeletions() } }
+
+    /// Returns the items whose present version the server does not have, in the order of sending, without deletions.
+    ///
+    /// ```swift
+    /// for item in try await vault.unsentItems(limit: 20) { print(item.title ?? "untitled", item.shortage ?? "waits") }
+    /// ```
+    /// - Parameter limit: The maximum number of items to return.
+    public func unsentItems(limit: Int = .max) throws(VaultError) -> [ItemSummary] {
+        try items.unsentItems(limit: limit)
+    }
+
+    /// Discards the unsent change of an item. The item returns to its last received state of the server, if there is
+    /// one. The discarded content goes to the trash of this device. If the item exists, the content gets another id
+    /// there.
+    ///
+    /// Content that was sent without a confirmation may be on the server. The next ``sync()`` then fetches it.
+    ///
+    /// ```swift
+    /// for item in try await vault.unsentItems() where item.shortage != nil { try await vault.discardChange(item.id) }
+    /// ```
+    /// - Throws: ``VaultError/notFound`` when the item has no unsent change.
+    public func discardChange(_ id: ItemID) throws(VaultError) {
+        try items.discardChange(id)
+    }
+
+    /// The maximum number of sealed bytes of an item that any plan and any batch allow.
+    package static let longestItemByteCount = Int(PlanRoom.itemByteLimit)
+
+    /// Rejects a body that is too long, before it is read.
+    package func refuseTooLong(bodyOf byteCount: Int64) async throws(VaultError) {
+        try await plan.refuseTooLong(bodyOf: byteCount)
     }
 }

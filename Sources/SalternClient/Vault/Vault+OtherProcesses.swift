@@ -31,12 +31,7 @@ extension Vault {
     /// - Throws: ``VaultError/store(_:)`` with ``StoreError/inUse`` while an attachment is being sent or a folder is
     ///   syncing, with nothing changed. A running sync ends first.
     public func lendStore() async throws(VaultError) {
-        await serverLock.lock()
-        defer { serverLock.unlock() }
-        if store.isLent || store.isClosed { return }
-        guard lending.users == 0, attaching.isEmpty else { throw .store(.inUse) }
-        lentStamps = try stored { try store.stamps() }
-        lend()
+        try await sharing.lendUntilTakenBack()
     }
 
     /// Opens the store again, after the processes that wait for it or use it. ``changes()`` reports their changes.
@@ -50,21 +45,7 @@ extension Vault {
     ///   seconds; it then stays closed. ``VaultError/locked`` when another process has locked or signed out the vault.
     @discardableResult
     public func takeBackStore() async throws(VaultError) -> Bool {
-        if !store.isLent { return false }
-        let before = lending.outsideWrites
-        let wasWritten = try await reclaimStore(isPatient: false) != before
-        lending.users -= 1
-        if wasWritten { notifyOtherProcesses() }
-        return wasWritten
-    }
-
-    /// Reports the items that another process has changed.
-    private func notifyOtherProcesses() {
-        guard let stamps = try? store.stamps() else { return }
-        let ids = Set(stamps.keys).union(lentStamps.keys).filter { stamps[$0] != lentStamps[$0] }
-        lentStamps = [:]
-        // This process also sends the other process's unsent changes.
-        if !ids.isEmpty { notify(Set(ids)) }
+        try await sharing.takeBack()
     }
 
     /// Opens the store, after other processes that use it.
@@ -78,4 +59,16 @@ extension Vault {
             throw error as? VaultError ?? .cancelled
         }
     }
+
+    // MARK: Watched folders
+
+    func beginLending() { sharing.begin() }
+
+    func reclaimStore(isPatient: Bool = true) async throws(VaultError) -> Int {
+        try await sharing.reclaim(isPatient: isPatient)
+    }
+
+    func giveWay() async throws(VaultError) -> Int { try await sharing.giveWay() }
+
+    func endStoreUse() async { await sharing.endUse() }
 }

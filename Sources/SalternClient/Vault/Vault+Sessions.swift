@@ -1,5 +1,3 @@
-internal import Cryptography
-
 extension Vault {
     /// Registers a new account, and opens its vault. When the reply is lost, the same call can be repeated.
     ///
@@ -40,7 +38,7 @@ extension Vault {
         restoringKeyring: Bool = false, passkey authenticator: (any PasskeyAuthenticator)? = nil
     ) async throws(VaultError) -> Vault {
         let vault = try await opening(settings)
-        try await vault.logIn(asKnown: userid, password, code, restoringKeyring, authenticator)
+        try await vault.logIn(userid, password, code, restoringKeyring, authenticator)
         return vault
     }
 
@@ -63,15 +61,68 @@ extension Vault {
         password: Password, code: String? = nil, userid: String? = nil, restoringKeyring: Bool = false,
         passkey authenticator: (any PasskeyAuthenticator)? = nil
     ) async throws(VaultError) {
-        guard let known = try stored({ try store.text(.userid) }) else { throw .locked }
-        await serverLock.lock()
-        defer { serverLock.unlock() }
+        guard let known = try session.keys.userid else { throw .locked }
+        await session.serverLock.lock()
+        defer { session.serverLock.unlock() }
         guard let userid else {
-            return try await logIn(asKnown: known, password, code, restoringKeyring, authenticator)
+            return try await logIn.logIn(asKnown: known, password, code, restoringKeyring, authenticator)
         }
-        try await logIn(
+        try await logIn.logIn(
             userid, password, code, renamed: true, restoringKeyring: restoringKeyring, passkey: authenticator)
     }
+
+    /// Sets a new password with a printed code, and opens the vault. All sessions end.
+    ///
+    /// Example: "Password and recovery" in docs/app.md.
+    /// - Parameters:
+    ///   - restoringKeyring: True when the user has approved a kept keyring of the server, after
+    ///     ``VaultError/keyringReplaced``.
+    ///   - authenticator: Answers when the account has passkeys as a second factor.
+    /// - Throws: ``VaultError/codeRequired`` or ``VaultError/passkeyRequired(orCode:)`` when the account has a second
+    ///   factor; the new password is set, so log in. The following errors leave the password unchanged.
+    ///   ``VaultError/keyringUnusable`` when the code opens older keys than the known ones.
+    ///   ``VaultError/untrustworthy(_:)`` when the server names more iterations than
+    ///   ``StretchingRule/automaticIterationLimit``. ``VaultError/keyringReplaced`` when only a kept keyring can be
+    ///   opened.
+    public static func recover(
+        _ settings: VaultSettings, userid: String, code: RecoveryCode, newPassword: Password,
+        restoringKeyring: Bool = false, passkey authenticator: (any PasskeyAuthenticator)? = nil
+    ) async throws(VaultError) -> Vault {
+        let vault = try await opening(settings)
+        try await vault.recover(userid, code, newPassword, restoringKeyring, authenticator)
+        return vault
+    }
+
+    /// Opens the vault of an existing account by a passkey that unlocks, without userid and password.
+    ///
+    /// Example: "Passkeys of an app" in docs/passkeys-in-clients.md.
+    /// - Throws: ``VaultError/passkey(_:)`` with the authenticator's reason, or with ``PasskeyError/doesNotUnlock``.
+    ///   ``VaultError/wrongPasskey`` when the server does not accept it. ``VaultError/keyringUnusable`` when the
+    ///   keyring cannot be opened or is older than a known one: log in with the password. ``VaultError/otherAccount``
+    ///   when the folder contains another account. ``PasskeyError/unconfirmed`` when the folder's keyring does not have
+    ///   the passkey.
+    public static func logIn(
+        _ settings: VaultSettings, passkey authenticator: any PasskeyAuthenticator
+    ) async throws(VaultError) -> Vault {
+        let vault = try await opening(settings)
+        try await vault.logIn(by: authenticator)
+        return vault
+    }
+
+    /// Opens a new session by a passkey that unlocks, after one has ended. It also opens a locked vault. Unsent edits
+    /// are kept.
+    ///
+    /// Example: "Passkeys of an app" in docs/passkeys-in-clients.md.
+    /// - Throws: The errors of ``logIn(_:passkey:)``. ``VaultError/unsentEdits(count:)`` when another device has
+    ///   changed password and keys while this vault was locked.
+    public func logInAgain(passkey authenticator: any PasskeyAuthenticator) async throws(VaultError) {
+        guard try session.keys.knownAccount() != nil else { throw .locked }
+        await session.serverLock.lock()
+        defer { session.serverLock.unlock() }
+        try await logIn(by: authenticator)
+    }
+
+    // MARK: Opening and locking
 
     /// Opens the vault of the last log-in, without password and without network.
     ///
@@ -83,150 +134,6 @@ extension Vault {
         return try await vault.resume() ? vault : nil
     }
 
-    // MARK: Steps
-
-    private func signUp(
-        _ userid: String, _ password: Password, _ iterations: Int?, _ invite: String?
-    ) async throws(VaultError) {
-        try refuseOther(userid)
-        let iterations = try await newIterations(iterations)
-        let stretched = try await stretch(password, userid, iterations)
-        let keyring = try numberedForSending(.new())
-        guard let sealed = try? keyring.sealed(under: stretched) else { throw .unreadable }
-        let invite = invite.map { Token(SecureBytes(copying: PastedText.trimmed($0).utf8)) }
-        let reply: RegistrationReply
-        do throws(APIError) {
-            reply = try await settings.retries(
-                { () throws(APIError) in
-                    try await self.api.register(
-                        userid: userid, passwordKey: stretched.passwordKey, iterations: iterations, keyring: sealed,
-                        deviceName: self.settings.deviceName, invite: invite)
-                })
-        } catch {
-            // If a reply was lost, the account may exist already, and the log-in succeeds.
-            if error.code == .useridTaken, (try? await logIn(userid, password, nil)) != nil { return }
-            throw VaultError(error)
-        }
-        try remember(
-            account: reply.accountId, userid: userid, iterations: iterations, session: reply.session.token,
-            device: reply.deviceToken, keyring: keyring, sealed: sealed, keyringRevision: nil, stretched.known,
-            opens: true)
-    }
-
-    /// Logs in with the known userid, or with the new one of a change whose outcome is uncertain.
-    private func logIn(
-        asKnown userid: String, _ password: Password, _ code: String?, _ restoringKeyring: Bool,
-        _ authenticator: (any PasskeyAuthenticator)?
-    ) async throws(VaultError) {
-        let next = try unconfirmedUserid()
-        do throws(VaultError) {
-            try await logIn(
-                userid, password, code, restoringKeyring: restoringKeyring, passkey: authenticator)
-        } catch let first {
-            // For an unknown userid the server returns decoys.
-            guard let next, next != userid, first.isAboutUserid else { throw first }
-            do throws(VaultError) {
-                try await logIn(
-                    next, password, code, renamed: true, restoringKeyring: restoringKeyring, passkey: authenticator)
-            } catch {
-                throw error.isAboutUserid ? first : error
-            }
-        }
-    }
-
-    /// - Parameter renamed: True when the userid may differ from the known one, for the same account.
-    func logIn(
-        _ userid: String, _ password: Password, _ code: String?, renamed: Bool = false,
-        restoringKeyring: Bool = false, passkey authenticator: (any PasskeyAuthenticator)? = nil
-    ) async throws(VaultError) {
-        if !renamed { try refuseOther(userid) }
-        let code = try code.map(PastedText.oneTimeCode)
-        let locks = lockCount
-        let parameters = try await call { api throws(APIError) in try await api.getKDFParameters(userid: userid) }
-        do throws(StretchingRule.Refusal) {
-            try settings.stretching.check(parameters, userid: userid)
-        } catch {
-            throw .untrustworthy(error)
-        }
-        try refuseFewer(parameters.iterations, wasRestored: restoringKeyring)
-        var stretched = try await stretch(password, userid, parameters.iterations)
-        let device = DeviceClaim(name: settings.deviceName, token: try secret(.deviceToken).map(Token.init))
-        // A code is valid for one log-in. After a lost reply the same code is rejected.
-        let retries = code == nil ? settings.retries : Retries(attempts: 1)
-        let reply: LoginReply
-        do throws(APIError) {
-            reply = try await retries({ () throws(APIError) in
-                try await self.api.logIn(
-                    userid: userid, passwordKey: stretched.passwordKey, device: device, code: code)
-            })
-        } catch {
-            reply = try await PasskeyLogIn.repeated(
-                after: error, userid, stretched, device, authenticator, in: self)
-        }
-        try await usingNewSession(reply.session.token) { () async throws(VaultError) in
-            // The account is another one, whose items must not be mixed with those in the store.
-            if renamed, try knownAccount() != reply.accountId { throw .otherAccount }
-            var (keyring, sealed, revision) = try await keyring(of: reply, stretched, restoring: restoringKeyring)
-            // The same account had a later keyring before: this one would seal with retired keys.
-            if try order(of: keyring, openedBy: stretched.known) == .rolledBack {
-                try stored { try store.note(.keyringRolledBack) }
-                guard restoringKeyring else { throw .keyringUnusable }
-                (keyring, sealed, revision) = try await putKeyringBack(over: keyring, of: reply, stretched)
-            }
-            var iterations = parameters.iterations
-            var deviceToken = reply.deviceToken
-            if reply.kdfUpgradeRequired, revision == reply.keyringRevision,
-                let raised = try await raiseIterations(
-                    from: iterations, of: password, userid, stretched, keyring, reply)
-            {
-                (stretched, iterations, keyring, sealed, revision) = raised.opening
-                deviceToken = raised.deviceToken ?? deviceToken
-            }
-            try remember(
-                account: reply.accountId, userid: userid, iterations: iterations, session: reply.session.token,
-                device: deviceToken, keyring: keyring, sealed: sealed, keyringRevision: revision, stretched.known,
-                opens: locks == lockCount)
-        }
-    }
-
-    /// Returns the keyring of a log-in: the server's, or a kept one when that cannot be opened.
-    private func keyring(
-        of reply: LoginReply, _ password: StretchedPassword, restoring: Bool
-    ) async throws(VaultError) -> (Keyring, sealed: [UInt8], Revision?) {
-        if let sealed = reply.keyring?.bytes, let keyring = try? Keyring(sealed: sealed, openedBy: password) {
-            return (keyring, sealed, reply.keyringRevision)
-        }
-        return try await restoreKeyring(over: reply, password, isAgreed: restoring)
-    }
-
-    /// Runs the steps after a log-in. After an error it ends the session, which would otherwise stay unused.
-    func usingNewSession(_ token: Token, _ body: () async throws(VaultError) -> Void) async throws(VaultError) {
-        do throws(VaultError) {
-            try await body()
-        } catch {
-            // Without a reply the outcome is uncertain, and another request would also fail.
-            if case .unavailable = error { throw error }
-            try? await api.endCurrentSession(token)
-            throw error
-        }
-    }
-
-    /// Opens the vault from the store.
-    /// - Returns: False when no account is logged in.
-    func resume() throws(VaultError) -> Bool {
-        guard let account = try knownAccount(), let userid = try stored({ try store.text(.userid) }) else {
-            return false
-        }
-        guard let kept = try keptOpen() else { return true }
-        opened = makeOpened(account, userid, try keptToken() ?? .missing, kept.password, kept.keyring)
-        // Secrets of an earlier version are replaced; on a read-only disk they stay.
-        if try stored({ try store.fact(.openKeyring) }) != nil {
-            let secrets = kept.password.encoded(with: kept.keyring)
-            try? deviceSecrets.change([.openKeys: secrets, .openKeyring: nil])
-        }
-        return true
-    }
-
     /// Locks the vault: its keys are deleted, and the password is needed again. No request is sent. Running calls
     /// complete, and the vault stays locked.
     ///
@@ -236,18 +143,11 @@ extension Vault {
     /// - Throws: ``VaultError/store(_:)`` when the disk or the key store fails. The keys are then deleted from memory,
     ///   but may remain on the disk.
     public func lock() throws(VaultError) {
-        lockCount += 1
-        if store.isClosed { return }
-        defer { opened = nil }
-        guard try knownAccount() != nil else { return }
-        try stored {
-            try deviceSecrets.change([.openKeys: nil, .openKeyring: nil])
-            try deviceSecrets.finishChange()
-        }
+        try session.keys.lock()
     }
 
     /// True when items cannot be read until ``unlock(_:)`` is called.
-    public var isLocked: Bool { opened == nil }
+    public var isLocked: Bool { session.opened == nil }
 
     /// Opens a locked vault, or one whose device key is lost, without network. In the latter case the session is lost,
     /// too: ``sync()`` throws ``VaultError/sessionEnded`` until
@@ -257,125 +157,80 @@ extension Vault {
     /// - Throws: ``VaultError/wrongCredentials`` for another password than the last one of this device.
     ///   ``VaultError/sessionEnded`` when no account is logged in on this device.
     public func unlock(_ password: Password) async throws(VaultError) {
-        guard let account = try knownAccount(), let userid = try stored({ try store.text(.userid) }),
-            let iterations = try stored({ try store.number(.iterations) })
-        else { throw .sessionEnded }
-        let token = try keptToken() ?? .missing
-        let locks = lockCount
-        let stretched = try await stretch(password, userid, Int(iterations))
-        guard locks == lockCount else { throw .locked }
-        // The keyring is read after the wait, because a running change may have completed.
-        guard let sealed = try stored({ try store.fact(.keyring) }) else { throw .sessionEnded }
-        guard let keyring = try? Keyring(sealed: sealed, openedBy: stretched) else { throw .wrongCredentials }
-        let known = stretched.known
-        try stored {
-            try deviceSecrets.change([.openKeys: known.encoded(with: keyring), .openKeyring: nil])
-        }
-        opened = makeOpened(account, userid, token, known, keyring)
+        try await session.keys.unlock(password)
     }
-
-    // MARK: Pieces
 
     /// The account's last userid on this device; nil when no account is logged in.
-    public var userid: String? { get throws(VaultError) { try stored { try store.text(.userid) } } }
+    public var userid: String? { get throws(VaultError) { try session.keys.userid } }
 
-    func knownAccount() throws(VaultError) -> AccountID? {
-        try stored { try store.fact(.account) }.flatMap { AccountID(bytes: $0) }
+    // MARK: Ending
+
+    /// The end of the session after a sign-out.
+    public enum SessionEnd: Sendable {
+        /// The server has ended it.
+        case ended
+        /// The server has not replied in time, or no account was logged in. A remaining session ends after a period
+        /// without use, or from another device (``endSession(_:)``).
+        case left
     }
 
-    /// Rejects another account: the store contains one account, and would send its items to the other.
-    func refuseOther(_ userid: String) throws(VaultError) {
-        if let known = try stored({ try store.text(.userid) }), known != userid {
-            throw .otherAccount
-        }
-    }
-
-    func stretch(_ password: Password, _ userid: String, _ iterations: Int) async throws(VaultError)
-        -> StretchedPassword
-    {
-        do throws(StretchingRule.Refusal) {
-            return try await settings.stretching.stretch(password, userid: userid, iterations: iterations)
-        } catch {
-            throw .untrustworthy(error)
-        }
-    }
-
-    /// Calls the API with retries, for requests that may be repeated.
-    func call<Result: Sendable>(
-        _ body: (SalternAPI) async throws(APIError) -> Result
-    ) async throws(VaultError) -> Result {
-        do throws(APIError) {
-            return try await settings.retries({ () throws(APIError) in try await body(api) })
-        } catch {
-            throw VaultError(error)
-        }
-    }
-
-    /// The secrets that the device key seals.
-    var deviceSecrets: DeviceSecrets { DeviceSecrets(store, settings.deviceKey) }
-
-    /// Returns a secret; nil when there is none that the device key opens.
-    func secret(_ fact: StoreFact) throws(VaultError) -> SecureBytes? {
-        try stored { try deviceSecrets.secret(fact) }
-    }
-
-    private func keptToken() throws(VaultError) -> Token? { try secret(.token).map(Token.init) }
-
-    /// Stores a session with its account and keyring.
+    /// Removes all data from this device, and then ends the session. The request is limited to three seconds. Running
+    /// calls write nothing afterwards, and the vault cannot be used again.
+    ///
+    /// Example: "Lock, sign out, lost device" in docs/app.md.
     /// - Parameters:
-    ///   - known: Opens the present store; nil to determine it.
-    ///   - opens: True to open the vault; false when it was locked since.
-    func remember(
-        account: AccountID, userid: String, iterations: Int, session: Token, device: Token?, keyring: Keyring,
-        sealed: [UInt8], keyringRevision: Revision?, _ password: KnownPassword, from known: Sealer? = nil,
-        opens: Bool
-    ) throws(VaultError) {
-        if let known = try knownAccount(), known != account { throw .keyringUnusable }
-        let sealer = Sealer(account: account, keyring: keyring)
-        var old = known
-        if old == nil { old = try storeSealer(account, password) }
-        if old == nil {
-            let lost = try stored { try store.changeCount(unknownTo: keyring) }
-            guard lost == 0 else { throw .unsentEdits(count: lost) }
-        }
-        var secrets: [StoreFact: SecureBytes?] = [.token: session.text]
-        if let device { secrets[.deviceToken] = device.text }
-        try stored {
-            try keep(
-                sealer, sealed, keyringRevision, opens ? password : nil, secrets, from: old
-            ) {
-                try store.set(.account, account.bytes)
-                try store.set(.userid, Array(userid.utf8))
-                try store.set(.leaving, nil)
-                try store.set(.iterations, Int64(iterations))
-            }
-        }
-        if opens { opened = makeOpened(account, userid, session, password, keyring) }
+    ///   - discardingUnsentEdits: False to throw when there are unsent edits, with nothing changed.
+    ///   - forgettingHeldDeletions: False to throw when deletions wait for approval, here or in a folder. With true
+    ///     they are undone if a folder still has the files, which are new to the next vault.
+    /// - Throws: ``VaultError/unsentEdits(count:)``, ``VaultError/deletionsHeld``.
+    @discardableResult
+    public func signOut(
+        discardingUnsentEdits: Bool = false, forgettingHeldDeletions: Bool = false
+    ) async throws(VaultError) -> SessionEnd {
+        try await AccountRemoval(session: session).signOut(
+            discardingUnsentEdits: discardingUnsentEdits, forgettingHeldDeletions: forgettingHeldDeletions)
     }
 
-    private func makeOpened(
-        _ account: AccountID, _ userid: String, _ token: Token, _ password: KnownPassword, _ keyring: Keyring
-    ) -> Opened {
-        let engine = SyncEngine(
-            store: store, server: LiveSyncServer(api: api, token: token, retries: settings.retries),
-            sealer: Sealer(account: account, keyring: keyring), limits: settings.limits, newID: settings.newID)
-        engine.merge = settings.mergeRule
-        engine.takeLaterKeyring = { [weak self] in try await self?.takeLaterKeyring() }
-        engine.onProgress = { [progressObservers, store] report in
-            let unsent = (try? store.changeCount()) ?? 0
-            progressObservers.notify(
-                report.sent > 0 ? .sent(report.sent, of: report.sent + unsent) : .fetched(report.fetched))
-        }
-        return Opened(account: account, userid: userid, token: token, password: password, engine: engine)
+    /// Deletes the account with all of its data, on the server and on this device. It cannot be undone.
+    ///
+    /// Without a reply, the account may be deleted. Call the function again within an hour to find out.
+    ///
+    /// ```swift
+    /// try await vault.leave(password: Password(typed))
+    /// ```
+    /// - Parameter discardingUnsentEdits: False to throw when there are unsent edits, with nothing changed.
+    /// - Throws: ``VaultError/unsentEdits(count:)``. If they were made during the request, the account may be deleted.
+    public func leave(password: Password, discardingUnsentEdits: Bool = false) async throws(VaultError) {
+        try await AccountRemoval(session: session).leave(
+            password: password, discardingUnsentEdits: discardingUnsentEdits)
     }
-}
 
-extension VaultError {
-    /// True when the error can mean that no account has the userid.
-    fileprivate var isAboutUserid: Bool {
-        switch self {
-        case .wrongCredentials, .untrustworthy(.iterations): true
-        default: false
-        }
+    // MARK: Steps
+
+    private var logIn: LogIn { LogIn(session: session) }
+
+    private func signUp(
+        _ userid: String, _ password: Password, _ iterations: Int?, _ invite: String?
+    ) async throws(VaultError) { try await logIn.signUp(userid, password, iterations, invite) }
+
+    private func logIn(
+        _ userid: String, _ password: Password, _ code: String?, _ restoringKeyring: Bool,
+        _ authenticator: (any PasskeyAuthenticator)?
+    ) async throws(VaultError) {
+        try await logIn.logIn(asKnown: userid, password, code, restoringKeyring, authenticator)
     }
+
+    private func logIn(by authenticator: any PasskeyAuthenticator) async throws(VaultError) {
+        try await PasskeyLogIn(session: session).run(authenticator)
+    }
+
+    private func recover(
+        _ userid: String, _ code: RecoveryCode, _ password: Password, _ restoringKeyring: Bool,
+        _ authenticator: (any PasskeyAuthenticator)?
+    ) async throws(VaultError) {
+        try await logIn.recover(userid, code, password, restoringKeyring)
+        try await logIn.logIn(userid, password, nil, passkey: authenticator)
+    }
+
+    func resume() throws(VaultError) -> Bool { try session.keys.resume() }
 }

@@ -12,19 +12,7 @@ extension Vault {
     ///   Edits always stay on the device.
     @discardableResult
     public func sync() async throws(VaultError) -> SyncReport {
-        try await roundAndSweep(.none)
-    }
-
-    private func roundAndSweep(_ agreement: DeletionAgreement) async throws(VaultError) -> SyncReport {
-        var report = try await roundInTurn(agreement)
-        if let later = await sweepWhenDue(at: settings.now(), age: try confirmedAge()) { report.add(later) }
-        return report
-    }
-
-    private func roundInTurn(_ agreement: DeletionAgreement) async throws(VaultError) -> SyncReport {
-        await serverLock.lock()
-        defer { serverLock.unlock() }
-        return try await round(agreement)
+        try await syncing.sync()
     }
 
     /// Approves the deletions of ``Notice/Kind/massDeletion``, and syncs. The approval is valid for this round only,
@@ -37,7 +25,7 @@ extension Vault {
     /// - Parameter collection: The collection whose deletions are approved; nil for all.
     @discardableResult
     public func agreeToDeletions(in collection: String? = nil) async throws(VaultError) -> SyncReport {
-        try await roundAndSweep(collection.map { .collections([$0]) } ?? .all)
+        try await syncing.sync(collection.map { .collections([$0]) } ?? .all)
     }
 
     /// Returns the items that other devices have deleted and that are kept until the user approves
@@ -47,78 +35,57 @@ extension Vault {
     /// for deletion in try await vault.heldDeletions() { print(deletion.title ?? "untitled") }
     /// ```
     public func heldDeletions() throws(VaultError) -> [HeldDeletion] {
-        let held = try stored { try store.heldDeletions() }
-        var deletions: [HeldDeletion] = []
-        for deletion in held {
-            let title = try? item(deletion.id)?.title
-            deletions.append(HeldDeletion(id: deletion.id, collection: deletion.collection, title: title))
-        }
-        return deletions.sorted {
-            ($0.collection, $0.title ?? "", $0.id.description) < (
-                $1.collection, $1.title ?? "", $1.id.description
-            )
-        }
+        try items.heldDeletions()
     }
 
-    // MARK: Rounds
-
-    /// Runs one round. The caller holds ``serverLock``.
-    func round(_ agreement: DeletionAgreement = .none) async throws(VaultError) -> SyncReport {
-        try await syncing { () async throws(VaultError) in
-            try await settleUnconfirmedChange()
-            try await settleRotation()
-            try await recheckOlderKeyring()
-            try await makeRoom()
-            var report = try await runEngine(agreement)
-            if try await sendWaiting(), try stored({ try store.changeCount() }) > 0 {
-                report.add(try await runEngine(agreement))
-            }
-            try stored { try store.set(.leaving, nil) }
-            // The server may never accept the rejected changes. The plan is fetched so that the reason can be shown.
-            if isLimitInDoubt || report.unsent > 0 {
-                isLimitInDoubt = false
-                _ = try? await account()
-            }
-            return report
-        }
+    /// Syncs now and after each change on the server or here, until the task is cancelled or the session ends. While
+    /// the server is unreachable, attempts are repeated after waits that double.
+    ///
+    /// Example: "Sync and offline" in docs/app.md.
+    /// - Throws: Permanent errors, such as another key or an untrusted certificate.
+    public func keepInSync() async throws(VaultError) {
+        try await syncing.keepInSync()
     }
 
-    /// Before anything is sent: abandoned chunks may use the room.
-    private func makeRoom() async throws(VaultError) {
-        try forgetUnsettled()
-        do throws(VaultError) { try await removeAbandoned() } catch .refused {
-            // An error does not block other changes.
-        }
+    // MARK: State
+
+    /// Returns a sequence with the present state and each later one. A slow reader receives only the last state.
+    ///
+    /// ```swift
+    /// for await state in await vault.states() {
+    ///     if case .failed(let error, _) = state { print(error.localizedDescription) }
+    /// }
+    /// ```
+    public func states() -> AsyncStream<SyncState> { observers.states.add(keeping: 1, beginningWith: state) }
+
+    /// Returns the progress of syncs, rotations, exports, imports and folders, from the moment of the call on. A slow
+    /// reader misses some.
+    ///
+    /// ```swift
+    /// for await progress in vault.progress() {
+    ///     if case .sent(let count, let total) = progress { print("\(count) of \(total)") }
+    /// }
+    /// ```
+    public nonisolated func progress() -> AsyncStream<VaultProgress> { observers.progress.add() }
+
+    /// The properties of a ``VaultModel``.
+    func overview() -> (SyncState, unsentCount: Int, [Notice]) {
+        (state, (try? unsentCount()) ?? 0, (try? notices()) ?? [])
     }
 
-    /// - Parameter sends: False to fetch only.
-    func runEngine(
-        _ agreement: DeletionAgreement = .none, sends: Bool = true
-    ) async throws(VaultError) -> SyncReport {
-        let engine = try self.engine
-        let noticesBefore = try stored { try store.lastNotice() }
-        var report = SyncReport()
-        do {
-            // Stored changes are not fetched again, so they are reported even after an error.
-            defer {
-                noteRemoved(report)
-                let hasNotices = (try? store.lastNotice()) != noticesBefore
-                if !report.changed.isEmpty || hasNotices { notifySynced(report.changed) }
-            }
-            try await engine.round(into: &report, agreement, sends: sends)
-            mayAskForLimits = true
-            try removeAged()
-            return report
-        } catch let error where error is StoreError || error is StoreClosed {
-            throw VaultError(ofStore: error)
-        } catch let error as APIError {
-            throw VaultError(error)
-        } catch let error as VaultError {
-            throw error
-        } catch {
-            throw .unavailable(.transport(.cancelled))
-        }
+    /// The number of times that the vault was opened.
+    var openings: Int { session.openings }
+
+    func waitForOpening(after seen: Int) async -> Bool { await syncing.waitForOpening(after: seen) }
+
+    /// - Throws: The errors of ``keepInSync()``.
+    func listen(_ onChange: @Sendable () -> Void) async throws(VaultError) { try await syncing.listen(onChange) }
+
+    func fetch(_ agreement: DeletionAgreement) async throws(VaultError) -> SyncReport {
+        try await syncing.fetch(agreement)
     }
+
+    func takeRemoved() -> Set<ItemID> { syncing.takeRemoved() }
 }
 
 /// A deletion by another device that waits for the user's approval.

@@ -1,4 +1,3 @@
-internal import Cryptography
 public import Foundation
 
 /// A version of an item that another one has replaced on this device.
@@ -26,18 +25,7 @@ extension Vault {
     /// Example: "Edit" in docs/app.md.
     /// - Parameter id: Nil for all items, including deleted ones.
     public func replacedVersions(of id: ItemID? = nil) throws(VaultError) -> [ReplacedVersion] {
-        let sealer = try open.engine.sealer
-        var versions: [ReplacedVersion] = []
-        try stored {
-            try store.forEachReplaced(of: id) { version in
-                guard let item = try? sealer.open(version.content, version.item).item else { return }
-                versions.append(
-                    ReplacedVersion(
-                        number: version.number, item: version.item, collection: version.content.collection,
-                        title: item.title, byteCount: item.body.count, replacedAt: version.replacedAt))
-            }
-        }
-        return versions
+        try items.replacedVersions(of: id)
     }
 
     /// Returns the content of a replaced version.
@@ -49,7 +37,7 @@ extension Vault {
     /// ```
     /// - Throws: ``VaultError/notFound`` when the item has no such version.
     public func item(_ id: ItemID, replaced number: Int64) throws(VaultError) -> PlainItem {
-        try replaced(id, number).item
+        try items.item(id, replaced: number)
     }
 
     /// Makes a replaced version the present one again, even of a deleted item. The replaced content is kept as a
@@ -62,14 +50,60 @@ extension Vault {
     /// ```
     /// - Throws: ``VaultError/notFound`` when the item has no such version.
     public func restore(_ id: ItemID, replaced number: Int64) throws(VaultError) {
-        let (item, collection) = try replaced(id, number)
-        try put(item, id, in: collection)
+        try items.restore(id, replaced: number)
     }
 
-    private func replaced(_ id: ItemID, _ number: Int64) throws(VaultError) -> (item: PlainItem, collection: String) {
-        let sealer = try open.engine.sealer
-        guard let version = try stored({ try store.replaced(number) }), version.item == id else { throw .notFound }
-        guard let opened = try? sealer.open(version.content, id) else { throw .unreadable }
-        return (opened.item, version.content.collection)
+    // MARK: Versions on the server
+
+    /// Lists the versions of an item on the server, the latest first; empty for an item that it does not have.
+    ///
+    /// ```swift
+    /// if let version = try await vault.serverVersions(of: id).first {
+    ///     try await vault.restore(id, serverRevision: version.revision)
+    /// }
+    /// ```
+    /// - Throws: ``APIError/unexpectedReply`` in ``VaultError/unavailable(_:)`` for a list that is not in order or does
+    ///   not end.
+    public func serverVersions(of id: ItemID) async throws(VaultError) -> [VersionHeader] {
+        try await serverVersions.list(of: id)
+    }
+
+    /// Returns the content of a version on the server.
+    ///
+    /// ```swift
+    /// if let version = try await vault.serverVersions(of: id).first {
+    ///     print(try await vault.item(id, serverRevision: version.revision).title ?? "untitled")
+    /// }
+    /// ```
+    /// - Throws: ``VaultError/notFound`` when there is no such version. ``VaultError/unreadable`` when the version
+    ///   cannot be opened. ``APIError/unexpectedReply`` in ``VaultError/unavailable(_:)`` when it is another one.
+    public func item(_ id: ItemID, serverRevision revision: Revision) async throws(VaultError) -> PlainItem {
+        try await serverVersions.item(id, at: revision)
+    }
+
+    /// Makes a version of the server the present one, as a new edit of this device. The replaced content is kept as a
+    /// version.
+    ///
+    /// ```swift
+    /// if let version = try await vault.serverVersions(of: id).first {
+    ///     try await vault.restore(id, serverRevision: version.revision)
+    /// }
+    /// ```
+    /// - Throws: The errors of ``item(_:serverRevision:)``.
+    public func restore(_ id: ItemID, serverRevision revision: Revision) async throws(VaultError) {
+        try await serverVersions.restore(id, at: revision)
+    }
+
+    /// Fetches the versions of an item that this device does not have. They are stored with the versions that were
+    /// replaced on this device, as far as the same limits leave room for them, and listed by ``replacedVersions(of:)``.
+    /// They remove no other version: the server may never have had it.
+    ///
+    /// ```swift
+    /// try await vault.fetchVersions(of: id)
+    /// for version in try await vault.replacedVersions(of: id) { print(version.replacedAt) }
+    /// ```
+    @discardableResult
+    public func fetchVersions(of id: ItemID) async throws(VaultError) -> VersionReport {
+        try await serverVersions.fetch(of: id)
     }
 }

@@ -11,127 +11,65 @@ internal import Foundation
 /// ```
 public actor Vault {
     let settings: VaultSettings
-    let api: SalternAPI
-    let store: Store
-    var opened: Opened? {
-        didSet {
-            identityTokens.removeAll()
-            guard let opened else { return state = store.isClosed ? .signedOut : .locked }
-            if oldValue == nil {
-                state = .idle
-            } else if case .failed = state, opened.token != oldValue?.token {
-                // The failure was of the previous session.
-                state = .idle
-            }
-            openings += 1
-            openingObservers.notify(openings)
-        }
-    }
-    /// The state of the last sync, or of a locked or signed-out vault.
-    public internal(set) var state = SyncState.locked { didSet { stateObservers.notify(state) } }
-    /// Items of edits that are stored together, and then reported together; nil for single edits.
-    var gathered: Set<ItemID>?
-    nonisolated let observers = Observers<ItemChanges>()
-    /// The items that were changed here and have to be sent.
-    nonisolated let editObservers = Observers<Set<ItemID>>()
-    nonisolated let progressObservers = Observers<VaultProgress>()
-    nonisolated let stateObservers = Observers<SyncState>()
-    /// The number of times that the vault was opened, by a password, by a new session or by new keys.
-    var openings = 0
-    nonisolated let openingObservers = Observers<Int>()
-    /// Held by each task that syncs or changes the keys.
-    let serverLock = AsyncMutex()
-    /// The items that other devices have deleted and that were not reported yet, after syncs in the background.
-    private var removed: Set<ItemID> = []
-    /// True when the limits of the plan may be fetched although the call does not need the server. False after an
-    /// attempt without a reply.
-    var mayAskForLimits = true
-    /// True when an item was rejected by an earlier limit of the plan.
-    var isLimitInDoubt = false
-    /// Attachments that are being sent.
-    var attaching: [ItemID: Attaching] = [:]
-    /// The state of sharing the store with other processes between the rounds of folders.
-    var lending = StoreLending()
-    /// The versions of all items when the store was released.
-    var lentStamps: [ItemID: StoreStamp] = [:]
-    /// Called before each piece of an attachment is sent, when nothing else uses the store.
-    var beforePiece: (@Sendable (isolated Vault) async throws(VaultError) -> Void)?
-    /// The number of versions that were opened to search for manifests.
-    var readCount = 0
-    /// Identity tokens of the session, by audience.
-    var identityTokens: [String: IdentityToken] = [:]
-    /// The number of times that the vault was locked. A call that began earlier does not open it.
-    var lockCount = 0
-
-    /// The state of a vault that is not locked.
-    struct Opened {
-        let account: AccountID
-        let userid: String
-        var token: Token
-        /// Opens keyrings that other devices write.
-        var password: KnownPassword
-        var engine: SyncEngine
-    }
+    nonisolated let observers: VaultObservers
+    let session: VaultSession
+    let plan: PlanLimits
+    let items: VaultItems
+    let attachments: AttachmentService
+    let syncing: SyncService
+    let sharing: StoreSharing
 
     init(_ settings: VaultSettings) throws(VaultError) {
         do throws(StretchingRule.Refusal) { try settings.stretching.check(settings.transport) } catch {
             throw .untrustworthy(error)
         }
-        self.settings = settings
-        api = SalternAPI(settings.transport)
+        let store: Store
         do {
             try FileManager.default.createDirectory(
                 at: settings.folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
             let file = settings.folder.appending(path: "store.sqlite").path
-            let store = try Store(path: file)
+            store = try Store(path: file)
             DeviceSecrets(store, settings.deviceKey).repair()
             // On a full disk the next opening repeats it.
             try? store.noteFile(at: file)
-            self.store = store
         } catch CocoaError.fileWriteVolumeReadOnly {
             throw .store(.readOnly)
         } catch {
             throw .store(error as? StoreError ?? .unusable)
         }
+        self.init(settings, store)
     }
 
     /// Creates a vault with an open store.
     init(_ settings: VaultSettings, _ store: Store) {
         self.settings = settings
-        self.store = store
-        api = SalternAPI(settings.transport)
+        observers = VaultObservers()
+        session = VaultSession(settings, store, observers)
+        plan = PlanLimits(session)
+        items = VaultItems(session, plan)
+        attachments = AttachmentService(session, plan)
+        syncing = SyncService(session, plan, attachments)
+        sharing = StoreSharing(session, attachments)
     }
 
     // MARK: Items
+
+    /// Returns a collection, whose items are values of one type. Nothing is read or written.
+    ///
+    /// Example: "Settings" in docs/app.md.
+    /// - Parameter schema: The schema, for a type whose older form needs a migration.
+    public nonisolated func collection<Value>(
+        _ name: String, of type: Value.Type = Value.self, schema: ItemSchema<Value> = ItemSchema()
+    ) -> VaultCollection<Value> {
+        VaultCollection(name: name, vault: self, schema: schema)
+    }
 
     /// Returns the present item on this device; nil when there is none.
     ///
     /// Example: "Share" in docs/app.md.
     /// - Throws: ``VaultError/unreadable`` when the item cannot be opened. ``VaultError/locked``.
     public func item(_ id: ItemID) throws(VaultError) -> PlainItem? {
-        let sealer = try self.sealer
-        guard let content = try stored({ try store.current(id) }) else { return nil }
-        guard let opened = try? sealer.open(content, id) else { throw .unreadable }
-        return opened.item
-    }
-
-    /// Returns the items of a collection that can be opened, by id, and the ids of the others.
-    func items(
-        _ collection: String
-    ) throws(VaultError) -> (opened: [ItemID: (item: PlainItem, version: ItemVersion)], sealed: Set<ItemID>) {
-        let sealer = try self.sealer
-        var items: [ItemID: (item: PlainItem, version: ItemVersion)] = [:]
-        var sealed: Set<ItemID> = []
-        try stored {
-            try store.forEachCurrent(in: collection) { id, content, _ in
-                if let opened = try? sealer.open(content, id) {
-                    items[id] = (opened.item, ItemVersion(of: content))
-                } else {
-                    sealed.insert(id)
-                }
-            }
-        }
-        return (items, sealed)
+        try items.item(id)
     }
 
     /// Returns the ids of a collection's items, in the order of the ids.
@@ -147,7 +85,7 @@ public actor Vault {
     ///
     /// Example: "Edit" in docs/app.md.
     public func version(of id: ItemID) throws(VaultError) -> ItemVersion? {
-        try stored { try store.current(id) }.map { ItemVersion(of: $0) }
+        try items.version(of: id)
     }
 
     /// Writes an item. It is on this device's disk when this returns, and sent by the next ``sync()``.
@@ -165,67 +103,7 @@ public actor Vault {
     public func put(
         _ item: PlainItem, _ id: ItemID, in collection: String, over seen: ItemVersion? = nil
     ) throws(VaultError) -> ItemID {
-        try refuseTooLong(item)
-        return try putUnbounded(item, id, in: collection, over: seen)
-    }
-
-    /// Writes a file's item, whose manifest was within the plan's limit when it was created.
-    @discardableResult
-    func putUnbounded(
-        _ item: PlainItem, _ id: ItemID, in collection: String, over seen: ItemVersion? = nil
-    ) throws(VaultError) -> ItemID {
-        guard CollectionName.isValid(collection) else { throw .invalidCollection(collection) }
-        let sealer = try self.sealer
-        let before = try stored { try store.current(id) }
-        if let before, let seen, ItemVersion(of: before) != seen {
-            guard let opened = try? sealer.open(before, id) else { throw .unreadable }
-            if opened.item == item && before.collection == collection { return id }
-            let copy = ItemID.random()
-            try write(item, copy, collection, .first, sealer, conflictWith: id)
-            return copy
-        }
-        let edit: SealedBox.Edit
-        if let before {
-            guard let opened = try? sealer.open(before, id) else { throw .unreadable }
-            if opened.item == item && before.collection == collection { return id }
-            // An edit that was never sent is replaced without a new number.
-            let isReplaced = try stored { try store.change(id).map { !$0.wasSent } ?? false }
-            edit = isReplaced && !opened.edit.isCopy ? opened.edit : opened.edit.next(after: before.body.bytes)
-        } else {
-            edit = try nextEdit(ofRemoved: id, sealer)
-        }
-        try write(item, id, collection, edit, sealer)
-        return id
-    }
-
-    private func write(
-        _ item: PlainItem, _ id: ItemID, _ collection: String, _ edit: SealedBox.Edit, _ sealer: Sealer,
-        conflictWith other: ItemID? = nil
-    ) throws(VaultError) {
-        guard let content = try? sealer.seal(item, id, collection: collection, edit) else { throw .unreadable }
-        try stored {
-            try store.transaction {
-                try store.record(id, content: content, edit: edit.number, opened: item.body)
-                for attachment in Attachment.all(in: item.body).found {
-                    try store.forgetDraftChunks(of: attachment)
-                }
-                if let other { try store.note(.conflict, other, other: id) }
-            }
-        }
-        notify([id])
-    }
-
-    private func nextEdit(ofRemoved id: ItemID, _ sealer: Sealer) throws(VaultError) -> SealedBox.Edit {
-        // The trash may have an unsent edit of the server's item, or an older one.
-        let last = try stored { try [store.trashed(id), store.item(id)] }.compactMap(\.self).max { $0.edit < $1.edit }?
-            .content
-        let deletion = try stored { try store.tombstone(id) }?.deletion
-        guard let last, let opened = try? sealer.open(last, id) else {
-            var edit = SealedBox.Edit.first
-            if let deletion { edit.number += SealedBox.Edit.floor(of: deletion) }
-            return edit
-        }
-        return opened.edit.creating(after: last.body.bytes, deletedAt: deletion)
+        try items.put(item, id, in: collection, over: seen)
     }
 
     /// Deletes an item. Its content is kept in the trash of this device for a period.
@@ -235,29 +113,7 @@ public actor Vault {
     ///
     /// Example: "Edit" in docs/app.md.
     public func delete(_ id: ItemID) throws(VaultError) {
-        let sealer = try sealer
-        try stored {
-            try store.transaction {
-                guard let content = try store.current(id) else { return }
-                let change = try store.change(id)
-                let item = try store.item(id)
-                let edit = change?.edit ?? item?.edit ?? 0
-                try store.trash(
-                    StoredItem(id: id, revision: item?.revision ?? Revision(0), content: content, edit: edit),
-                    at: Date())
-                let hidesReadable =
-                    if let item, change != nil {
-                        (try? sealer.open(content, id)) == nil && (try? sealer.open(item.content, id)) != nil
-                    } else { false }
-                if hidesReadable || item == nil && change?.sent == nil {
-                    // The second case: the server has never received it.
-                    try store.forgetChange(id)
-                } else {
-                    try store.record(id, content: nil, edit: edit)
-                }
-            }
-        }
-        notify([id])
+        try items.delete(id)
     }
 
     /// Restores an item that was deleted on this or another device, from the trash of this device.
@@ -266,11 +122,7 @@ public actor Vault {
     /// - Throws: ``VaultError/notFound`` when the trash does not have it, ``VaultError/unreadable`` when it cannot be
     ///   opened.
     public func restore(_ id: ItemID) throws(VaultError) {
-        let sealer = try self.sealer
-        guard let item = try stored({ try store.trashed(id) }) else { throw .notFound }
-        guard let opened = try? sealer.open(item.content, id) else { throw .unreadable }
-        try put(opened.item, id, in: item.content.collection)
-        try stored { try store.removeFromTrash(id) }
+        try items.restore(id)
     }
 
     /// Returns the events for the user, such as conflicts.
@@ -285,7 +137,7 @@ public actor Vault {
         if notice.kind.isLasting { return }
         try stored { try store.forgetNotice(notice.number) }
         // No item has changed, but models show notices.
-        notifySynced([])
+        session.notifySynced([])
     }
 
     // MARK: Observing
@@ -298,65 +150,45 @@ public actor Vault {
     ///     print(try await vault.summary(of: id)?.title ?? "deleted")
     /// }
     /// ```
-    public nonisolated func changes() -> AsyncStream<Set<ItemID>> { observers.add { $0.ids } }
-
-    /// Reports items that were changed here and have to be sent.
-    func notify(_ ids: Set<ItemID>) {
-        if let others = gathered {
-            gathered = others.union(ids)
-            return
-        }
-        notifySynced(ids)
-        editObservers.notify(ids)
-    }
-
-    /// Reports items that a sync has changed here.
-    func notifySynced(_ ids: Set<ItemID>) {
-        observers.notify(ItemChanges(ids: ids, collections: try? store.currentCollections(of: ids)))
-    }
-
-    /// Ends every sequence that an app observes.
-    func endObserving() {
-        observers.end()
-        editObservers.end()
-        progressObservers.end()
-        stateObservers.end()
-        openingObservers.end()
-    }
-
-    func noteRemoved(_ report: SyncReport) {
-        removed.subtract(report.changed)
-        removed.formUnion(report.removed)
-    }
-
-    /// Returns the items that other devices have deleted since the last call.
-    func takeRemoved() -> Set<ItemID> {
-        defer { removed = [] }
-        return removed
-    }
+    public nonisolated func changes() -> AsyncStream<Set<ItemID>> { observers.items.add { $0.ids } }
 
     // MARK: Parts
 
-    var open: Opened {
-        get throws(VaultError) {
-            guard let opened else { throw .locked }
-            return opened
-        }
-    }
-
-    var engine: SyncEngine { get throws(VaultError) { try open.engine } }
-
-    private var sealer: Sealer { get throws(VaultError) { try open.engine.sealer } }
-
-    /// Uses the store, and converts its errors.
-    func stored<Result>(_ body: () throws -> Result) throws(VaultError) -> Result {
-        do { return try body() } catch { throw VaultError(ofStore: error) }
-    }
-
-    /// Runs a transaction of the store, and converts its errors.
-    func transaction<Result>(_ body: () throws -> Result) throws(VaultError) -> Result {
-        do { return try store.transaction(body) } catch let error as VaultError { throw error } catch {
+    /// Uses the store and the items together, and converts errors of the store.
+    func perform<Result: Sendable>(
+        _ step: @Sendable (Store, VaultItems) throws -> Result
+    ) throws(VaultError) -> Result {
+        do { return try step(store, items) } catch let error as VaultError { throw error } catch {
             throw VaultError(ofStore: error)
         }
     }
+
+    func confirmedAge() throws(VaultError) -> Int64? { try session.confirmedAge() }
+
+    func room() async throws(VaultError) -> PlanRoom { try await plan.room() }
+
+    func attachmentsLackingChunks() throws(VaultError) -> [Attachment] { try attachments.lackingChunks() }
+
+    func supply(_ attachment: Attachment, from source: AttachmentSource) async throws(VaultError) {
+        try await attachments.supply(attachment, from: source)
+    }
+
+    /// The state of the last sync, or of a locked or signed-out vault.
+    public var state: SyncState { session.state }
+
+    var serverVersions: ServerVersions { ServerVersions(session, items) }
+
+    var rotation: KeyRotation {
+        KeyRotation(session: session, plan: plan, syncing: syncing, sender: attachments.sender)
+    }
+
+    var store: Store { session.store }
+
+    var open: VaultSession.Opened { get throws(VaultError) { try session.open } }
+
+    func stored<Result>(_ body: () throws -> Result) throws(VaultError) -> Result { try session.stored(body) }
+
+    func call<Result: Sendable>(
+        _ body: (SalternAPI) async throws(APIError) -> Result
+    ) async throws(VaultError) -> Result { try await session.call(body) }
 }

@@ -62,12 +62,12 @@ public struct Entry: Hashable, Sendable {
 
     /// Reads an entry.
     public init(_ bytes: [UInt8]) throws(Malformation) {
-        guard bytes.count <= Self.byteLimit, let version = bytes.first else { throw .malformed }
+        guard let version = bytes.first else { throw .malformed }
         guard version == Self.version else { throw .unknownVersion }
         var reader = ByteReader(bytes[...])
         guard reader.take(1) != nil, let kindByte = reader.number(UInt8.self) else { throw .malformed }
         guard let kind = EntryKind(rawValue: kindByte) else { throw .unknownKind }
-        guard let vault = reader.id(VaultID.self), let head = reader.head(),
+        guard bytes.count <= Self.byteLimit, let vault = reader.id(VaultID.self), let head = reader.head(),
             let time = reader.number(UInt64.self).flatMap({ EntryTime(seconds: $0) }),
             let author = reader.id(MemberID.self), let payload = EntryPayload(kind, &reader),
             let signature = reader.signature(), reader.isAtEnd

@@ -16,7 +16,7 @@ public enum EntryKind: UInt8, Hashable, CaseIterable, Sendable {
     case rotate = 7
     /// Closes an invitation.
     case revoke = 8
-    /// Lists the edits that count of authors who stopped writing at an earlier entry.
+    /// Lists the edits that count of writers that an earlier entry cut off.
     case seal = 9
     /// Offers the vault to another manager.
     case offer = 10
@@ -28,9 +28,9 @@ public enum EntryKind: UInt8, Hashable, CaseIterable, Sendable {
 
 /// The bounds by which a log always has a number left for a removal.
 ///
-/// From ``windingDown`` on nobody joins. The members then present are at most ``members``, so the later entries are at
-/// most 127 of `leave` and `remove`, 128 of `rotate`, one `accept` and ``sealsWindingDown`` of `seal`: 511 of the 512
-/// numbers that are left.
+/// From ``windingDown`` on no join is valid. The members then present are at most ``members``. So the later entries are
+/// at most 127 of `leave` and `remove`, 128 of `rotate`, one `accept` and ``sealsWindingDown`` of `seal`. These are 511
+/// of the 512 numbers that are left.
 public enum LogBounds {
     /// The first number that accepts only `leave`, `remove`, `rotate`, `accept` and `seal`.
     public static let windingDown: UInt64 = 3_585

@@ -27,6 +27,13 @@ public enum EntryPayload: Hashable, Sendable {
     /// Replaces the author's keys.
     case rekey(Rekey)
 
+    /// Removes members in any order.
+    /// - Returns: nil for no member, and for more than a vault can have.
+    public static func removing(_ members: Set<MemberID>, _ generation: Generation) -> EntryPayload? {
+        guard (1...LogBounds.members).contains(members.count) else { return nil }
+        return .remove(generation, members.sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) })
+    }
+
     /// The kind.
     public var kind: EntryKind {
         switch self {

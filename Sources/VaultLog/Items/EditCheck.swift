@@ -67,14 +67,15 @@ extension MembershipLog {
         }
         guard generation >= self.generation(at: number).number else { throw .oldGeneration }
         if let replaced, number < replaced.number { throw .headWentBack }
-        let hash = statement.hash(vault, body.author, body.head)
-        if let cut = author.cut(at: number) { try checkCut(cut, statement.item, hash, evidence) }
-        return hash
+        if let cut = author.cut(at: number) {
+            try checkCut(cut, statement.item, statement.mark(vault, body), evidence)
+        }
+        return statement.hash(vault, body.author, body.head)
     }
 
     /// Checks an edit of an author that an entry cut off after the edit's head.
     private func checkCut(
-        _ cut: EntryNumber, _ item: VaultItemID, _ hash: EditHash, _ evidence: EditEvidence
+        _ cut: EntryNumber, _ item: VaultItemID, _ mark: EditMark, _ evidence: EditEvidence
     ) throws(EditRejection) {
         let seals = seals[cut] ?? []
         guard !seals.isEmpty else {
@@ -87,7 +88,7 @@ extension MembershipLog {
                 isComplete = false
                 continue
             }
-            if list.edits[item] == hash { return }
+            if list.edits[item] == mark { return }
         }
         throw isComplete ? .notListed : .listMissing
     }

@@ -20,6 +20,23 @@ public struct EditHash: Hashable, Sendable {
     private init(unchecked bytes: [UInt8]) { self.bytes = bytes }
 }
 
+/// The SHA-256 of the statement about an edit and of its signature, by which a list in plain bytes names the edit.
+///
+/// Without the signature, which is sealed, the server could compare it with guesses of the content.
+public struct EditMark: Hashable, Sendable {
+    /// The 32 bytes.
+    public let bytes: [UInt8]
+
+    /// Creates a mark from 32 bytes.
+    /// - Returns: nil for another number of bytes.
+    public init?(_ bytes: some Collection<UInt8>) {
+        guard bytes.count == SHA256Digest.byteCount else { return nil }
+        self.bytes = [UInt8](bytes)
+    }
+
+    init(of text: [UInt8]) { bytes = SHA256.hash(text).bytes }
+}
+
 /// The number of an edit of an item, 1 to 2^63 − 2, so that a later number always exists.
 public struct EditNumber: Hashable, Comparable, Sendable {
     /// The highest number.
@@ -83,9 +100,14 @@ public struct EditStatement: Sendable {
             + previous.bytes + author.bytes + head.bytes + title + bodyDigest.bytes
     }
 
-    /// The hash by which the next edit and seals name this edit.
+    /// The hash by which the next edit names this one. It is sealed.
     public func hash(_ vault: VaultID, _ author: MemberID, _ head: Head) -> EditHash {
         EditHash(of: VaultLabel.editHash.text(bytes(vault, author, head)))
+    }
+
+    /// The mark by which a list names this edit.
+    public func mark(_ vault: VaultID, _ body: SignedBody) -> EditMark {
+        EditMark(of: VaultLabel.editMark.text(bytes(vault, body.author, body.head), body.signature.bytes))
     }
 
     func text(_ vault: VaultID, _ author: MemberID, _ head: Head) -> [UInt8] {

@@ -1,13 +1,13 @@
 public import Cryptography
 
-/// The edits that count of authors who were cut off, as a manager lists them: item id (16) ‖ hash of the edit (32), in
-/// ascending order of ids.
+/// The edits that count of writers that an entry cut off, as a manager lists them: item id (16) ‖ mark of the edit (32)
+/// in ascending order of ids.
 ///
 /// The list lies beside the log, in plain bytes. The entry contains its hash, so it does not matter which member or
 /// server supplies it.
 public struct SealList: Hashable, Sendable {
     /// The listed edits.
-    public let edits: [VaultItemID: EditHash]
+    public let edits: [VaultItemID: EditMark]
     /// The bytes.
     public let bytes: [UInt8]
     /// SHA-256 of the bytes.
@@ -17,7 +17,7 @@ public struct SealList: Hashable, Sendable {
     public static let editByteCount = VaultItemID.byteCount + SHA256Digest.byteCount
 
     /// Lists edits.
-    public init(_ edits: [VaultItemID: EditHash]) {
+    public init(_ edits: [VaultItemID: EditMark]) {
         self.edits = edits
         bytes = edits.sorted { $0.key.bytes.lexicographicallyPrecedes($1.key.bytes) }
             .flatMap { $0.key.bytes + $0.value.bytes }
@@ -31,13 +31,13 @@ public struct SealList: Hashable, Sendable {
             return nil
         }
         var reader = ByteReader(bytes[...])
-        var edits: [VaultItemID: EditHash] = [:]
+        var edits: [VaultItemID: EditMark] = [:]
         var last: VaultItemID?
         while !reader.isAtEnd {
-            guard let item = reader.id(VaultItemID.self), let hash = reader.take(SHA256Digest.byteCount),
+            guard let item = reader.id(VaultItemID.self), let mark = reader.take(SHA256Digest.byteCount),
                 last.map({ $0.bytes.lexicographicallyPrecedes(item.bytes) }) ?? true
             else { return nil }
-            edits[item] = EditHash(hash)
+            edits[item] = EditMark(mark)
             last = item
         }
         self.edits = edits

@@ -1,7 +1,8 @@
 public import Cryptography
 
-/// The content of a sealed body in a vault: author (16) ‖ number of the head (8) ‖ hash of the head (32) ‖ signature (64)
-/// ‖ content.
+/// The content of a sealed body in a vault:
+///
+///     author (16) ‖ number of the head (8) ‖ hash of the head (32) ‖ signature (64) ‖ content
 ///
 /// The author, the head and the signature stay when another member seals the edit again under a new generation.
 public struct SignedBody: Sendable {

@@ -63,7 +63,8 @@ public struct NameKey: Sendable, Equatable {
 
 /// A member's name as it is in the log: nonce (12) ‖ ciphertext (65) ‖ tag (16).
 ///
-/// The generation is the one that is current before the entry, or the first one. The member's id is the additional data.
+/// The generation is the one that is current before the entry, or the first one. The member's id is the additional
+/// data.
 public struct SealedName: Hashable, Sendable {
     /// The sealed bytes.
     public let bytes: [UInt8]

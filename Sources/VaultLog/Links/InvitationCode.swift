@@ -40,7 +40,8 @@ public struct InvitationCode: Sendable {
     private init(words: [String]) { text = SecureBytes(copying: words.joined(separator: " ").utf8) }
 }
 
-/// The 2,048 words of codes and comparisons: the English list of BIP-39, sorted. No two begin with the same four letters.
+/// The 2,048 words of codes and comparisons: the English list of BIP-39, sorted. The first four letters of each are
+/// its own.
 ///
 /// Source: https://github.com/bitcoin/bips/tree/master/bip-0039, in the MIT-licensed package `mnemonic` of
 /// Pavol Rusnak (https://github.com/trezor/python-mnemonic).

@@ -47,7 +47,7 @@ public struct InvitationPreview: Sendable {
         case wrongLog
         /// The secret or the code is not that of the invitation.
         case wrongSecrets
-        /// The preview was changed, or someone without the link made it.
+        /// The preview was changed, or made without the link.
         case notAuthentic
         /// A later entry closed the invitation, or it is used up.
         case closed

@@ -2,9 +2,9 @@ public import Cryptography
 
 /// The link of an invitation: `https://HOST/j/ID#FSECRETCHECK`.
 ///
-/// `F` is `1`, or `2` when the link is useless without its code. ID, secret and check are 22 letters and digits each. The
-/// check is the beginning of the hash of the entry that opened the invitation: the server, and other holders of the link,
-/// cannot answer it with another vault or another log.
+/// `F` is `1`, or `2` when the link is useless without its code. ID, secret and check are 22 letters and digits each.
+/// The check is the beginning of the hash of the entry that opened the invitation. So neither the server nor other
+/// holders of the link can answer it with another vault or another log.
 public struct InvitationLink: Sendable {
     /// The reason for which a text is no link of an invitation.
     public enum Malformation: Error, Hashable, Sendable {

@@ -8,7 +8,7 @@ public struct MemberStatement: Hashable, Sendable {
         case seen
         /// The member belongs to an account. After a restored backup, the server has put back a join without its
         /// account.
-        case claim(account: [UInt8])
+        case claim(MemberAccountID)
     }
 
     /// The kind.
@@ -43,7 +43,7 @@ public struct MemberStatement: Hashable, Sendable {
     static func text(_ kind: Kind, _ vault: VaultID, _ member: MemberID, _ head: Head) -> [UInt8] {
         switch kind {
         case .seen: VaultLabel.seen.text(vault.bytes, member.bytes, head.bytes)
-        case .claim(let account): VaultLabel.claim.text(vault.bytes, member.bytes, account, head.bytes)
+        case .claim(let account): VaultLabel.claim.text(vault.bytes, member.bytes, account.bytes, head.bytes)
         }
     }
 }

@@ -54,6 +54,8 @@ public enum Subjects {
     public enum Invitation {}
     /// An item of one vault.
     public enum Item {}
+    /// An account of the server.
+    public enum Account {}
 }
 
 /// The id of a vault: the beginning of the hash of its founding entry.
@@ -64,3 +66,5 @@ public typealias MemberID = Identifier<Subjects.Member>
 public typealias InvitationID = Identifier<Subjects.Invitation>
 /// The id of an item of a vault.
 public typealias VaultItemID = Identifier<Subjects.Item>
+/// The id of the account behind a member.
+public typealias MemberAccountID = Identifier<Subjects.Account>

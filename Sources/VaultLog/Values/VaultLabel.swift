@@ -17,6 +17,8 @@ enum VaultLabel: String, CaseIterable {
     case edit = "saltern-1 vault edit"
     /// The hash of an edit.
     case editHash = "saltern-1 vault edit hash"
+    /// The mark of an edit in a list.
+    case editMark = "saltern-1 vault edit mark"
     /// The code that commits to the key of a generation.
     case generation = "saltern-1 vault generation"
     /// The key of the previous generation's key.

@@ -31,9 +31,11 @@ struct ChangePassword: Command {
     func run(_ console: Console) async throws {
         let account = try await account.open(console)
         let current = try current.read("Present password of \(account.profile.userid)")
+        let known = try await account.vault.notices()
         try await account.vault.changePassword(from: current, to: try new.readNew("New password"))
+        let stopped = try await Findings.stoppedPasskeys(in: account.vault, except: known)
         try console.show(["changed": true], asJSON: asJSON) {
-            "the password is changed; all other sessions have ended\n"
+            "the password is changed; all other sessions have ended\n" + stopped
         }
     }
 }

@@ -24,14 +24,16 @@ struct ChangeUserid: Command {
     }
 
     func run(_ console: Console) async throws {
-        try await proof.withAccount(console) { account, password in
+        let stopped = try await proof.withAccount(console) { account, password in
+            let known = try await account.vault.notices()
             try await account.vault.changeUserid(to: userid, password: password)
             var profile = account.profile
             profile.userid = userid
             try account.profiles.save(profile, account.name)
+            return try await Findings.stoppedPasskeys(in: account.vault, except: known)
         }
         try console.show(["userid": userid], asJSON: proof.asJSON) {
-            "the userid is \(VisibleText.visible(userid)); all other sessions have ended\n"
+            "the userid is \(VisibleText.visible(userid)); all other sessions have ended\n" + stopped
         }
     }
 }

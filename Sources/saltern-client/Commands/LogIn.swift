@@ -82,7 +82,8 @@ struct LogIn: Command {
     func run(_ console: Console) async throws {
         let account = try await arrive(console)
         // Notices of the log-in itself are new.
-        let known = try await account.vault.notices().filter { $0.kind != .recoveryRemoved }
+        let own: Set<Notice.Kind> = [.recoveryRemoved, .passkeysStoppedUnlocking]
+        let known = try await account.vault.notices().filter { !own.contains($0.kind) }
         let findings = try await Findings.gather(in: account.vault, except: known) {
             try await console.showingProgress(of: account.vault) { try await account.vault.sync() }
         }

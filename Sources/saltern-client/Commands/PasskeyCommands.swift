@@ -108,6 +108,33 @@ struct RenamePasskey: Command {
     }
 }
 
+struct RestrictPasskey: Command {
+    static let words = ["second-factor", "passkey", "restrict"]
+    static let summary = "end unlocking with a passkey"
+    static let usage = ["PASSKEY [OPTIONS]"]
+    static let example = "saltern-client second-factor passkey restrict \"Blue key\""
+    static let help = """
+        \(AccountOption.help)
+        \(PasswordOption.help)
+          --json                one object, for scripts
+
+        It stays a second factor, and opens sessions, but no content. PASSKEY is a
+        name, or the first four or more characters of an id. To let it unlock
+        again, remove it and add it. After a theft, remove it instead.
+        """
+
+    private let change: PasskeyChangeCommand
+
+    init(_ arguments: inout Arguments) throws(UsageError) { change = try PasskeyChangeCommand(&arguments) }
+
+    func run(_ console: Console) async throws {
+        let asJSON = try await change.run(console) { vault, id, password in
+            try await vault.stopPasskeyUnlocking(id, password: password)
+        }
+        try console.show(["restricted": true], asJSON: asJSON) { "the passkey no longer unlocks the account\n" }
+    }
+}
+
 struct RemovePasskey: Command {
     static let words = ["second-factor", "passkey", "remove"]
     static let summary = "remove a passkey"
@@ -122,6 +149,20 @@ struct RemovePasskey: Command {
         theft of a passkey that unlocks, also run `saltern-client devices lost`.
         """
 
+    private let change: PasskeyChangeCommand
+
+    init(_ arguments: inout Arguments) throws(UsageError) { change = try PasskeyChangeCommand(&arguments) }
+
+    func run(_ console: Console) async throws {
+        let asJSON = try await change.run(console) { vault, id, password in
+            try await vault.removePasskey(id, password: password)
+        }
+        try console.show(["removed": true], asJSON: asJSON) { "the passkey is removed\n" }
+    }
+}
+
+/// The arguments and steps of commands that change one passkey and need the password.
+private struct PasskeyChangeCommand {
     private let proof: ProvenCommand
     private let passkey: String
 
@@ -130,12 +171,16 @@ struct RemovePasskey: Command {
         passkey = try arguments.word("the PASSKEY")
     }
 
-    func run(_ console: Console) async throws {
+    /// Changes the passkey.
+    /// - Returns: True when the output is JSON.
+    func run(
+        _ console: Console, _ change: (Vault, Base64URLBytes, Password) async throws -> Void
+    ) async throws -> Bool {
         try await proof.withAccount(console) { account, password in
             let found = try await NamedPasskeys.find(passkey, in: account.vault)
-            try await account.vault.removePasskey(found.id, password: password)
+            try await change(account.vault, found.id, password)
         }
-        try console.show(["removed": true], asJSON: proof.asJSON) { "the passkey is removed\n" }
+        return proof.asJSON
     }
 }
 

@@ -60,7 +60,8 @@ struct UseRecoveryCode: Command {
 
     func run(_ console: Console) async throws {
         let account = try await arrive(console)
-        let known = try await account.vault.notices()
+        // That of the recovery itself is new.
+        let known = try await account.vault.notices().filter { $0.kind != .passkeysStoppedUnlocking }
         let findings = try await Findings.gather(in: account.vault, except: known) {
             try await console.showingProgress(of: account.vault) { try await account.vault.sync() }
         }

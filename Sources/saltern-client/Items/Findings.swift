@@ -10,6 +10,8 @@ struct Findings: Encodable {
     let unsent: Int
     /// The waiting deletions of other devices.
     let held: [HeldDeletion]
+    /// The names of the passkeys in the notices, as far as the server returns them.
+    private let passkeyNames: [Base64URLBytes: String]
 
     private enum CodingKeys: CodingKey {
         case removed, unsent, deletionsHeld, heldItems, notices
@@ -20,9 +22,27 @@ struct Findings: Encodable {
         in vault: Vault, except known: [Notice], _ sync: () async throws -> SyncReport
     ) async throws -> Findings {
         let report = try await sync()
+        let notices = try await vault.notices().unreported(after: known)
         return Findings(
-            report: report, notices: try await vault.notices().unreported(after: known),
-            unsent: try await vault.unsentCount(), held: try await vault.heldDeletions())
+            report: report, notices: notices, unsent: try await vault.unsentCount(),
+            held: try await vault.heldDeletions(), passkeyNames: await passkeyNames(for: notices, in: vault))
+    }
+
+    /// Returns the lines about passkeys that a change of the password has stopped from unlocking.
+    /// - Parameter known: The notices before the change.
+    static func stoppedPasskeys(in vault: Vault, except known: [Notice]) async throws -> String {
+        let notices = try await vault.notices().unreported(after: known).filter {
+            $0.kind == .passkeysStoppedUnlocking
+        }
+        let names = await passkeyNames(for: notices, in: vault)
+        return notices.map { $0.text(naming: names) + "\n" }.joined()
+    }
+
+    private static func passkeyNames(for notices: [Notice], in vault: Vault) async -> [Base64URLBytes: String] {
+        guard notices.contains(where: { !$0.passkeys.isEmpty }), let listed = try? await vault.passkeys() else {
+            return [:]
+        }
+        return Dictionary(listed.map { ($0.id, $0.name) }) { first, _ in first }
     }
 
     /// Returns the line about deletions that are too few to need approval.
@@ -33,7 +53,7 @@ struct Findings: Encodable {
     /// The text for the user, one line each.
     var lines: String {
         (report.removed.isEmpty ? "" : Self.line(ofRemoved: report.removed.count) + "\n")
-            + (HeldItem.lines(held) + notices.map(\.text)).map { $0 + "\n" }.joined()
+            + (HeldItem.lines(held) + notices.map { $0.text(naming: passkeyNames) }).map { $0 + "\n" }.joined()
     }
 
     /// Ends the command with another status when the user should check the results.

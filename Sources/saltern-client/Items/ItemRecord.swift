@@ -60,17 +60,23 @@ struct NoticeRecord: Encodable {
     let kind: String
     let item: ItemID?
     let other: ItemID?
+    /// The ids of passkeys that no longer unlock.
+    let passkeys: [Base64URLBytes]?
 
     init(_ notice: Notice) {
         kind = notice.kind.rawValue
         item = notice.item
         other = notice.other
+        passkeys = notice.passkeys.isEmpty ? nil : notice.passkeys
     }
 }
 
 extension Notice {
     /// The notice as a sentence.
-    var text: String {
+    var text: String { text(naming: [:]) }
+
+    /// - Parameter names: The names of passkeys, by their ids. Others are shown by the beginning of the id.
+    func text(naming names: [Base64URLBytes: String]) -> String {
         let item = item?.description ?? "an item"
         switch kind {
         case .conflict:
@@ -104,6 +110,12 @@ extension Notice {
                 + "items of this one: if its database was restored, run saltern-client login --restore-keyring"
         case .recoveryRemoved:
             return "the account has no valid printed recovery code: run saltern-client recovery create"
+        case .passkeysStoppedUnlocking:
+            let shown = passkeys.map { id in
+                VisibleText.visible(names[id] ?? String(Base64URL.encodeToString(id.bytes).prefix(12)))
+            }
+            return "passkeys of another client no longer unlock the account, and stay a second factor: "
+                + shown.joined(separator: ", ")
         case .recoveryCodeOutdated:
             return "the printed recovery code is from before the rotation, and trusts the old keys: replace it with "
                 + "saltern-client recovery create, or revoke it with saltern-client recovery remove"

@@ -8,13 +8,18 @@ struct DatabaseIdentity: Equatable, Sendable {
     private let object: String
     /// The cluster's identifier; nil where the role may not read it.
     private let cluster: String?
+    /// All nodes of a distributed database, which each of them lists; nil for others.
+    private let nodes: String?
 
     /// The application name of sessions that read an identity, so that a restore does not take them for a server's.
     static let applicationName = "saltern identity"
 
     /// Returns true if both may be the same database.
     func isPossibly(_ other: DatabaseIdentity) -> Bool {
-        guard name == other.name, object == other.object else { return false }
+        guard name == other.name else { return false }
+        // The owner uses the coordinator, and a server any node.
+        if let nodes, let others = other.nodes { return nodes == others }
+        guard object == other.object else { return false }
         guard let cluster, let others = other.cluster else { return true }
         return cluster == others
     }
@@ -45,7 +50,8 @@ struct DatabaseIdentity: Equatable, Sendable {
     private static func read(from client: PostgresClient) async throws -> DatabaseIdentity {
         let found = try await client.execute(FindIdentity()).first
         let cluster = found?.mayReadCluster == true ? try await client.execute(FindCluster()).first : nil
-        return DatabaseIdentity(name: found?.name ?? "", object: found?.object ?? "", cluster: cluster)
+        let nodes = found?.isDistributed == true ? try await client.execute(FindNodes()).first ?? nil : nil
+        return DatabaseIdentity(name: found?.name ?? "", object: found?.object ?? "", cluster: cluster, nodes: nodes)
     }
 }
 
@@ -54,18 +60,21 @@ private struct FindIdentity: Statement {
         let name: String
         let object: String
         let mayReadCluster: Bool
+        let isDistributed: Bool
 
         init(row: inout RowReader) throws(PostgresError) {
             name = try row.next()
             object = try row.next()
             mayReadCluster = try row.next()
+            isDistributed = try row.next()
         }
     }
 
     static let isReadOnly = true
     static let sql: SQL<Self> = """
         SELECT d.datname::text, d.oid::text,
-            pg_catalog.has_function_privilege('pg_catalog.pg_control_system()', 'EXECUTE')
+            pg_catalog.has_function_privilege('pg_catalog.pg_control_system()', 'EXECUTE'),
+            pg_catalog.to_regclass('pg_catalog.pg_dist_node') IS NOT NULL
         FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database()
         """
 }
@@ -75,4 +84,13 @@ private struct FindCluster: Statement {
 
     static let isReadOnly = true
     static let sql: SQL<Self> = "SELECT c.system_identifier::text FROM pg_catalog.pg_control_system() c"
+}
+
+private struct FindNodes: Statement {
+    typealias Row = String?
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = """
+        SELECT pg_catalog.string_agg(n.nodename || ':' || n.nodeport, ',' ORDER BY n.nodeid) FROM pg_catalog.pg_dist_node n
+        """
 }

@@ -184,20 +184,31 @@ struct RemoveDestinationCommand: Command {
     static let usage = ["NAME [OPTIONS]"]
     static let example = "saltern destination remove crm"
     static let help = """
+          --yes            does not ask, for scripts
         \(AdminActor.help)
 
         \(DatabaseCommand.ownerHelp)
         """
 
     private let name: DestinationName
+    private let isConfirmed: Bool
     private let actor: AdminActor
 
     init(_ arguments: inout Arguments) throws(UsageError) {
+        isConfirmed = arguments.flag("--yes")
         actor = try AdminActor(&arguments)
         name = try arguments.operatorName("destination")
     }
 
     func run(_ console: Console) async throws {
+        if !isConfirmed {
+            let count = try await DatabaseCommand.asOwner(console) { [name] database in
+                let destination = try await DestinationAdministration(database: database).destination(name)
+                return try await EventAdministration(database: database).count(
+                    EventAdministration.Selection(destination: destination.id))
+            }
+            try console.confirm("Remove destination \(name) with \(counted(count, "undelivered event"))?")
+        }
         let signature = try await actor.signature(console)
         try await DatabaseCommand.asOwner(console) { [name] in
             try await DestinationAdministration(database: $0).remove(name, by: signature)

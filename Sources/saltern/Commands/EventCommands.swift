@@ -106,10 +106,11 @@ struct ListEvents: Command {
 struct RetryEvents: Command {
     static let words = ["event", "retry"]
     static let summary = "attempt outgoing events at once, parked ones too"
-    static let usage = ["ID", "--destination NAME [--parked]"]
+    static let usage = ["ID [OPTIONS]", "--destination NAME [OPTIONS]"]
     static let example = "saltern event retry --destination crm --parked"
     static let help = """
         \(EventSelection.help)
+        \(AdminActor.help)
 
         A parked event may arrive after later ones of its account.
 
@@ -117,15 +118,17 @@ struct RetryEvents: Command {
         """
 
     private let selection: EventSelection
+    private let actor: AdminActor
 
     init(_ arguments: inout Arguments) throws(UsageError) {
+        actor = try AdminActor(&arguments)
         selection = try EventSelection(&arguments, takesID: true)
     }
 
     func run(_ console: Console) async throws {
-        let now = try await DatabaseCommand.now(console)
+        let signature = try await actor.signature(console)
         let count = try await DatabaseCommand.asOwner(console) { [selection] in
-            try await EventAdministration(database: $0).retry(selection.selection($0), now: now)
+            try await EventAdministration(database: $0).retry(selection.selection($0), by: signature)
         }
         console.print("\(counted(count, "event is", "events are")) due")
     }
@@ -134,10 +137,12 @@ struct RetryEvents: Command {
 struct DropEvents: Command {
     static let words = ["event", "drop"]
     static let summary = "remove outgoing events without delivery"
-    static let usage = ["ID", "--destination NAME [--parked]"]
+    static let usage = ["ID [OPTIONS]", "--destination NAME [OPTIONS]"]
     static let example = "saltern event drop --destination crm --parked"
     static let help = """
         \(EventSelection.help)
+          --yes            does not ask, for scripts
+        \(AdminActor.help)
 
         Receivers notice a gap in the numbers of an account's events.
 
@@ -145,15 +150,25 @@ struct DropEvents: Command {
         """
 
     private let selection: EventSelection
+    private let isConfirmed: Bool
+    private let actor: AdminActor
 
     init(_ arguments: inout Arguments) throws(UsageError) {
+        isConfirmed = arguments.flag("--yes")
+        actor = try AdminActor(&arguments)
         selection = try EventSelection(&arguments, takesID: true)
     }
 
     func run(_ console: Console) async throws {
-        let now = try await DatabaseCommand.now(console)
+        if !isConfirmed {
+            let found = try await DatabaseCommand.asOwner(console) { [selection] in
+                try await EventAdministration(database: $0).count(selection.selection($0))
+            }
+            if found > 0 { try console.confirm("Remove \(counted(found, "event")) without delivery?") }
+        }
+        let signature = try await actor.signature(console)
         let count = try await DatabaseCommand.asOwner(console) { [selection] in
-            try await EventAdministration(database: $0).drop(selection.selection($0), now: now)
+            try await EventAdministration(database: $0).drop(selection.selection($0), by: signature)
         }
         console.print("\(counted(count, "event is", "events are")) removed")
     }

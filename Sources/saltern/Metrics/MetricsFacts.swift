@@ -67,8 +67,8 @@ extension Purge.Report {
     var rows: [(kind: String, count: Int)] {
         [
             ("sessions", sessions), ("tombstones", tombstones), ("contents", contents), ("keyrings", keyrings),
-            ("versions", versions), ("rotations", rotations), ("events", events), ("attempts", attempts),
-            ("shares", shares), ("outgoing", outgoing),
+            ("challenges", challenges), ("versions", versions), ("rotations", rotations), ("events", events),
+            ("attempts", attempts), ("shares", shares), ("outgoing", outgoing),
         ]
     }
 }

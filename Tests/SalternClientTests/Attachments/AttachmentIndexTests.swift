@@ -130,11 +130,11 @@ extension Vault {
     /// The items of an attachment's manifests, once for each version.
     fileprivate func manifests(of attachment: ItemID) throws -> [ItemID] {
         var ids: [ItemID] = []
-        #expect(try forEachManifest(of: attachment, engine.sealer) { id, _, _ in ids.append(id) })
+        #expect(try attachments.index.forEachManifest(of: attachment, engine.sealer) { id, _, _ in ids.append(id) })
         return ids
     }
 
-    fileprivate func everyChunk() throws -> Int { try namedChunks(engine.sealer).named.count }
+    fileprivate func everyChunk() throws -> Int { try attachments.index.namedChunks(engine.sealer).named.count }
 
     /// The store is as it was made before there was an index.
     fileprivate func forgetIndex() throws {

@@ -206,7 +206,7 @@ import Testing
     @Test func `a sync removes a limited number, and the next one goes on`() async throws {
         try await withPhone { server, phone, vault in
             try await server.database.administer("UPDATE saltern.plans SET max_item_bytes = 12000")
-            let count = Vault.sweepLimit + 20
+            let count = ChunkSweeper.sweepLimit + 20
             let bytes = (0..<(count * 2_048)).map { UInt8(truncatingIfNeeded: $0 / 2_048) }
             let made = try await vault.attach(AttachmentSource(SecureBytes(copying: bytes)))
             #expect(made.pieceCount == count)
@@ -226,7 +226,7 @@ import Testing
                         return deleted
                     })
             }
-            #expect(counts == [0, Vault.sweepLimit, 20, 0])
+            #expect(counts == [0, ChunkSweeper.sweepLimit, 20, 0])
         }
     }
 }

@@ -151,12 +151,13 @@ import Testing
             try phone.write("one", to: "a")
             try await phone.sync.run()
             let id = try #require(FolderTree(phone.folder.path).marker()?.id)
+            let records = FolderRecords(vault: phone.vault)
             let before = try await phone.vault.changedRows()
-            try await phone.vault.noteFolder(id, "files", at: phone.folder.path)
-            _ = try await phone.vault.openFolder(at: phone.folder.path, marker: id)
+            try await records.noteFolder(id, "files", at: phone.folder.path)
+            _ = try await records.openFolder(at: phone.folder.path, marker: id)
             #expect(try await phone.vault.changedRows() == before)
-            try await phone.vault.noteFolder(id, "files", at: phone.folder.path + "-")
-            #expect(try await phone.vault.place(ofFolder: id) == phone.folder.path + "-")
+            try await records.noteFolder(id, "files", at: phone.folder.path + "-")
+            #expect(try await records.place(ofFolder: id) == phone.folder.path + "-")
             #expect(try await phone.vault.changedRows() > before)
         }
     }

@@ -30,6 +30,21 @@ struct PasskeyKeysTests {
         }
     }
 
+    @Test func `a sealed keyring confirms the userid with which it was sealed, and no other`() throws {
+        let password = KnownPassword(unlockKey: unlockKey)
+        for count in [0, 1] {
+            var keyring = try keyring(count)
+            let earlier = try Keyring(sealed: keyring.sealed(under: password), openedBy: password)
+            #expect(earlier.useridMark == nil)
+            keyring.useridMark = UseridMark(of: "ada")
+            let opened = try Keyring(sealed: keyring.sealed(under: password), openedBy: password)
+            #expect(opened.useridMark == UseridMark(of: "ada"))
+            #expect(opened.useridMark != UseridMark(of: "eve"))
+            // Earlier kits ignore it.
+            #expect(opened.encoded() == earlier.encoded() && opened.digest == earlier.digest)
+        }
+    }
+
     @Test func `a damaged format 2 is refused`() throws {
         let encoded = try keyring(2).encoded().withUnsafeBytes { [UInt8]($0) }
         func isRefused(_ bytes: [UInt8]) -> Bool { (try? Keyring(encoded: SecureBytes(copying: bytes))) == nil }
@@ -49,7 +64,7 @@ struct PasskeyKeysTests {
     @Test func `a passkey opens every box that was sealed to its public half, and no other secret does`() throws {
         let (keys, sealed) = try PasskeyKeys.new(for: id, output: output, account: account)
         for counter in [2, 3] as [UInt64] {
-            let box = try keys.box(of: unlockKey, counter: counter, account: account).box.bytes
+            let box = try keys.box(of: unlockKey, counter: counter, account: account)
             #expect(box.count <= 1_024 && sealed.count <= 1_024)
             #expect(try PasskeyKeys.open(box, sealed, of: id, output: output, account: account).unlockKey == unlockKey)
             for (id, output, account) in [
@@ -73,7 +88,7 @@ struct PasskeyKeysTests {
         let (keys, sealed) = try PasskeyKeys.new(for: id, output: output, account: account)
         let forged = PasskeyKeys(
             id: id, publicKey: keys.publicKey, authenticationKey: SecureRandom.secureBytes(32))
-        let box = try forged.box(of: unlockKey, counter: 9, account: account).box.bytes
+        let box = try forged.box(of: unlockKey, counter: 9, account: account)
         #expect(throws: Keyring.Failure.notAuthentic) {
             try PasskeyKeys.open(box, sealed, of: id, output: output, account: account)
         }
@@ -89,7 +104,7 @@ struct PasskeyKeysTests {
         #expect(passkeys.count == 4 && passkeys.last?.publicKey == again.publicKey)
         #expect(again.digest.count == 32 && again.digest != before.digest)
         let (other, sealed) = try PasskeyKeys.new(for: id, output: output, account: account)
-        let box = try other.box(of: unlockKey, counter: 2, account: account).box.bytes
+        let box = try other.box(of: unlockKey, counter: 2, account: account)
         let opened = try PasskeyKeys.open(box, sealed, of: id, output: output, account: account).keys
         #expect(opened.digest == other.digest)
     }

@@ -190,6 +190,133 @@ import Testing
         }
     }
 
+    /// Another client has added it, and its public half is not in the keyring.
+    private func addForeignPasskey(_ name: String, _ vault: Vault) async throws -> PasskeyDescription {
+        let proof = try await vault.stretch(password, userid, vault.knownIterations()).passwordKey
+        let token = try await vault.secrets().token
+        let options = try await vault.api.beginPasskey(logsIn: true, currentPasswordKey: proof, token)
+        let passkey = try await vault.api.confirmPasskey(
+            SoftwareAuthenticator().create(options), name: name, logsIn: true, currentPasswordKey: proof, token)
+        try await vault.api.putPasskeyBox(
+            passkey.id.bytes, sealedPrivateKey: [1], box: [2], currentPasswordKey: proof, token)
+        return passkey
+    }
+
+    @Test func `a passkey of another client stops unlocking with a new password, and the others do not`() async throws {
+        try await with { world in
+            let vault = world.vault
+            try await vault.addPasskey("Key", unlocks: true, password: password, with: world.key)
+            let foreign = [try await addForeignPasskey("A", vault), try await addForeignPasskey("B", vault)]
+            #expect(try await vault.passkeys().map(\.unlocks) == [true, true, true])
+            try await vault.changePassword(from: password, to: another)
+            #expect(try await vault.passkeys().map(\.unlocks) == [true, false, false])
+            let notice = try #require(try await vault.notices().first)
+            #expect(notice.kind == .passkeysStoppedUnlocking && Set(notice.passkeys) == Set(foreign.map(\.id)))
+            #expect(try await world.noteElsewhere() == "Buy salt.")
+            try await vault.rotateKeys(password: another)
+            #expect(try await vault.notices().count == 1)
+        }
+    }
+
+    @Test func `a passkey of another client does not stop a recovery by the printed code`() async throws {
+        try await with { world in
+            let code = try await world.vault.makeRecoveryCode(password: password)
+            try await world.vault.addPasskey("Key", unlocks: true, password: password, with: world.key)
+            let foreign = try await addForeignPasskey("A", world.vault)
+            let laptop = try Device("laptop", world.server)
+            let vault = try await Vault.recover(
+                laptop.settings, userid: userid, code: code, newPassword: another, passkey: world.key)
+            #expect(try await vault.notices().map(\.passkeys) == [[foreign.id]])
+            #expect(try await vault.passkeys().map(\.unlocks) == [true, false])
+            #expect(try await world.noteElsewhere() == "Buy salt.")
+        }
+    }
+
+    @Test func `a passkey can stop unlocking, and stays a second factor`() async throws {
+        try await with { world in
+            let vault = world.vault
+            let second = SoftwareAuthenticator()
+            let added = try await vault.addPasskey("Key", unlocks: true, password: password, with: world.key)
+            try await vault.addPasskey("Spare", unlocks: true, password: password, with: second)
+            await expect({ if case .wrongCredentials = $0 { true } else { false } }) {
+                try await vault.stopPasskeyUnlocking(added.id, password: another)
+            }
+            for _ in 0..<2 { try await vault.stopPasskeyUnlocking(added.id, password: password) }
+            #expect(try await vault.passkeys().map(\.unlocks) == [false, true])
+            #expect(try await vault.secrets().keyring.passkeys.count == 1)
+            await expect({ if case .passkey(.doesNotUnlock) = $0 { true } else { false } }) {
+                _ = try await world.noteElsewhere()
+            }
+            try await vault.changePassword(from: password, to: another)
+            #expect(try await vault.notices().isEmpty)
+            #expect(try await world.noteElsewhere(second) == "Buy salt.")
+            let laptop = try Device("laptop", world.server)
+            _ = try await Vault.logIn(laptop.settings, userid: userid, password: another, passkey: world.key)
+        }
+    }
+
+    @Test func `two devices add a passkey at the same time, and both unlock after a new password`() async throws {
+        try await with { world in
+            let laptop = try Device("laptop", world.server)
+            let other = try await Vault.logIn(laptop.settings, userid: userid, password: password)
+            let (phone, key, second) = (world.vault, world.key, SoftwareAuthenticator())
+            async let first = phone.addPasskey("Key", unlocks: true, password: password, with: key)
+            async let last = other.addPasskey("Spare", unlocks: true, password: password, with: second)
+            _ = try await (first, last)
+            #expect(try await other.passkeys().map(\.unlocks) == [true, true])
+            try await other.changePassword(from: password, to: another)
+            #expect(try await other.notices().isEmpty)
+            for key in [world.key, second] { #expect(try await world.noteElsewhere(key) == "Buy salt.") }
+        }
+    }
+
+    @Test func `the twenty-first passkey is refused, and the twenty unlock after a new password`() async throws {
+        try await with { world in
+            let vault = world.vault
+            try await vault.addPasskey("Key", unlocks: true, password: password, with: world.key)
+            var last = SoftwareAuthenticator()
+            for number in 2...PasskeyKeys.limit {
+                last = SoftwareAuthenticator()
+                try await vault.addPasskey("Key \(number)", unlocks: true, password: password, with: last)
+            }
+            await expect({ if case .refused(let problem) = $0 { problem.code == "too_many_passkeys" } else { false } })
+            {
+                try await vault.addPasskey("21", unlocks: true, password: password, with: SoftwareAuthenticator())
+            }
+            #expect(try await vault.passkeys().count == PasskeyKeys.limit)
+            try await vault.changePassword(from: password, to: another)
+            for key in [world.key, last] { #expect(try await world.noteElsewhere(key) == "Buy salt.") }
+        }
+    }
+
+    @Test func `a log-in whose request or reply is lost asks once, and opens one session at most`() async throws {
+        try await with { world in
+            try await world.vault.addPasskey("Key", unlocks: true, password: password, with: world.key)
+            for (number, fate) in [LossyTransport.Fate.losesRequest, .losesReply].enumerated() {
+                let laptop = try Device("laptop-\(number)", world.server)
+                // The second exchange is the log-in.
+                let exchanges = Mutex(0)
+                laptop.link.setFate {
+                    exchanges.withLock {
+                        $0 += 1
+                        return $0 == 2 ? fate : .passes
+                    }
+                }
+                let (answers, sessions) = (world.key.answerCount, try await world.vault.sessions().count)
+                if fate == .losesRequest {
+                    _ = try await Vault.logIn(laptop.settings, passkey: world.key)
+                } else {
+                    await expect({ if case .unavailable = $0 { true } else { false } }) {
+                        _ = try await Vault.logIn(laptop.settings, passkey: world.key)
+                    }
+                }
+                #expect(world.key.answerCount == answers + 1)
+                #expect(try await world.vault.sessions().count == sessions + 1)
+                _ = try await Vault.logIn(laptop.settings, passkey: world.key)
+            }
+        }
+    }
+
     @Test func `a server that names another site gets no answer`() async throws {
         try await with { world in
             try await world.vault.addPasskey("Key", unlocks: true, password: password, with: world.key)
@@ -270,18 +397,49 @@ import Testing
             await expect({ if case .passkey(.unconfirmed) = $0 { true } else { false } }) {
                 try await world.vault.logInAgain(passkey: world.key)
             }
-            // A new device cannot know better, and sends nothing that is derived with this salt.
+            // The keyring confirms the userid on a new device.
             let laptop = try Device("laptop", world.server)
             laptop.link.setRewrite(lie)
-            let vault = try await Vault.logIn(laptop.settings, passkey: world.key)
             sent.withLock { $0 = [] }
-            await expect({ if case .wrongCredentials = $0 { true } else { false } }) {
-                try await vault.changePassword(from: password, to: another)
+            await expect({ if case .passkey(.unconfirmed) = $0 { true } else { false } }) {
+                _ = try await Vault.logIn(laptop.settings, passkey: world.key)
             }
-            await expect({ if case .wrongCredentials = $0 { true } else { false } }) {
-                _ = try await vault.makeRecoveryCode(password: password)
+            #expect(!sent.withLock { $0 }.contains("/v1/kdf"))
+            #expect(try await Vault.resume(laptop.settings) == nil)
+            laptop.link.setRewrite { $1 }
+            let vault = try await Vault.logIn(laptop.settings, passkey: world.key)
+            #expect(try await vault.userid == userid)
+        }
+    }
+
+    /// As an earlier kit has sealed it.
+    @Test func `a keyring without the userid opens by passkey on known devices only`() async throws {
+        try await with { world in
+            let vault = world.vault
+            try await vault.addPasskey("Key", unlocks: true, password: password, with: world.key)
+            try await vault.putKeyringWithoutUserid()
+            let laptop = try Device("laptop", world.server)
+            await expect({ if case .passkey(.unconfirmed) = $0 { true } else { false } }) {
+                _ = try await Vault.logIn(laptop.settings, passkey: world.key)
             }
-            #expect(sent.withLock { $0 }.isEmpty)
+            try await vault.logInAgain(passkey: world.key)
+            _ = try await Vault.logIn(laptop.settings, userid: userid, password: password, passkey: world.key)
+            // Each change seals the userid.
+            try await vault.logInAgain(password: password, passkey: world.key)
+            try await vault.changePassword(from: password, to: another)
+            #expect(try await world.noteElsewhere() == "Buy salt.")
+        }
+    }
+
+    @Test func `a device that has missed a new userid learns it from the keyring of a passkey`() async throws {
+        try await with { world in
+            try await world.vault.addPasskey("Key", unlocks: true, password: password, with: world.key)
+            let laptop = try Device("laptop", world.server)
+            let vault = try await Vault.logIn(laptop.settings, passkey: world.key)
+            try await world.vault.changeUserid(to: "ada@example.net", password: password)
+            try await vault.logInAgain(passkey: world.key)
+            #expect(try await vault.userid == "ada@example.net")
+            try await vault.changePassword(from: password, to: another)
         }
     }
 
@@ -307,4 +465,12 @@ import Testing
 
 extension Vault {
     fileprivate func sealedKeyring() throws -> [UInt8]? { try store.fact(.keyring) }
+
+    fileprivate func putKeyringWithoutUserid() async throws {
+        let opened = try open
+        var (keyring, revision) = try await latestKeyring()
+        keyring = try numberedForSending(keyring.changed { _ in }, of: opened.userid)
+        keyring.useridMark = nil
+        _ = try await api.putKeyring(keyring.sealed(under: opened.password), .revision(revision), opened.token)
+    }
 }

@@ -8,7 +8,7 @@ import Testing
     private static let kinds: [Notice.Kind] = [
         .conflict, .keptAfterDeletion, .deletionUndone, .unreadable, .unreadableChange, .rolledBack, .titleMissing,
         .timeWentBack, .keptUnlisted, .quotaExceeded, .refused, .massDeletion, .keyringRolledBack, .recoveryRemoved,
-        .recoveryCodeOutdated,
+        .recoveryCodeOutdated, .passkeysStoppedUnlocking,
     ]
 
     private func check(_ sentences: [String]) {

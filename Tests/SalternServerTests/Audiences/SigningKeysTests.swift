@@ -57,6 +57,9 @@ import Testing
         }
         #expect(error([lines[1]]) == nil)
         #expect(error(["# nothing"]) == .noKey)
+        // Lines that an editor has ended with CR LF, an empty one too.
+        #expect(error((lines + ["", ""]).map { $0 + "\r" }) == nil)
+        #expect(error([lines[1] + "\r\r"]) == .invalidLine(1))
         #expect(error([lines[2], lines[1]]) == .invalidLine(2))
         #expect(error([lines[1], lines[1]]) == .invalidLine(2))
         // The same key with another time.

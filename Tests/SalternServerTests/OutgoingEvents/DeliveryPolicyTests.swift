@@ -45,6 +45,16 @@ import Testing
         #expect(breaker == CircuitBreaker())
     }
 
+    @Test func `its first pause can be set, and doubles up to the longest`() {
+        var breaker = CircuitBreaker(pause: .milliseconds(20))
+        for _ in 1...5 { breaker.fail(start) }
+        #expect(breaker.allowance(start + .milliseconds(19), limit: 8) == 0)
+        #expect(breaker.allowance(start + .milliseconds(20), limit: 8) == 1)
+        breaker.fail(start + .milliseconds(20))
+        #expect(breaker.allowance(start + .milliseconds(59), limit: 8) == 0)
+        #expect(breaker.allowance(start + .milliseconds(60), limit: 8) == 1)
+    }
+
     @Test func `a success in between starts the count again`() {
         var breaker = CircuitBreaker()
         for _ in 1...100 {

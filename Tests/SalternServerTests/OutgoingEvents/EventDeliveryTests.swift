@@ -132,11 +132,13 @@ import Testing
             #expect(parked.map(\.kind) == ["account.created"])
 
             // An admin can have it attempted again.
-            let (id, now) = (try #require(parked.first?.id), app.clock.now)
+            let (id, signature) = (try #require(parked.first?.id), InviteTests.signature(app))
             let retried = try await AccountAdministrationTests.asOwner(app) {
-                try await EventAdministration(database: $0).retry(EventAdministration.Selection(id: id), now: now)
+                try await EventAdministration(database: $0).retry(EventAdministration.Selection(id: id), by: signature)
             }
             #expect(retried == 1)
+            let audited = try #require(try await AccountAdministrationTests.audit(app).first)
+            #expect(audited.action == "events_retried" && audited.detail == "event \(id)")
             try await app.delivering(to: receiver) {
                 try await app.wait { try await app.undelivered().isEmpty }
             }
@@ -201,6 +203,139 @@ import Testing
             for (_, events) in Dictionary(grouping: receiver.received, by: \.sub) {
                 #expect(events.compactMap(\.number) == (1...31).map(Int64.init))
             }
+        }
+    }
+
+    @Test func `an account for which the receiver is slow has one attempt at a time`() async throws {
+        try await TestApplication.with { app in
+            try await app.createDestination("billing", [.sessionOpened])
+            try await app.readDestinations()
+            let isMended = Mutex(false)
+            let underWay = Mutex((now: 0, most: 0))
+            let slow = Mutex<String?>(nil)
+            let receiver = FakeReceiver { event in
+                let isSlow = slow.withLock { sub in
+                    if sub == nil { sub = event.sub }
+                    return sub == event.sub
+                }
+                guard isSlow else { return .status(204) }
+                underWay.withLock { $0 = ($0.now + 1, max($0.most, $0.now + 1)) }
+                while !isMended.withLock({ $0 }), !Task.isCancelled { try? await Task.sleep(for: .milliseconds(5)) }
+                underWay.withLock { $0.now -= 1 }
+                return .status(204)
+            }
+            let ada = try await app.register()
+            for _ in 0..<20 { _ = try await app.logIn(ada) }
+            try await app.delivering(to: receiver) {
+                try await app.wait { underWay.withLock { $0.now } > 0 }
+                for _ in 0..<3 { _ = try await app.register() }
+                try await app.wait { receiver.delivered.count == 3 }
+                isMended.withLock { $0 = true }
+                try await app.wait { try await app.undelivered().isEmpty }
+            }
+            #expect(underWay.withLock { $0.most } == 1)
+            #expect(receiver.delivered.count == 24)
+        }
+    }
+
+    @Test func `an open breaker tests with an account that has not failed`() async throws {
+        try await TestApplication.with { app in
+            try await app.createDestination("billing", [.sessionOpened])
+            try await app.readDestinations()
+            let rejected = Mutex(Set<String>())
+            let receiver = FakeReceiver { event in
+                // The first two accounts are rejected.
+                let isRejected = rejected.withLock { subs in
+                    if subs.count < 2 { subs.insert(event.sub) }
+                    return subs.contains(event.sub)
+                }
+                return .status(isRejected ? 422 : 204)
+            }
+            let accounts = [try await app.register(), try await app.register()]
+            for account in accounts {
+                for _ in 1..<EventLane.queueLimit { _ = try await app.logIn(account) }
+            }
+            let attempts = try await app.delivering(to: receiver, breakerPause: .milliseconds(100)) {
+                try await app.wait { receiver.received.count >= CircuitBreaker.threshold }
+                app.clock.advance(by: .seconds(1))
+                _ = try await app.register()
+                let before = receiver.received.count
+                try await app.wait { !receiver.delivered.isEmpty }
+                return (receiver.received.firstIndex { $0.outcome == .status(204) } ?? .max) - before
+            }
+            // One attempt can have been under way, and one queue read.
+            #expect(attempts <= 2)
+        }
+    }
+
+    @Test func `accounts with many queues hide no other one`() async throws {
+        try await TestApplication.with { app in
+            let id = try await app.createDestination("billing", [.sessionOpened])
+            func add(_ queues: Int, of account: AccountID, attempts: Int, due: String) async throws {
+                try await app.administer(
+                    """
+                    INSERT INTO saltern.event_queues
+                        (account_id, destination_id, lane, last_number, latest, due_at, attempts, ends)
+                    SELECT '\(account)', '\(id)', gen_random_uuid(), 1, gen_random_uuid(),
+                        '\(due)'::timestamptz + n * interval '1 second', \(attempts), true
+                    FROM generate_series(1, \(queues)) n
+                    """)
+            }
+            let (first, second, third) = (AccountID.random(), AccountID.random(), AccountID.random())
+            try await add(EventLane.totalLimit, of: first, attempts: 1, due: "2025-12-30")
+            try await add(EventLane.totalLimit, of: second, attempts: 0, due: "2025-12-30 12:00")
+            try await add(1, of: second, attempts: 1, due: "2025-12-30 12:00")
+            try await add(2, of: third, attempts: 0, due: "2025-12-31")
+            let due = FindDueQueues(destinationID: id, now: app.clock.now)
+            let found = try await app.execute(due).map(\.accountID)
+            #expect(Array(found.prefix(7)) == [first, second, third, first, second, third, first])
+            #expect(found.count == Int(FindDueQueues.limit))
+            let test = FindTestQueue(destinationID: id, now: app.clock.now)
+            #expect(try await app.execute(test).map(\.accountID) == [third])
+            // A time that no delay can have set, of a clock that was ahead.
+            try await app.administer("UPDATE saltern.event_queues SET due_at = '2036-01-01'")
+            #expect(try await Set(app.execute(due).map(\.accountID)) == [first, second, third])
+            try await app.administer("UPDATE saltern.destinations SET disabled_at = '2026-01-01'")
+            #expect(try await app.execute(due).isEmpty)
+        }
+    }
+
+    @Test func `an event whose age a clock has spoilt is parked after some attempts`() async throws {
+        try await TestApplication.with { app in
+            try await app.createDestination("billing", EventKind.standard)
+            let receiver = FakeReceiver { _ in .status(500) }
+            _ = try await app.register()
+            try await app.administer("UPDATE saltern.outgoing_events SET waiting_since = '2036-01-01'")
+            try await app.administer(
+                "UPDATE saltern.event_queues SET attempts = \(RetrySchedule.attemptLimit - 2)")
+            try await app.delivering(to: receiver) {
+                try await app.wait { receiver.received.count == 1 }
+                app.clock.advance(by: RetrySchedule.longest)
+                try await app.wait { try await app.undelivered().contains { $0.parkedAt != nil } }
+            }
+            #expect(receiver.received.count == 2)
+        }
+    }
+
+    @Test func `the end of a rotation that a clock ahead has set does not count`() async throws {
+        try await TestApplication.with { app in
+            try await app.createDestination("billing", EventKind.standard)
+            let (masterKey, name) = (app.configuration.masterKey, try #require(DestinationName("billing")))
+            func rotate() async throws -> Destination {
+                let signature = InviteTests.signature(app)
+                try await AccountAdministrationTests.asOwner(app) {
+                    try await DestinationAdministration(database: $0).rotate(
+                        name, sealingWith: masterKey, by: signature)
+                }
+                return try #require(try await app.execute(FindDestinations()).first)
+            }
+            app.clock.advance(by: .seconds(10 * 365 * 86_400))
+            let first = try await rotate()
+            app.clock.advance(by: .seconds(-10 * 365 * 86_400))
+            #expect(first.secrets(at: app.clock.now, masterKey).count == 1)
+            // The current secret also signs after the next rotation.
+            let current = first.secrets(at: app.clock.now, masterKey).map(\.text)
+            #expect(try await rotate().secrets(at: app.clock.now, masterKey).map(\.text).suffix(1) == current[...])
         }
     }
 

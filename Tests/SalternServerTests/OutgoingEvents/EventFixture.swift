@@ -97,6 +97,7 @@ extension TestApplication {
     /// Runs a node's delivery while `body` does.
     func delivering<Result: Sendable>(
         to receiver: FakeReceiver, changesEvery interval: Duration = .milliseconds(20), nodes: Int = 1,
+        breakerPause: Duration = CircuitBreaker.firstPause,
         _ body: @Sendable () async throws -> Result
     ) async throws -> Result {
         let installation = try await run { [self] in
@@ -112,6 +113,7 @@ extension TestApplication {
                     delivery.reload = .milliseconds(20)
                     delivery.change = interval
                     delivery.poll = .milliseconds(10)
+                    delivery.breakerPause = breakerPause
                     await delivery.run()
                 }
             }

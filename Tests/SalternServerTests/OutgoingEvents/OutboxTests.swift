@@ -59,11 +59,10 @@ import Testing
             func stored(_ kind: String) async throws -> Int {
                 try await app.undelivered().filter { $0.kind == kind }.count
             }
-            // The account's ordered events have one of the queues.
-            #expect(try await stored("session.opened") == EventLane.queueLimit - 1 + 1)
+            #expect(try await stored("session.opened") == EventLane.queueLimit + 1)
             #expect(try await ada.client.delete("/v1/sessions").status == 200)
-            // All at the other destination, which had room, and none at the first.
-            #expect(try await stored("session.ended") == count)
+            // Some at the other destination, which had room, and none at the first.
+            #expect(try await stored("session.ended") == EventLane.queueLimit)
             #expect(try await stored("account.created") == 2)
             let receiver = FakeReceiver()
             try await app.delivering(to: receiver) {
@@ -72,10 +71,30 @@ import Testing
                         && app.outbox.droppedSessionEvents > 0
                 }
             }
-            #expect(receiver.received.count == EventLane.queueLimit + 2)
-            #expect(app.outbox.droppedSessionEvents == 7 + count)
+            #expect(receiver.received.count == EventLane.queueLimit + 3)
+            #expect(app.outbox.droppedSessionEvents == 6 + count)
             _ = try await app.logIn(ada)
             #expect(try await stored("session.opened") == 1)
+        }
+    }
+
+    @Test func `an account has a bounded number of queues, whatever it does`() async throws {
+        try await TestApplication.with { app in
+            try await app.createDestination("billing", url: nil)
+            try await app.readDestinations()
+            let ada = try await app.register()
+            for number in 0..<EventLane.queueLimit + 4 {
+                _ = try await app.logIn(ada)
+                _ = try await ada.client.put("/v1/account/receipt", ["receipt": .string("\(number)")])
+            }
+            // Its changes, and the ends of more sessions than the limit.
+            try await app.delivering(to: FakeReceiver()) {
+                _ = try await ada.createItem()
+                try await app.wait { try await app.undelivered().contains { $0.kind == "changes" } }
+            }
+            #expect(try await ada.client.delete("/v1/sessions").status == 200)
+            #expect(try await app.execute(CountQueues()) == [Int64(EventLane.totalLimit)])
+            #expect(try await app.undelivered().count == EventLane.queueLimit + EventLane.receiptLimit + 2)
         }
     }
 
@@ -164,7 +183,11 @@ import Testing
             #expect(try await purge() == 0)
             #expect(try await app.undelivered().first?.parkedAt == nil)
             app.clock.advance(by: .seconds(4 * 86_400))
+            try await app.administer("UPDATE saltern.event_queues SET attempts = 3")
             #expect(try await purge() == 0)
+            // The next event begins with the shortest delay.
+            try await app.administer(
+                "DO $$ BEGIN ASSERT (SELECT max(attempts) = 0 FROM saltern.event_queues), 'attempts'; END $$")
             #expect(try await app.undelivered().first?.parkedAt == app.clock.now)
             #expect(try await app.undelivered().first?.dueAt == nil)
             app.clock.advance(by: .seconds(3 * 86_400))
@@ -318,4 +341,10 @@ import Testing
             }
         }
     }
+}
+
+private struct CountQueues: Statement {
+    typealias Row = Int64
+
+    static let sql: SQL<Self> = "SELECT count(*) FROM saltern.event_queues"
 }

@@ -133,12 +133,18 @@ import Testing
             _ = try await ada.client.put("/v1/account/receipt", ["receipt": "x"])
             let first = try await lease(client, limit: 1)
             func drop(_ id: String) async throws {
-                let (id, now) = (EventID(id), app.clock.now)
+                let (id, signature) = (EventID(id), InviteTests.signature(app))
                 _ = try await AccountAdministrationTests.asOwner(app) {
-                    try await EventAdministration(database: $0).drop(EventAdministration.Selection(id: id), now: now)
+                    try await EventAdministration(database: $0).drop(
+                        EventAdministration.Selection(id: id), by: signature)
                 }
             }
             try await drop(ids(first)[0])
+            let audited = try #require(try await AccountAdministrationTests.audit(app).first)
+            #expect(audited.action == "events_dropped" && audited.detail == "event \(ids(first)[0])")
+            // An act on nothing is none.
+            try await drop(ids(first)[0])
+            #expect(try await AccountAdministrationTests.audit(app).first == audited)
             let second = try await lease(client)
             #expect(second.integer("events.0.data.number") == 2)
             try await drop(ids(second)[0])
@@ -159,6 +165,27 @@ import Testing
             let later = try await client.post("/v1/service-events/lease", ["destination": "billing", "wait": 20])
             #expect(later.status == 200 && ids(later).isEmpty)
             #expect(ContinuousClock.now - begun < .seconds(10))
+        }
+    }
+
+    @Test func `a time of a clock that was ahead holds up no event`() async throws {
+        try await TestApplication.with { app in
+            try await app.createDestination("billing", url: nil, EventKind.standard)
+            let client = try await service(app)
+            let ada = try await app.register()
+            // The lease and an event are of this time.
+            app.clock.advance(by: .seconds(10 * 365 * 86_400))
+            #expect(try await ids(lease(client)).count == 1)
+            let signature = InviteTests.signature(app)
+            _ = try await AccountAdministrationTests.administer(app) {
+                try await $0.assign("pro", to: .userid(ada.userid), by: signature)
+            }
+            app.clock.advance(by: .seconds(-10 * 365 * 86_400))
+            let events = try await lease(client)
+            #expect(ids(events).count == 2)
+            #expect(try await ids(lease(client)).isEmpty)
+            #expect(try await confirm(client, ids(events)).integer("confirmed") == 2)
+            #expect(try await app.undelivered().isEmpty)
         }
     }
 

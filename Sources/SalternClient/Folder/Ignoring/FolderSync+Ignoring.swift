@@ -26,7 +26,7 @@ extension FolderSync {
         for (path, fault) in rules.faults { report.warn(fault, path) }
         // Only the whole folder shows the deletions that wait for the correction.
         if !rules.faults.isEmpty { round.needsWhole = true }
-        try await vault.setKnownFiles(changed, in: round.folder)
+        try await records.setKnownFiles(changed, in: round.folder)
     }
 
     /// Removes ignored folders that have items.
@@ -51,7 +51,7 @@ extension FolderSync {
         for (id, folder) in view.remoteFolders where rules.fate(ofFolder: folder.path) != .kept {
             view.ignored.insert(id)
         }
-        try await vault.setKnownFolders(changed, in: round.folder)
+        try await records.setKnownFolders(changed, in: round.folder)
     }
 
     /// Returns the new state of a file.

@@ -35,10 +35,10 @@ extension FolderSync {
         try await fetchNews(&report)
         var round = Round(
             tree: tree, folder: id, allowed: isAnew ? [] : allowed, foldsCase: tree.folds, date: Self.today())
-        try await round.takeWhole(vault)
+        try await round.takeWhole(records)
         try await simulate(&round, &report)
         report.unsent = try await vault.unsentCount()
-        report.warnings = try await vault.note(report.warnings, inFolder: id, isWhole: true)
+        report.warnings = try await records.note(report.warnings, inFolder: id, isWhole: true)
         return report
     }
 
@@ -105,7 +105,7 @@ extension FolderSync {
     /// Returns the content of a vault's item; nil when no item has it.
     private func content(_ content: FileContent, in view: FolderView) async throws -> [UInt8]? {
         guard let (id, remote) = view.remote.first(where: { $0.value.content.digest == content.digest }),
-            let file = try await vault.file(id, remote.stamp)
+            let file = try await views.file(id, remote.stamp)
         else { return nil }
         if content.byteCount > IgnoreFile.byteLimit { return [UInt8](repeating: 0, count: IgnoreFile.byteLimit + 1) }
         do throws(VaultError) {

@@ -17,14 +17,7 @@ extension Vault {
         return vault
     }
 
-    private var isOpen: Bool { opened != nil }
-
-    /// Fetches new changes from the server, and sends nothing.
-    func fetch(_ agreement: DeletionAgreement) async throws(VaultError) -> SyncReport {
-        await serverLock.lock()
-        defer { serverLock.unlock() }
-        return try await runEngine(agreement, sends: false)
-    }
+    private var isOpen: Bool { session.opened != nil }
 }
 
 /// Rejects requests that could change data on the server.

@@ -19,6 +19,8 @@ public enum AuditAction: String, Sendable, CaseIterable {
     case destinationCreated = "destination_created"
     case destinationRotated = "destination_rotated"
     case destinationRemoved = "destination_removed"
+    case eventsRetried = "events_retried"
+    case eventsDropped = "events_dropped"
     case serviceCreated = "service_created"
     case serviceRemoved = "service_removed"
 }

@@ -32,7 +32,12 @@ enum Base64Text {
         text.withUTF8 { try? Base64.decodeSecure(UnsafeRawBufferPointer(trimmed($0))) }
     }
 
-    /// Returns the bytes of base64url without padding (RFC 4648 §5), which URLs can contain. Nil for other text.
+    /// Returns the bytes of base64url without padding (RFC 4648 §5), the form of WebAuthn. Nil for other text.
+    static func decodeURL(_ text: JSONString) -> [UInt8]? {
+        text.withUTF8 { try? Base64URL.decode(UnsafeRawBufferPointer(trimmed($0))) }
+    }
+
+    /// Returns the bytes of base64url without padding, which URLs can contain. Nil for other text.
     static func decodeURL(_ text: String) -> [UInt8]? {
         var text = text
         return text.withUTF8 { try? Base64URL.decode(UnsafeRawBufferPointer(trimmed($0))) }

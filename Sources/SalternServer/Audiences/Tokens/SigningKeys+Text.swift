@@ -3,7 +3,8 @@ internal import HTTPCore
 internal import Postgres
 
 /// Reads and writes the file of signing keys. Each line has the time of a key's first use, and base64 of its point and
-/// number. Lines are in order of time. Empty lines and lines that begin with `#` are skipped.
+/// number. Lines are in order of time. Empty lines and lines that begin with `#` are skipped. A line may end
+/// with CR LF.
 extension SigningKeys {
     private static let heading = "# Saltern's keys for identity tokens, with the first use of each.\n"
     /// The size of `2026-02-01T12:30:00Z` and a space.
@@ -19,8 +20,9 @@ extension SigningKeys {
                 number += 1
                 let line = rest.prefix { $0 != ASCII.lineFeed }
                 rest = rest[line.endIndex...].dropFirst()
-                guard let first = line.first, first != UInt8(ascii: "#") else { continue }
-                guard let key = Self.key(line), key.usableFrom > keys.last?.usableFrom ?? .distantPast else {
+                let content = line.last == ASCII.carriageReturn ? line.dropLast() : line
+                guard let first = content.first, first != UInt8(ascii: "#") else { continue }
+                guard let key = Self.key(content), key.usableFrom > keys.last?.usableFrom ?? .distantPast else {
                     throw .invalidLine(number)
                 }
                 guard !keys.contains(where: { $0.id == key.id }) else { throw .repeatedKey(number) }

@@ -95,7 +95,7 @@ struct CredentialChange: Sendable {
                     accountID: accountID, tokenHash: tokenHash, expiresAt: restrictedUntil,
                     credentialRevision: credentialRevision + 1))
         }
-        try await new.passkeyBoxes.apply(transaction, to: accountID)
+        try await new.passkeyBoxes.apply(transaction, to: accountID, now: now)
         let hasRecovery = try await new.recovery.apply(
             transaction, to: accountID, hasRecovery: hadRecovery, now: now)
         try await transaction.note(

@@ -31,8 +31,8 @@ struct NewCredential: Sendable {
     ///
     /// - Parameter changesKeys: True if keys change even without a keyring.
     /// - Returns: True if the account has a recovery.
-    /// - Throws: ``CredentialProblem/keyringRequired``, ``RecoveryProblem/keyringRequired``,
-    ///   ``PasskeyProblem/boxesRequired(_:)``, or a `PostgresError`.
+    /// - Throws: ``CredentialProblem/keyringRequired``, ``CredentialProblem/keyringChanged``,
+    ///   ``RecoveryProblem/keyringRequired``, ``PasskeyProblem/boxesRequired(_:)``, or a `PostgresError`.
     @discardableResult
     func requireKeyHolders(
         of accountID: AccountID, changesKeys: Bool, _ transaction: Transaction
@@ -41,6 +41,8 @@ struct NewCredential: Sendable {
         if keyring == nil || keyringRevision == nil, let revision = found?.keyringRevision {
             throw CredentialProblem.keyringRequired(present: revision)
         }
+        // Before the boxes: a client may remove those of passkeys that the present keyring does not have.
+        if let present = found?.keyringRevision, keyringRevision != present { throw CredentialProblem.keyringChanged }
         let hasRecovery = found?.hasRecovery ?? false
         if hasRecovery, !recovery.isSpecified, changesKeys || keyring != nil { throw RecoveryProblem.keyringRequired }
         try passkeyBoxes.check(cover: found?.unlockingPasskeys ?? [])

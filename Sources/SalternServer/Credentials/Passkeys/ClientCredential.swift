@@ -27,9 +27,7 @@ private struct ClientCredential {
         switch response[name] {
         case nil, .null: return nil
         case .string(let text):
-            guard let bytes = text.withUTF8({ try? Base64URL.decode(UnsafeRawBufferPointer($0)) }) else {
-                throw PasskeyProblem.malformed
-            }
+            guard let bytes = Base64Text.decodeURL(text) else { throw PasskeyProblem.malformed }
             return bytes
         default: throw PasskeyProblem.malformed
         }

@@ -15,7 +15,7 @@ struct PasskeyID: Sendable, Hashable, PathParameterConvertible, PostgresValue, P
     }
 
     init?(pathParameter text: String) {
-        guard let bytes = try? Base64URL.decode(text.utf8) else { return nil }
+        guard let bytes = Base64Text.decodeURL(text) else { return nil }
         self.init(bytes)
     }
 

@@ -61,7 +61,8 @@ enum PasskeyProblem: ProblemConvertible {
         case .boxesRequired(let ids):
             Problem(
                 .preconditionRequired, "passkey_boxes_required",
-                detail: "`passkeyBoxes` must have a new unlock box for each passkey of `passkeys`, and no other.",
+                detail:
+                    "`passkeyBoxes` must have a new unlock box, or null, for each passkey of `passkeys`, and no other.",
                 field: "passkeyBoxes",
                 members: [(name: "passkeys", value: .array(ids.map { .string($0.text) }))])
         }

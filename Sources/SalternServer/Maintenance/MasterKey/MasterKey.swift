@@ -184,9 +184,10 @@ extension MasterKey {
 }
 
 /// The text of a master key's file: one key a line in base64, the active one first. Empty lines and lines that begin
-/// with `#` are ignored.
+/// with `#` are ignored. A line may end with CR LF.
 extension MasterKey {
     private static let lineEnd = UInt8(ascii: "\n")
+    private static let carriageReturn = UInt8(ascii: "\r")
     private static let comment = UInt8(ascii: "#")
 
     /// Reads the text of a file.
@@ -199,7 +200,8 @@ extension MasterKey {
                 number += 1
                 let line = rest.prefix { $0 != Self.lineEnd }
                 rest = rest[line.endIndex...].dropFirst()
-                guard let key = try Self.key(UnsafeRawBufferPointer(rebasing: line), number) else { continue }
+                let content = line.last == Self.carriageReturn ? line.dropLast() : line
+                guard let key = try Self.key(UnsafeRawBufferPointer(rebasing: content), number) else { continue }
                 guard !keys.contains(where: { $0.id == key.id }) else { throw .repeatedKey(line: number) }
                 keys.append(key)
             }

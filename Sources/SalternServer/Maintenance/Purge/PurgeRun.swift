@@ -55,7 +55,7 @@ struct PurgeRun {
         report.events = try await purgeEvents()
         report.attempts = try await purgeAttempts()
         report.shares = try await purgeShares()
-        report.outgoing = try await purgeOutgoingEvents()
+        report.outgoing = try await purgeOutgoingEvents(now: now)
         report.skippedAccounts = skipped.count
         var vaults = PurgeRun(purge, finding: connection, isOfVaults: true, noting: noting)
         report.contents += try await vaults.purgeContents()
@@ -212,11 +212,6 @@ struct PurgeRun {
         }
     }
 
-    private mutating func purgeOutgoingEvents() async throws -> Int {
-        let (connection, now, biteSize) = (connection, now, biteSize)
-        return try await Self.purgeOutgoingEvents(connection, now: now, biteSize: biteSize) { _ = try note($0) }
-    }
-
     // MARK: Slices
 
     /// Finds and removes due rows until none are left or removable.
@@ -279,7 +274,10 @@ struct PurgeRun {
         while !left.isEmpty {
             let group = left.prefix(connection.isDistributed ? 1 : Self.accountsTogether)
             left.removeFirst(group.count)
-            if group.count > 1, let count = try await removeTogether(Array(group), by: carryingOut) {
+            if group.count > 1,
+                let count = try await together(
+                    with: group.map(\.account), { try await carryingOut($0, group.map(\.statement)) })
+            {
                 removed += count
                 continue
             }
@@ -290,16 +288,44 @@ struct PurgeRun {
         return removed
     }
 
+    /// Finds accounts and runs a step for them until none are left, or only locked ones. The accounts may be deleted.
+    ///
+    /// A step is a transaction on several accounts, or on each alone if one is locked. On a cluster each runs alone:
+    /// statements on several shards would need a two-phase commit, and wait for each other's end.
+    ///
+    /// - Parameters:
+    ///   - find: Makes the statement that finds accounts, except the given ones.
+    ///   - step: Ends the reason why the accounts were found, and returns the number of removed rows.
+    mutating func inGroups<Find: Statement>(
+        _ find: (_ except: [AccountID], _ limit: Int64) -> Find, step: (Transaction, [AccountID]) async throws -> Int
+    ) async throws -> Int where Find.Row == AccountID {
+        var removed = 0
+        while true {
+            let found = try await connection.execute(find(Array(skipped), biteSize))
+            var left = Set(found).sorted { $0.uuid < $1.uuid }[...]
+            while !left.isEmpty {
+                let group = Array(left.prefix(connection.isDistributed ? 1 : Self.accountsTogether))
+                left.removeFirst(group.count)
+                var bite = group.count > 1 ? try await together(with: group, { try await step($0, group) }) : nil
+                if bite == nil {
+                    bite = 0
+                    for account in group { bite? += try await alone(with: account) { try await step($0, [account]) } }
+                }
+                removed += try note(bite ?? 0)
+            }
+            guard found.count == policy.biteSize, !isGivenUp else { return removed }
+        }
+    }
+
     /// - Returns: Nil if an account was locked; nothing was removed then.
-    private func removeTogether<Removal: Statement>(
-        _ group: [(account: AccountID, statement: Removal)],
-        by carryingOut: (Transaction, [Removal]) async throws -> Int
+    private func together(
+        with accounts: [AccountID], _ body: (Transaction) async throws -> Int
     ) async throws -> Int? {
         do {
             return try await purge.database.withTransaction { transaction in
                 transaction.enqueue(Self.patienceTogether)
-                for (account, _) in group { lock(account, in: transaction) }
-                return try await carryingOut(transaction, group.map(\.statement))
+                for account in accounts { lock(account, in: transaction) }
+                return try await body(transaction)
             }
         } catch let error as PostgresError where Self.isHeld(error) {
             return nil

@@ -1,19 +1,26 @@
 internal import Postgres
 
 // The purge bounds both tables whatever receivers do. It parks events without further attempts, removes expired parked
-// events, and ends the wait of queues without waiting events. Like deliveries, these statements lock no account.
+// events, and ends the wait of queues without waiting events. It locks accounts before queues, like their writers.
+//
+// Statements about given accounts write conditions of times with `coalesce`. Otherwise the planner may choose an index
+// by time while its statistics are old, and each statement then reads the rows of all accounts.
 
 /// Finds accounts with events that have waited for too long.
 struct FindOverdueEvents: Statement {
     typealias Row = AccountID
 
     let before: Timestamp
+    /// Accounts to leave out.
+    let except: [AccountID]
     let limit: Int64
 
     static let isReadOnly = true
     static let sql: SQL<Self> = """
         SELECT e.account_id FROM saltern.outgoing_events e
-        WHERE e.parked_at IS NULL AND e.waiting_since <= \(\.before) LIMIT \(\.limit)
+        WHERE e.parked_at IS NULL AND e.waiting_since <= \(\.before)
+            AND e.account_id <> ALL(\(\.except)::uuid[])
+        LIMIT \(\.limit)
         """
 }
 
@@ -24,7 +31,7 @@ struct LockQueues: Statement {
 
     static let sql: SQL<Self> = """
         UPDATE saltern.event_queues q SET attempts = q.attempts
-        WHERE q.account_id = ANY(\(\.accounts)) AND q.due_at IS NOT NULL
+        WHERE q.account_id = ANY(\(\.accounts)) AND coalesce(q.due_at, 'infinity') < 'infinity'
         """
 }
 
@@ -36,7 +43,8 @@ struct ParkOverdueEvents: Statement {
 
     static let sql: SQL<Self> = """
         UPDATE saltern.outgoing_events e SET parked_at = \(\.now)
-        WHERE e.account_id = ANY(\(\.accounts)) AND e.parked_at IS NULL AND e.waiting_since <= \(\.before)
+        WHERE e.account_id = ANY(\(\.accounts)) AND coalesce(e.parked_at, 'infinity') = 'infinity'
+            AND e.waiting_since <= \(\.before)
         """
 }
 
@@ -45,12 +53,16 @@ struct FindExpiredEvents: Statement {
     typealias Row = AccountID
 
     let before: Timestamp
+    /// Accounts to leave out.
+    let except: [AccountID]
     let limit: Int64
 
     static let isReadOnly = true
     static let sql: SQL<Self> = """
         SELECT e.account_id FROM saltern.outgoing_events e
-        WHERE e.parked_at IS NOT NULL AND e.parked_at <= \(\.before) LIMIT \(\.limit)
+        WHERE e.parked_at IS NOT NULL AND e.parked_at <= \(\.before)
+            AND e.account_id <> ALL(\(\.except)::uuid[])
+        LIMIT \(\.limit)
         """
 }
 
@@ -63,7 +75,7 @@ struct RemoveExpiredEvents: Statement {
 
     static let sql: SQL<Self> = """
         DELETE FROM saltern.outgoing_events e
-        WHERE e.account_id = ANY(\(\.accounts)) AND e.parked_at IS NOT NULL AND e.parked_at <= \(\.before)
+        WHERE e.account_id = ANY(\(\.accounts)) AND coalesce(e.parked_at, 'infinity') <= \(\.before)
         """
 }
 
@@ -73,12 +85,15 @@ struct FindIdleQueues: Statement {
     typealias Row = AccountID
 
     let before: Timestamp
+    /// Accounts to leave out.
+    let except: [AccountID]
     let limit: Int64
 
     static let isReadOnly = true
     static let sql: SQL<Self> = """
         SELECT q.account_id FROM saltern.event_queues q
-        WHERE q.due_at IS NOT NULL AND q.due_at <= \(\.before) AND NOT EXISTS (
+        WHERE q.due_at IS NOT NULL AND q.due_at <= \(\.before)
+            AND q.account_id <> ALL(\(\.except)::uuid[]) AND NOT EXISTS (
             SELECT FROM saltern.outgoing_events e
             WHERE e.account_id = q.account_id AND e.destination_id = q.destination_id AND e.lane = q.lane
                 AND e.parked_at IS NULL)
@@ -86,16 +101,14 @@ struct FindIdleQueues: Statement {
         """
 }
 
-/// Ends the wait and the lease of queues that have no waiting event. Follows ``LockQueues``. ``RemoveEndedQueues``
-/// follows.
-///
-/// `parked_at IS NULL` would choose the index of waiting events, which walks over all those of the destination.
+/// Ends the wait, the lease and the failed attempts of queues that have no waiting event. Follows ``LockQueues``.
+/// ``RemoveEndedQueues`` follows.
 struct SettleQueues: Statement {
     let accounts: [AccountID]
 
     static let sql: SQL<Self> = """
-        UPDATE saltern.event_queues q SET due_at = NULL, lease = NULL
-        WHERE q.account_id = ANY(\(\.accounts)) AND q.due_at IS NOT NULL AND NOT EXISTS (
+        UPDATE saltern.event_queues q SET due_at = NULL, lease = NULL, attempts = 0
+        WHERE q.account_id = ANY(\(\.accounts)) AND coalesce(q.due_at, 'infinity') < 'infinity' AND NOT EXISTS (
             SELECT FROM saltern.outgoing_events e
             WHERE e.account_id = ANY(\(\.accounts)) AND e.account_id = q.account_id
                 AND e.destination_id = q.destination_id AND e.lane = q.lane
@@ -118,35 +131,28 @@ extension PurgeRun {
     /// Parks events that have waited for a day longer than they are attempted. Removes expired parked events and idle
     /// queues.
     /// - Returns: The number of removed events.
-    static func purgeOutgoingEvents(
-        _ connection: PostgresLease, now: Timestamp, biteSize: Int64, noting: (Int) throws -> Void
-    ) async throws -> Int {
+    mutating func purgeOutgoingEvents(now: Timestamp) async throws -> Int {
         let overdue = now - RetrySchedule.lifetime - .seconds(86_400)
-        while case let accounts = try await connection.execute(FindOverdueEvents(before: overdue, limit: biteSize)),
-            !accounts.isEmpty
-        {
-            _ = try await connection.execute(
+        _ = try await inGroups {
+            FindOverdueEvents(before: overdue, except: $0, limit: $1)
+        } step: { transaction, accounts in
+            _ = try await transaction.execute(
                 LockQueues(accounts: accounts), ParkOverdueEvents(accounts: accounts, before: overdue, now: now),
                 SettleQueues(accounts: accounts), RemoveEndedQueues(accounts: accounts))
-            try noting(0)
+            return 0
         }
         let expired = now - RetrySchedule.parkedRetention
-        var removed = 0
-        while case let accounts = try await connection.execute(FindExpiredEvents(before: expired, limit: biteSize)),
-            !accounts.isEmpty
-        {
-            let count = try await connection.execute(RemoveExpiredEvents(accounts: accounts, before: expired)).first?
-                .count
-            removed += count ?? 0
-            try noting(count ?? 0)
+        let removed = try await inGroups {
+            FindExpiredEvents(before: expired, except: $0, limit: $1)
+        } step: { transaction, accounts in
+            try await transaction.execute(RemoveExpiredEvents(accounts: accounts, before: expired)).first?.count ?? 0
         }
-        let idle = overdue - RetrySchedule.parkedRetention
-        while case let accounts = try await connection.execute(FindIdleQueues(before: idle, limit: biteSize)),
-            !accounts.isEmpty
-        {
-            _ = try await connection.execute(
+        _ = try await inGroups {
+            FindIdleQueues(before: overdue - RetrySchedule.parkedRetention, except: $0, limit: $1)
+        } step: { transaction, accounts in
+            _ = try await transaction.execute(
                 LockQueues(accounts: accounts), SettleQueues(accounts: accounts), RemoveEndedQueues(accounts: accounts))
-            try noting(0)
+            return 0
         }
         return removed
     }

@@ -8,6 +8,9 @@ struct CircuitBreaker: Sendable, Equatable {
     static let firstPause = Duration.seconds(10)
     static let longestPause = Duration.seconds(300)
 
+    /// The interval after the failure that opens it. It doubles up to ``longestPause``.
+    let pause: Duration
+
     private enum State: Sendable, Equatable {
         case closed
         /// No attempt begins before this time.
@@ -18,6 +21,10 @@ struct CircuitBreaker: Sendable, Equatable {
 
     private var state = State.closed
     private var failures = 0
+
+    init(pause: Duration = firstPause) {
+        self.pause = pause
+    }
 
     /// True if the last attempts failed.
     var isOpen: Bool { state != .closed }
@@ -41,12 +48,12 @@ struct CircuitBreaker: Sendable, Equatable {
         if case .testing = state { state = .open(until: now) }
     }
 
-    mutating func succeed() { self = CircuitBreaker() }
+    mutating func succeed() { self = CircuitBreaker(pause: pause) }
 
     mutating func fail(_ now: ContinuousClock.Instant) {
         failures += 1
         guard failures >= Self.threshold else { return }
-        var pause = Self.firstPause
+        var pause = pause
         for _ in Self.threshold..<min(failures, Self.threshold + 8) { pause *= 2 }
         // An attempt that began before the breaker opened may end later. It does not extend the interval.
         if case .open(let until) = state, until > now {

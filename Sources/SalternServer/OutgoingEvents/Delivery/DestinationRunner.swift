@@ -14,8 +14,11 @@ struct DestinationRunner: Sendable {
     let log: Log
     /// The pause between two reads of the database while no queue is due.
     let pollInterval: Duration
+    /// The first pause of the circuit breaker.
+    let breakerPause: Duration
 
-    /// The most queues with a delivery at the same time.
+    /// The most queues with a delivery at the same time. Each is of another account, so an account for which the
+    /// receiver is slow leaves the others free.
     static let concurrency = 8
 
     private enum Event: Sendable {
@@ -25,25 +28,23 @@ struct DestinationRunner: Sendable {
     }
 
     func run() async {
-        var breaker = CircuitBreaker()
+        var breaker = CircuitBreaker(pause: breakerPause)
         var due: [DueQueue] = []
-        // The accounts with failures since the last success.
-        var failed: Set<AccountID> = []
-        var (active, isTicking, isPaused) = (0, false, false)
+        var active: Set<AccountID> = []
+        var (isTicking, isPaused) = (false, false)
         await withTaskGroup(of: Event.self) { group in
             while !Task.isCancelled, let delivery = delivery() {
-                let allowed = min(breaker.allowance(.now, limit: Self.concurrency), Self.concurrency - active)
-                if allowed > 0, due.isEmpty, !isPaused { due = await findDue() }
-                // The receiver may reject one account only, whose queues are the oldest.
-                if breaker.isOpen, let other = due.firstIndex(where: { !failed.contains($0.accountID) }) {
-                    due.swapAt(0, other)
+                let allowed = min(breaker.allowance(.now, limit: Self.concurrency), Self.concurrency - active.count)
+                var starting = due.take(allowed, except: active)
+                if allowed > 0, starting.isEmpty, !isPaused {
+                    due = await findDue(testing: breaker.isOpen)
+                    starting = due.take(allowed, except: active)
                 }
-                for queue in due.prefix(max(allowed, 0)) {
+                for queue in starting {
                     breaker.begin()
-                    active += 1
+                    active.insert(queue.accountID)
                     group.addTask { .ended(await deliver(queue, delivery), queue.accountID) }
                 }
-                due.removeFirst(min(due.count, max(allowed, 0)))
                 // The other queues are out of date when an open breaker closes.
                 if breaker.isOpen { due = [] }
                 counters.note(breaker, of: delivery.destination.name)
@@ -56,19 +57,15 @@ struct DestinationRunner: Sendable {
                     }
                 }
                 // The next read waits for a tick if no queue was due or the database has failed.
-                if due.isEmpty { isPaused = true }
+                if !due.contains(where: { !active.contains($0.accountID) }) { isPaused = true }
                 switch await group.next() {
                 case .tick?: (isTicking, isPaused) = (false, false)
                 case .ended(let outcome, let account)?:
-                    active -= 1
+                    active.remove(account)
                     await take(outcome, &breaker, delivery.destination)
                     switch outcome {
-                    case .delivered:
-                        isPaused = false
-                        failed = []
-                    case .settled: isPaused = false
-                    case .failed: failed.insert(account)
-                    case .idle, .gone, nil: break
+                    case .delivered, .settled: isPaused = false
+                    case .failed, .idle, .gone, nil: break
                     }
                 case nil: return
                 }
@@ -90,10 +87,15 @@ struct DestinationRunner: Sendable {
         }
     }
 
-    private func findDue() async -> [DueQueue] {
+    /// - Parameter testing: True prefers an account without failures.
+    private func findDue(testing: Bool) async -> [DueQueue] {
         // Failures of the database are reported elsewhere.
-        let due = try? await database.execute(FindDueQueues(destinationID: id, now: clock.now))
-        return due?.inTurns() ?? []
+        let due = (try? await database.execute(FindDueQueues(destinationID: id, now: clock.now))) ?? []
+        if due.isEmpty || !testing { return due }
+        let test = FindTestQueue(destinationID: id, now: clock.now)
+        // A separate connection delays no request when many queues wait.
+        let found = try? await database.withConnection { try await $0.execute(test) }
+        return found.flatMap { $0.first.map { [$0] } } ?? due
     }
 
     private func deliver(_ queue: DueQueue, _ delivery: QueueDelivery) async -> QueueDelivery.Outcome? {

@@ -1,4 +1,5 @@
 public import Postgres
+internal import Synchronization
 
 /// Delivers outgoing events of one node. It reads the destinations, runs a ``DestinationRunner`` for each, and stores
 /// the changes that requests have recorded.
@@ -19,6 +20,7 @@ public struct EventDelivery: Sendable {
     var reload = reloadInterval
     var change = changeInterval
     var poll = Duration.seconds(1)
+    var breakerPause = CircuitBreaker.firstPause
 
     /// - Parameters:
     ///   - database: The client of the loop that runs ``run()``.
@@ -76,7 +78,7 @@ public struct EventDelivery: Sendable {
         }.map {
             DestinationRunner(
                 id: $0.id, outbox: outbox, database: database, client: client, clock: clock, masterKey: masterKey,
-                pairwiseKey: pairwiseKey, counters: counters, log: log, pollInterval: poll)
+                pairwiseKey: pairwiseKey, counters: counters, log: log, pollInterval: poll, breakerPause: breakerPause)
         }
     }
 
@@ -92,4 +94,14 @@ public struct EventDelivery: Sendable {
             }
         }
     }
+}
+
+/// The destinations that have a runner.
+final class RunningDestinations: Sendable {
+    private let ids = Mutex<Set<DestinationID>>([])
+
+    /// Adds a destination. Returns false if it already has a runner.
+    func begin(_ id: DestinationID) -> Bool { ids.withLock { $0.insert(id).inserted } }
+
+    func end(_ id: DestinationID) { _ = ids.withLock { $0.remove(id) } }
 }

@@ -79,7 +79,7 @@ struct QueueDelivery: Sendable {
 
     private func fail(_ event: OutgoingEvent, _ lease: EventLease, attempts: Int32) async throws(PostgresError) {
         let now = clock.now
-        if now - event.waitingSince >= RetrySchedule.lifetime {
+        if now - event.waitingSince >= RetrySchedule.lifetime || attempts >= RetrySchedule.attemptLimit {
             _ = try await database.execute(
                 DelayQueue(lease: lease, attempts: 0, dueAt: now),
                 ParkEvent(key: lease.key, number: event.number, now: now))

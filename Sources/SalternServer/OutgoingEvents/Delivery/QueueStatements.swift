@@ -20,38 +20,81 @@ struct DueQueue: Sendable, DecodableRow {
 }
 
 extension [DueQueue] {
-    /// Returns the queues in turns of their accounts: the first one of each account, then the second ones. An account
-    /// with many queues then delays no other.
-    func inTurns() -> [DueQueue] {
-        var turns: [[DueQueue]] = []
-        var counts: [AccountID: Int] = [:]
-        for queue in self {
-            let turn = counts[queue.accountID, default: 0]
-            counts[queue.accountID] = turn + 1
-            if turn == turns.count { turns.append([]) }
-            turns[turn].append(queue)
+    /// Removes and returns the first queue of each account that is not busy, at most `count`.
+    mutating func take(_ count: Int, except busy: Set<AccountID>) -> [DueQueue] {
+        var busy = busy
+        var taken: [DueQueue] = []
+        removeAll { queue in
+            guard taken.count < count, busy.insert(queue.accountID).inserted else { return false }
+            taken.append(queue)
+            return true
         }
-        return turns.flatMap(\.self)
+        return taken
     }
 }
 
-/// Finds due queues of a destination, the longest waiting first.
+/// Finds due queues of a destination in turns of their accounts: the longest waiting queue of each account, then the
+/// second ones. An account with many queues then hides no other.
+///
+/// It reads the longest waiting queues by the index `event_queues_by_due`, so its cost does not grow with the backlog.
+/// They belong to ``limit`` accounts at least if as many have a due queue, because an account has at most
+/// ``EventLane/totalLimit``.
 struct FindDueQueues: Statement {
     typealias Row = DueQueue
 
     let destinationID: DestinationID
     let now: Timestamp
 
-    /// The most queues of one read. It is more than one account has (``EventLane/queueLimit``).
+    /// The most queues of one read. It is more than one account has.
     static let limit: Int64 = 64
+    private static let window = limit * Int64(EventLane.totalLimit)
+
+    private var latest: Timestamp { RetrySchedule.latestDue(at: now) }
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = """
+        SELECT t.account_id, t.lane, t.due_at FROM (
+            SELECT w.account_id, w.lane, w.due_at,
+                row_number() OVER (PARTITION BY w.account_id ORDER BY w.due_at, w.lane) AS turn
+            FROM ((
+                SELECT q.account_id, q.lane, q.due_at FROM saltern.event_queues q
+                WHERE q.destination_id = \(\.destinationID) AND q.due_at IS NOT NULL AND q.due_at <= \(\.now)
+                    AND EXISTS (\(enabled))
+                ORDER BY q.due_at LIMIT \(window)
+            ) UNION ALL (
+                SELECT q.account_id, q.lane, q.due_at FROM saltern.event_queues q
+                WHERE q.destination_id = \(\.destinationID) AND q.due_at IS NOT NULL AND q.due_at > \(\.latest)
+                    AND EXISTS (\(enabled))
+                ORDER BY q.due_at LIMIT \(window)
+            )) w
+        ) t
+        ORDER BY t.turn, t.due_at LIMIT \(limit)
+        """
+    private static let enabled: SQL<Self> = """
+        SELECT FROM saltern.destinations d WHERE d.destination_id = \(\.destinationID) AND d.disabled_at IS NULL
+        """
+}
+
+/// Finds the longest waiting due queue of an account without failed attempts. An open circuit breaker tests with it,
+/// because the receiver may reject some accounts only.
+///
+/// It reads past all due queues of accounts with failures: 0.3 s with 200,000. A breaker permits it once in
+/// ``CircuitBreaker/firstPause`` at most.
+struct FindTestQueue: Statement {
+    typealias Row = DueQueue
+
+    let destinationID: DestinationID
+    let now: Timestamp
 
     static let isReadOnly = true
     static let sql: SQL<Self> = """
         SELECT q.account_id, q.lane, q.due_at FROM saltern.event_queues q
-        WHERE q.destination_id = \(\.destinationID) AND q.due_at IS NOT NULL AND q.due_at <= \(\.now)
-            AND EXISTS (SELECT FROM saltern.destinations d
-                WHERE d.destination_id = \(\.destinationID) AND d.disabled_at IS NULL)
-        ORDER BY q.due_at LIMIT \(limit)
+        JOIN saltern.destinations d ON d.destination_id = q.destination_id
+        WHERE q.destination_id = \(\.destinationID) AND d.destination_id = \(\.destinationID) AND d.disabled_at IS NULL
+            AND q.due_at IS NOT NULL AND q.due_at <= \(\.now)
+            AND NOT EXISTS (SELECT FROM saltern.event_queues f
+                WHERE f.account_id = q.account_id AND f.destination_id = \(\.destinationID) AND f.attempts > 0)
+        ORDER BY q.due_at LIMIT 1
         """
 }
 

@@ -55,7 +55,9 @@ public struct DestinationURL: Sendable, Hashable, CustomStringConvertible {
 extension Destination {
     /// Returns the secrets that sign at a time, the current one first. Omits secrets that no master key opens.
     func secrets(at now: Timestamp, _ masterKey: MasterKey) -> [WebhookSecret] {
-        let isRotating = previousUntil.map { now < $0 } ?? false
+        // A later end was set while the database's clock was ahead.
+        let latest = now + DestinationAdministration.rotationTime + AttemptPolicy.clockSlack
+        let isRotating = previousUntil.map { now < $0 && $0 <= latest } ?? false
         return sealedSecrets.prefix(isRotating ? 2 : 1).compactMap {
             (try? masterKey.open($0, for: .destination(id))).map(WebhookSecret.init)
         }

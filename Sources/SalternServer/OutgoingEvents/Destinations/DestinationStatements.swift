@@ -61,7 +61,8 @@ struct RotateDestinationSecret: Statement {
 
     static let sql: SQL<Self> = """
         UPDATE saltern.destinations d SET
-            previous_secret = CASE WHEN d.previous_until > \(\.now) THEN d.previous_secret ELSE d.secret END,
+            previous_secret = CASE WHEN d.previous_until > \(\.now) AND d.previous_until <= \(\.previousUntil)
+                THEN d.previous_secret ELSE d.secret END,
             previous_until = \(\.previousUntil), secret = \(\.sealedSecret), disabled_at = NULL
         WHERE d.destination_id = \(\.id) AND d.url IS NOT NULL
         RETURNING d.destination_id

@@ -9,10 +9,12 @@ enum EventLane {
     /// The lane that counts dropped events of sessions. It has no events, and its last number is the count.
     static let dropped = UUID(high: 0, low: 2)
 
-    /// While an account has this number of queues at a destination, its further events of sessions are dropped.
+    /// The most events of sessions of an account that wait at a destination. Further ones are dropped.
     static let queueLimit = 32
     /// Beyond this number of waiting events of an account, only one receipt waits.
     static let receiptLimit = 32
+    /// The most queues of an account at a destination: one for each event of a session, and one for each other lane.
+    static let totalLimit = queueLimit + 3
 
     static let orderedSQL: SQLFragment = "'00000000-0000-0000-0000-000000000000'::uuid"
     static let changesSQL: SQLFragment = "'00000000-0000-0000-0000-000000000001'::uuid"

@@ -4,19 +4,21 @@ internal import Postgres
 // sends these statements only if a destination receives the events (``Outbox/gets(_:)``). Otherwise they add no cost to
 // a log-in.
 //
-// An account with ``EventLane/queueLimit`` queues at a destination gets no more. Its further events are counted in the
+// At most ``EventLane/queueLimit`` such events of an account wait at a destination. Further ones are counted in the
 // lane ``EventLane/dropped``, which a delivery moves to the node's metrics.
 
 /// The SQL of events of sessions.
 enum SessionEvents {
-    /// Selects the sessions `s` and the receiving destinations `d`, each with the event's identifier `lane`.
+    /// Selects the sessions `s` and the receiving destinations `d`, each with the event's identifier `lane` and its
+    /// place among the destination's.
     private static func rows<Root, Context>(
         _ kind: EventKind, _ condition: SQLTemplate<Root, Context>, of account: SQLTemplate<Root, Context>,
         seed: SQLTemplate<Root, Context>, now: SQLTemplate<Root, Context>
     ) -> SQLTemplate<Root, Context> {
         """
         SELECT s.account_id, d.destination_id, s.session_id,
-            \(EventLane.identifier(seed, "uuid_send(s.session_id) || uuid_send(d.destination_id)")) AS lane
+            \(EventLane.identifier(seed, "uuid_send(s.session_id) || uuid_send(d.destination_id)")) AS lane,
+            row_number() OVER (PARTITION BY d.destination_id ORDER BY s.session_id) AS place
         FROM saltern.sessions s CROSS JOIN saltern.destinations d
         WHERE s.account_id = \(account) AND NOT s.restricted AND s.expires_at > \(now) AND \(condition)
             AND d.disabled_at IS NULL AND \(kind) = ANY (d.kinds)
@@ -35,8 +37,9 @@ enum SessionEvents {
                     SELECT count(*) FROM (
                         SELECT FROM saltern.event_queues w
                         WHERE w.account_id = \(account) AND w.destination_id = e.destination_id
+                            AND w.lane > \(EventLane.droppedSQL)
                         LIMIT \(EventLane.queueLimit)
-                    ) c) < \(EventLane.queueLimit) THEN e.lane ELSE \(EventLane.droppedSQL) END AS lane
+                    ) c) + e.place <= \(EventLane.queueLimit) THEN e.lane ELSE \(EventLane.droppedSQL) END AS lane
                 FROM (\(rows(kind, condition, of: account, seed: seed, now: now))) e
             ) r GROUP BY r.account_id, r.destination_id, r.lane
         ) n ON q.account_id = n.account_id AND q.destination_id = n.destination_id AND q.lane = n.lane

@@ -88,7 +88,7 @@ struct LeaseEvents: OpenEndpoint {
         var events: [Leased] = []
         for _ in 0..<Self.readLimit {
             let due = try await database.execute(FindDueQueues(destinationID: destination.id, now: clock.now))
-            try await lease(due.inTurns(), of: destination, limit: limit, to: &events)
+            try await lease(due, of: destination, limit: limit, to: &events)
             if !events.isEmpty || due.count < Int(FindDueQueues.limit) { break }
         }
         return events

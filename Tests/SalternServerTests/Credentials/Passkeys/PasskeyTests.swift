@@ -127,6 +127,29 @@ import Testing
         }
     }
 
+    /// As in all members; see ``Base64Text``.
+    @Test func `base64url may be surrounded by white space, and is canonical`() async throws {
+        try await TestApplication.with(TestApplication.withPasskeys) { app in
+            let ada = try await app.register()
+            // An id whose base64url contains both letters that differ from base64, and ends with unused bits.
+            let key = SoftwareAuthenticator(id: [0xFB, 0xFF, 0xBF, 0xF0])
+            #expect(key.idText == "-_-_8A")
+            let credential = try await key.create(app.passkeyOptions(ada))
+            let response = try #require(credential.member("response"))
+            for text in ["+/+/8A", "-_-_8A==", "-_-_8B", "-_-_ 8A", "-_-_8", "\u{a0}-_-_8A"] {
+                let changed = credential.with("id", .string(JSONString(text))).with("rawId", .string(JSONString(text)))
+                #expect(try await app.confirm(changed, ada).code == "malformed_credential", "\(text)")
+            }
+            let data = try #require(response.member("clientDataJSON")).string()
+            let padded = credential.with("response", response.with("clientDataJSON", .string(JSONString(data + "="))))
+            #expect(try await app.confirm(padded, ada).code == "malformed_credential")
+            let spaced = credential.with("id", " -_-_8A\n").with("rawId", "-_-_8A\t")
+                .with("response", response.with("clientDataJSON", .string(JSONString(" \(data)\r\n"))))
+            #expect(try await app.confirm(spaced, ada).string("id") == "-_-_8A")
+            #expect(try await ada.client.get("/v1/account/passkeys").array("passkeys")?.count == 1)
+        }
+    }
+
     @Test func `malformed credentials are refused`() async throws {
         try await TestApplication.with(TestApplication.withPasskeys) { app in
             let ada = try await app.register()

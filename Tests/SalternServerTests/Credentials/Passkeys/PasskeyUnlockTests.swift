@@ -85,4 +85,57 @@ import Testing
             #expect(opened["unlock"] == ["sealedPrivateKey": "a2V5", "box": "bmV3"])
         }
     }
+
+    @Test func `a new password key can end the unlocking by a passkey`() async throws {
+        try await TestApplication.with(TestApplication.withPasskeys) { app in
+            let ada = try await app.register()
+            let (kept, dropped) = (
+                try await app.addPasskey(ada, logsIn: true), try await app.addPasskey(ada, logsIn: true)
+            )
+            for key in [kept, dropped] { #expect(try await Self.setBox(ada, key.idText).status == 204) }
+            let change: JSONValue = [
+                "currentPasswordKey": .string(ada.passwordKey), "passwordKey": .string(Fixtures.passwordKey("new")),
+                "kdf": ["iterations": 600_000],
+            ]
+            func boxes(_ box: JSONValue, _ other: JSONValue) -> JSONValue {
+                change.with(
+                    "passkeyBoxes",
+                    [["id": .string(kept.idText), "box": box], ["id": .string(dropped.idText), "box": other]])
+            }
+            let half = change.with("passkeyBoxes", [["id": .string(dropped.idText), "box": .null]])
+            #expect(try await ada.client.put("/v1/account/credential", half).code == "passkey_boxes_required")
+            #expect(try await ada.client.put("/v1/account/credential", boxes("bmV3", "")).code == "invalid_unlock_box")
+            for _ in 0..<2 {
+                #expect(try await ada.client.put("/v1/account/credential", boxes("bmV3", .null)).status == 200)
+            }
+            let listed = try #require(try await ada.client.get("/v1/account/passkeys").array("passkeys"))
+            let unlocking = listed.filter { $0.member("unlocks") == true }
+            #expect(listed.count == 2 && unlocking.map { $0.member("id") } == [.string(kept.idText)])
+            let answer = try await dropped.get(app.passkeyLogInOptions())
+            let opened = try await app.client.post("/v1/passkeys/sessions", ["credential": answer])
+            #expect(opened.status == 201 && opened["unlock"] == nil)
+            #expect(try await app.events(of: ada).filter { $0 == "passkey_unlock_removed" }.count == 1)
+        }
+    }
+
+    /// A client removes the boxes of passkeys that its keyring does not have. It must have the present one.
+    @Test func `a keyring that has changed is named before missing boxes`() async throws {
+        try await TestApplication.with(TestApplication.withPasskeys) { app in
+            let ada = try await app.register()
+            let key = try await app.addPasskey(ada, logsIn: true)
+            #expect(try await Self.setBox(ada, key.idText).status == 204)
+            let keyring = JSONValue.string(Fixtures.sealed())
+            let put = try await ada.client.put(
+                "/v1/account/keyring", ["keyring": keyring], ["If-None-Match": "*"])
+            let revision = try #require(put["revision"])
+            let change: JSONValue = [
+                "currentPasswordKey": .string(ada.passwordKey), "passwordKey": .string(Fixtures.passwordKey("new")),
+                "kdf": ["iterations": 600_000], "keyring": keyring,
+            ]
+            let stale = try await ada.client.put("/v1/account/credential", change.with("keyringRevision", 0))
+            #expect(stale.code == "keyring_changed")
+            let present = try await ada.client.put("/v1/account/credential", change.with("keyringRevision", revision))
+            #expect(present.code == "passkey_boxes_required")
+        }
+    }
 }

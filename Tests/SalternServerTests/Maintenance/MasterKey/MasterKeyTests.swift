@@ -106,6 +106,11 @@ import Testing
         #expect(key.active.secret == SecureBytes(copying: [UInt8](repeating: 1, count: 32)))
     }
 
+    @Test func `a line may end with CR LF`() throws {
+        #expect(try parsed("# keys\r\n\r\n\(line(1))\r\n\(line(2))\r\n").keys.count == 2)
+        #expect(throws: MasterKeyError.invalidLine(1)) { try parsed("\(line(1))\r\r\n") }
+    }
+
     @Test func `anything else is refused with the number of its line`() {
         #expect(throws: MasterKeyError.noKey) { try parsed("") }
         #expect(throws: MasterKeyError.noKey) { try parsed("# nothing\n\n") }

@@ -68,7 +68,8 @@ import Testing
         "FindExpiredRotations", "FindDueTombstones", "FindDueContents", "FindDueRotations",
         "FindDueEvents", "FindDueAttempts", "FindDueShares",
         // A destination's events are everywhere.
-        "FindDueQueues", "FindWaitingEvents", "FindParkedEvents", "FindEventsByID", "FindUndelivered", "FindEventKeys",
+        "FindDueQueues", "FindTestQueue", "FindWaitingEvents", "FindParkedEvents", "FindEventsByID", "FindUndelivered",
+        "FindEventKeys",
         "FindAccountsOfDestination", "FindOverdueEvents", "FindExpiredEvents", "FindIdleQueues",
         // Master keys are counted and exchanged everywhere.
         "CountSealedSecrets", "FindOutdatedSecrets",

@@ -1,0 +1,86 @@
+internal import Cryptography
+
+/// Reads the content of attachments, from this device or from the server.
+final class AttachmentReader {
+    private let session: VaultSession
+    private let store: Store
+    private let copies: ChunkCopies
+    private let sender: ChunkSender
+
+    init(_ session: VaultSession, _ copies: ChunkCopies, _ sender: ChunkSender) {
+        self.session = session
+        self.copies = copies
+        self.sender = sender
+        store = session.store
+    }
+
+    /// Returns one piece of the content, from this device or from the server.
+    /// - Parameter keepsCopy: True to keep a copy of a fetched piece on this device.
+    func piece(
+        _ index: Int, of attachment: Attachment, keepsCopy: Bool
+    ) async throws(VaultError) -> SecureBytes {
+        if let inline = attachment.inline { return inline }
+        if Task.isCancelled { throw .cancelled }
+        let id = attachment.chunks[index]
+        do throws(VaultError) {
+            if let piece = try copies.piece(index, of: attachment) { return piece }
+            guard let state = try await sender.state(ofChunk: id, session.open), let content = state.content else {
+                try session.stored { try store.transaction { try store.loseChunk(id) } }
+                throw VaultError.notFound
+            }
+            var opened = try? session.sealer.openChunk(content, id)
+            if opened == nil {
+                // Another device may have rotated the keys since the last sync.
+                try await takeLaterKeyring()
+                opened = try? session.sealer.openChunk(content, id)
+            }
+            // The name is derived from the content, so no other content matches.
+            guard let opened, try copies.isPiece(opened, index, of: attachment, session.sealer) else {
+                throw VaultError.unreadable
+            }
+            if keepsCopy { copies.keep(id, content, of: attachment.byteCount) }
+            return opened
+        } catch {
+            switch error {
+            case .notFound: throw .missingChunk(id)
+            case .unreadable: throw .damagedChunk(id)
+            default: throw error
+            }
+        }
+    }
+
+    /// Returns the whole content, which has to fit in memory.
+    func content(
+        of attachment: Attachment, progress: @Sendable (AttachmentProgress) -> Void
+    ) async throws(VaultError) -> SecureBytes {
+        var pieces: [SecureBytes] = []
+        var count: Int64 = 0
+        for index in 0..<attachment.pieceCount {
+            let piece = try await piece(index, of: attachment, keepsCopy: true)
+            pieces.append(piece)
+            count += Int64(piece.count)
+            progress(AttachmentProgress(byteCount: count, total: attachment.byteCount))
+        }
+        return SecureBytes(joining: pieces)
+    }
+
+    /// Returns the number of pieces at the start of an attachment that `source` already contains.
+    func fetchedPieces(of attachment: Attachment, in source: AttachmentSource) async throws(VaultError) -> Int {
+        if attachment.inline != nil { return 0 }
+        for (index, id) in attachment.chunks.enumerated() {
+            let offset = Int64(index) * Int64(attachment.chunkByteCount)
+            let count = attachment.byteCount(ofPiece: index)
+            guard !Task.isCancelled, offset + Int64(count) <= source.byteCount,
+                let content = try? source.read(offset, count), content.count == count,
+                try session.sealer.chunkID(attachment.id, index, content) == id
+            else { return index }
+            // Lets other calls run between two pieces.
+            await Task.yield()
+        }
+        return attachment.chunks.count
+    }
+
+    private func takeLaterKeyring() async throws(VaultError) {
+        do { try await session.engine.takeLaterKeyring?() } catch { throw error as? VaultError ?? .cancelled }
+    }
+}

@@ -1,0 +1,176 @@
+internal import Foundation
+
+/// The file of a store.
+enum StoreFile {
+    /// Returns a value that differs after each write to the file; a random one if it cannot be determined.
+    static func state(in folder: URL) -> [Int] {
+        let path = folder.appending(path: "store.sqlite").path
+        var status = stat()
+        // A write-ahead log that was not merged into the file may have any content.
+        guard lstat(path + "-wal", &status) != 0, lstat(path, &status) == 0 else { return [.random(in: 0...(.max))] }
+        #if canImport(Darwin)
+            let modified = status.st_mtimespec
+        #else
+            let modified = status.st_mtim
+        #endif
+        return [Int(status.st_ino), Int(status.st_size), Int(modified.tv_sec), Int(modified.tv_nsec)]
+    }
+}
+
+/// The sharing of a store between rounds of watched folders and other processes.
+struct StoreLending {
+    /// The number of rounds that use the store.
+    var users = 0
+    /// The number of those rounds that are paused, so that another process can use the store.
+    var resting = 0
+    /// True while one of them releases the store, or waits for its return.
+    var isExchanging = false
+    /// The number of times that the store was reopened.
+    var returns = 0
+    /// The number of those times at which another process had written to it.
+    var outsideWrites = 0
+    /// The state of the store's file when it was released.
+    var file: [Int] = []
+}
+
+/// A store that other processes use between the rounds of watched folders, and during long rounds.
+///
+/// A round pauses before each step while a process waits for the store. When all rounds of this process have paused or
+/// ended, one of them closes the store, and reopens it after the waiting processes. Then all continue.
+final class StoreSharing {
+    private let session: VaultSession
+    private let store: Store
+    private let attachments: AttachmentService
+    private(set) var lending = StoreLending()
+    /// The versions of all items when the store was released.
+    private var lentStamps: [ItemID: StoreStamp] = [:]
+
+    init(_ session: VaultSession, _ attachments: AttachmentService) {
+        self.session = session
+        self.attachments = attachments
+        store = session.store
+    }
+
+    private static let pause = Duration.milliseconds(20)
+
+    /// Prepares sharing. The first round of a watched folder uses the open store.
+    func begin() {
+        attachments.beforePiece = { [weak self] () async throws(VaultError) in _ = try await self?.giveWay() }
+    }
+
+    /// Opens the store for a round, after the processes that wait for it or use it. Each call that returns needs
+    /// ``endUse()``.
+    /// - Parameter isPatient: False to throw when another process uses the store for long.
+    /// - Returns: The number of times that another process has written to the store so far.
+    /// - Throws: ``VaultError/locked`` when another process has logged out or has locked the vault.
+    func reclaim(isPatient: Bool = true) async throws(VaultError) -> Int {
+        lending.users += 1
+        do throws(VaultError) {
+            if mustRest { try await rest(isPatient) }
+            return lending.outsideWrites
+        } catch {
+            lending.users -= 1
+            throw error
+        }
+    }
+
+    /// Lets waiting processes use the store, within a round.
+    /// - Returns: The number of times that another process has written to the store so far.
+    func giveWay() async throws(VaultError) -> Int {
+        if lending.users > 0, mustRest { try await rest(true) }
+        return lending.outsideWrites
+    }
+
+    /// True when a round has to pause before its next step.
+    private var mustRest: Bool {
+        store.isLent || lending.isExchanging || StoreTicket.isAwaited(session.settings.folder)
+    }
+
+    /// Waits until the other processes have used the store, or none waits.
+    private func rest(_ isPatient: Bool) async throws(VaultError) {
+        let wasOpen = session.opened != nil
+        let returns = lending.returns
+        lending.resting += 1
+        defer { lending.resting -= 1 }
+        while store.isLent || lending.returns == returns {
+            if !lending.isExchanging {
+                guard mustRest else { break }
+                if store.isLent || lending.resting == lending.users && !session.serverLock.isLocked {
+                    do throws(VaultError) { try await exchange() } catch .store(.inUse) where isPatient { continue }
+                    break
+                }
+            }
+            do { try await Task.sleep(for: Self.pause) } catch { throw .cancelled }
+        }
+        if wasOpen && session.opened == nil { throw .locked }
+    }
+
+    /// Closes the store, and reopens it after the waiting processes.
+    private func exchange() async throws(VaultError) {
+        lending.isExchanging = true
+        defer { lending.isExchanging = false }
+        if !store.isLent { lend() }
+        let wasWritten: Bool
+        do {
+            wasWritten = try await StoreTicket.waiting(in: session.settings.folder) {
+                let isSame = lending.file == StoreFile.state(in: session.settings.folder)
+                do { try store.takeBack() } catch { throw VaultError(ofStore: error) }
+                return !isSame
+            }
+        } catch let error as VaultError {
+            throw error
+        } catch {
+            throw .cancelled
+        }
+        lending.returns += 1
+        guard wasWritten else { return }
+        lending.outsideWrites += 1
+        try session.keys.reopen()
+    }
+
+    /// Closes the store for other processes, when no round needs it.
+    func endUse() async {
+        lending.users -= 1
+        guard lending.users == 0 else { return }
+        await session.serverLock.lock()
+        defer { session.serverLock.unlock() }
+        if lending.users == 0 && attachments.running.isEmpty { lend() }
+    }
+
+    private func lend() {
+        store.lend()
+        lending.file = StoreFile.state(in: session.settings.folder)
+    }
+
+    // MARK: The app
+
+    /// Lets other processes use the store until ``takeBack()``.
+    func lendUntilTakenBack() async throws(VaultError) {
+        await session.serverLock.lock()
+        defer { session.serverLock.unlock() }
+        if store.isLent || store.isClosed { return }
+        guard lending.users == 0, attachments.running.isEmpty else { throw .store(.inUse) }
+        lentStamps = try session.stored { try store.stamps() }
+        lend()
+    }
+
+    /// Opens the store again, after the processes that wait for it or use it.
+    /// - Returns: True when another process has written to the store.
+    func takeBack() async throws(VaultError) -> Bool {
+        if !store.isLent { return false }
+        let before = lending.outsideWrites
+        let wasWritten = try await reclaim(isPatient: false) != before
+        lending.users -= 1
+        if wasWritten { notifyOtherProcesses() }
+        return wasWritten
+    }
+
+    /// Reports the items that another process has changed.
+    private func notifyOtherProcesses() {
+        guard let stamps = try? store.stamps() else { return }
+        let ids = Set(stamps.keys).union(lentStamps.keys).filter { stamps[$0] != lentStamps[$0] }
+        lentStamps = [:]
+        // This process also sends the other process's unsent changes.
+        if !ids.isEmpty { session.notify(Set(ids)) }
+    }
+}

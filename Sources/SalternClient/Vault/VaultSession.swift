@@ -1,0 +1,222 @@
+internal import Cryptography
+internal import Foundation
+
+/// The account of a vault on this device: its store, its server, and its keys while the vault is open.
+///
+/// The parts of a vault share one session. Session and parts belong to the vault's actor.
+final class VaultSession {
+    let settings: VaultSettings
+    let api: SalternAPI
+    let store: Store
+    let observers: VaultObservers
+    /// Held by each task that syncs or changes the keys.
+    let serverLock = AsyncMutex()
+    /// Nil while the vault is locked.
+    var opened: Opened? {
+        didSet {
+            identityTokens.removeAll()
+            guard let opened else { return state = store.isClosed ? .signedOut : .locked }
+            if oldValue == nil {
+                state = .idle
+            } else if case .failed = state, opened.token != oldValue?.token {
+                // The failure was of the previous session.
+                state = .idle
+            }
+            openings += 1
+            observers.openings.notify(openings)
+        }
+    }
+    /// The state of the last sync, or of a locked or signed-out vault.
+    private(set) var state = SyncState.locked { didSet { observers.states.notify(state) } }
+    /// The number of times that the vault was opened, by a password, by a new session or by new keys.
+    private(set) var openings = 0
+    /// The number of times that the vault was locked. A call that began earlier does not open it.
+    private(set) var lockCount = 0
+    /// Items of edits that are stored together, and then reported together; nil for single edits.
+    private var gathered: Set<ItemID>?
+    /// Identity tokens of the session, by audience.
+    private var identityTokens: [String: IdentityToken] = [:]
+
+    /// The state of a vault that is not locked.
+    struct Opened {
+        let account: AccountID
+        let userid: String
+        var token: Token
+        /// Opens keyrings that other devices write.
+        var password: KnownPassword
+        var engine: SyncEngine
+    }
+
+    init(_ settings: VaultSettings, _ store: Store, _ observers: VaultObservers) {
+        self.settings = settings
+        self.store = store
+        self.observers = observers
+        api = SalternAPI(settings.transport)
+    }
+
+    // MARK: The open vault
+
+    var open: Opened {
+        get throws(VaultError) {
+            guard let opened else { throw .locked }
+            return opened
+        }
+    }
+
+    var engine: SyncEngine { get throws(VaultError) { try open.engine } }
+
+    var sealer: Sealer { get throws(VaultError) { try open.engine.sealer } }
+
+    func noteLock() { lockCount += 1 }
+
+    /// Runs a step of the sync, and records its state.
+    func syncing<Result>(_ body: () async throws(VaultError) -> Result) async throws(VaultError) -> Result {
+        let before = state
+        note(.syncing)
+        do throws(VaultError) {
+            let result = try await body()
+            note(.inStep(since: Date()))
+            return result
+        } catch {
+            note(Task.isCancelled ? before : .failed(error, next: nil))
+            throw error
+        }
+    }
+
+    /// Sets the state, unless the vault has been locked.
+    func note(_ state: SyncState) { if opened != nil { self.state = state } }
+
+    // MARK: Store and server
+
+    /// Uses the store, and converts its errors.
+    func stored<Result>(_ body: () throws -> Result) throws(VaultError) -> Result {
+        do { return try body() } catch { throw VaultError(ofStore: error) }
+    }
+
+    /// Runs a transaction of the store, and converts its errors.
+    func transaction<Result>(_ body: () throws -> Result) throws(VaultError) -> Result {
+        do { return try store.transaction(body) } catch let error as VaultError { throw error } catch {
+            throw VaultError(ofStore: error)
+        }
+    }
+
+    /// Calls the API with retries, for requests that may be repeated.
+    func call<Result: Sendable>(
+        _ body: (SalternAPI) async throws(APIError) -> Result
+    ) async throws(VaultError) -> Result {
+        do throws(APIError) {
+            return try await settings.retries({ () throws(APIError) in try await body(api) })
+        } catch {
+            throw VaultError(error)
+        }
+    }
+
+    /// Runs the steps after a log-in. After an error it ends the session, which would otherwise stay unused.
+    func usingNewSession(_ token: Token, _ body: () async throws(VaultError) -> Void) async throws(VaultError) {
+        do throws(VaultError) {
+            try await body()
+        } catch {
+            // Without a reply the outcome is uncertain, and another request would also fail.
+            if case .unavailable = error { throw error }
+            try? await api.endCurrentSession(token)
+            throw error
+        }
+    }
+
+    /// The secrets that the device key seals.
+    var deviceSecrets: DeviceSecrets { DeviceSecrets(store, settings.deviceKey) }
+
+    /// Returns a secret; nil when there is none that the device key opens.
+    func secret(_ fact: StoreFact) throws(VaultError) -> SecureBytes? {
+        try stored { try deviceSecrets.secret(fact) }
+    }
+
+    // MARK: Clocks
+
+    /// The server's time, because this device's clock can be wrong.
+    var serverTime: Date { api.clock.time() ?? Date() }
+
+    /// Advances the age of the store, if the server's clock confirms the local one.
+    /// - Returns: The age in seconds. Nil when the two clocks disagree, or no reply had a time; then nothing is
+    ///   removed.
+    func confirmedAge() throws(VaultError) -> Int64? {
+        let moment = settings.now()
+        guard api.clock.confirms(moment) else { return nil }
+        return try stored { try store.transaction { try store.advanceAge(to: Int64(moment.timeIntervalSince1970)) } }
+    }
+
+    // MARK: Identity tokens
+
+    /// The shortest remaining validity of a returned token, in seconds.
+    private static let remainder = 60.0
+
+    /// Returns a token of the session for an audience. It stays in memory until a minute before its expiry.
+    func identityToken(for audience: String) async throws(VaultError) -> IdentityToken {
+        let session = try open.token
+        if let kept = identityTokens[audience], kept.expiresAt.timeIntervalSince(serverTime) > Self.remainder {
+            return kept
+        }
+        let token = try await call { api throws(APIError) in try await api.createToken(for: audience, session) }
+        // Another session may have begun meanwhile.
+        if opened?.token == session { identityTokens[audience] = token }
+        return token
+    }
+
+    // MARK: Observing
+
+    /// Reports items that were changed here and have to be sent.
+    func notify(_ ids: Set<ItemID>) {
+        if let others = gathered {
+            gathered = others.union(ids)
+            return
+        }
+        notifySynced(ids)
+        observers.edits.notify(ids)
+    }
+
+    /// Reports items that a sync has changed here.
+    func notifySynced(_ ids: Set<ItemID>) {
+        observers.items.notify(ItemChanges(ids: ids, collections: try? store.currentCollections(of: ids)))
+    }
+
+    /// Reports the items of all edits in `body` together, after the last one.
+    func gathering<Result>(_ body: () throws(VaultError) -> Result) throws(VaultError) -> Result {
+        gathered = []
+        defer { gathered = nil }
+        let result = try body()
+        let ids = gathered ?? []
+        gathered = nil
+        if !ids.isEmpty { notify(ids) }
+        return result
+    }
+}
+
+extension VaultSession {
+    var keys: VaultKeys { VaultKeys(session: self) }
+
+    var serverKeyring: ServerKeyring { ServerKeyring(session: self) }
+
+    var unconfirmed: UnconfirmedChanges { UnconfirmedChanges(session: self) }
+
+    var credentials: CredentialChanges { CredentialChanges(session: self) }
+}
+
+/// The observers of a vault's events.
+struct VaultObservers: Sendable {
+    let items = Observers<ItemChanges>()
+    /// The items that were changed here and have to be sent.
+    let edits = Observers<Set<ItemID>>()
+    let progress = Observers<VaultProgress>()
+    let states = Observers<SyncState>()
+    /// The number of openings so far.
+    let openings = Observers<Int>()
+
+    /// Ends every sequence.
+    func end() {
+        items.end()
+        edits.end()
+        progress.end()
+        states.end()
+        openings.end()
+    }
+}
