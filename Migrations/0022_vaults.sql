@@ -9,6 +9,10 @@ ALTER TABLE saltern.plans
     ADD COLUMN vault_items bigint NOT NULL DEFAULT 10000,
     ADD COLUMN vault_bytes bigint NOT NULL DEFAULT 268435456;
 
+-- The revision of the latest change of the account's list of vaults. Null without one, so other accounts do not grow.
+ALTER TABLE saltern.accounts ADD COLUMN vaults_revision bigint;
+GRANT UPDATE (vaults_revision) ON saltern.accounts TO saltern_server;
+
 -- The counters have the names of those of accounts: statements about items are the same for both.
 CREATE TABLE saltern.vaults (
     vault_id uuid PRIMARY KEY,

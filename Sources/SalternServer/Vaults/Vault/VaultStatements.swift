@@ -36,7 +36,7 @@ struct CountMemberships: Statement {
     }
 }
 
-/// Adds a vault to an account's list.
+/// Adds a vault to an account's list. The account's revision moves, so that its streams read the list again.
 struct InsertMembership: Statement {
     let accountID: AccountID
     let vaultID: VaultID
@@ -45,6 +45,11 @@ struct InsertMembership: Statement {
     let now: Timestamp
 
     static let sql: SQL<Self> = """
+        WITH moved AS (
+            UPDATE saltern.accounts a
+            SET revision = \(AccountCounter.next("a.revision")), vaults_revision = \(AccountCounter.next("a.revision"))
+            WHERE a.account_id = \(\.accountID)
+        )
         INSERT INTO saltern.memberships (account_id, vault_id, member_id, owns, joined_at)
             VALUES (\(\.accountID), \(\.vaultID), \(\.memberID), \(\.owns), \(\.now))
         ON CONFLICT (account_id, vault_id) DO UPDATE
