@@ -36,6 +36,16 @@ struct CountMemberships: Statement {
     }
 }
 
+/// SQL for two columns: the number of vaults that an account owns, and of all on its list.
+enum MembershipCount {
+    static func sql<Root, Context>(of account: SQLTemplate<Root, Context>) -> SQLTemplate<Root, Context> {
+        """
+        (SELECT count(*) FROM saltern.memberships m WHERE m.account_id = \(account) AND m.owns),
+            (SELECT count(*) FROM saltern.memberships m WHERE m.account_id = \(account))
+        """
+    }
+}
+
 /// Adds a vault to an account's list. The account's revision moves, so that its streams read the list again.
 struct InsertMembership: Statement {
     let accountID: AccountID
