@@ -17,6 +17,11 @@ WHERE plan = 'pro';
 ALTER TABLE saltern.accounts ADD COLUMN vaults_revision bigint;
 GRANT UPDATE (vaults_revision) ON saltern.accounts TO saltern_server;
 
+-- The time at which the revision base was moved. Vaults then recover: members put entries back that the restored
+-- database lacks.
+ALTER TABLE saltern.installation ADD COLUMN base_moved_at timestamptz;
+GRANT UPDATE (base_moved_at) ON saltern.installation TO saltern_server;
+
 -- The counters have the names of those of accounts: statements about items are the same for both.
 CREATE TABLE saltern.vaults (
     vault_id uuid PRIMARY KEY,
@@ -38,7 +43,11 @@ CREATE TABLE saltern.vaults (
     head_hash bytea NOT NULL,
     -- The id of the present generation's key, with which items are sealed.
     key_id integer NOT NULL,
+    -- The entry that began the present generation.
+    generation_number bigint NOT NULL,
     rotation_due boolean NOT NULL DEFAULT false,
+    -- The revision base at which the vault was founded or has recovered.
+    recovered_base bigint NOT NULL,
     created_at timestamptz NOT NULL,
     CONSTRAINT vaults_counters_check
         CHECK (least(item_count, item_bytes, tombstone_count, kept_count, kept_bytes, version_count, version_bytes) >= 0)
@@ -53,6 +62,15 @@ CREATE TABLE saltern.vault_members (
     holder uuid,
     -- 1 reads, 2 also writes, 3 also manages. 0 for a member that has left or was removed.
     role smallint NOT NULL,
+    -- The latest entry that gave the member its role or keys.
+    since bigint NOT NULL,
+    -- The latest head that the member has seen, with its signature.
+    seen_number bigint NOT NULL DEFAULT 0,
+    seen_hash bytea,
+    seen_signature bytea,
+    -- Sealed bytes that the member, a writer, has moved to the deleted contents since a time.
+    discarded_bytes bigint NOT NULL DEFAULT 0,
+    discarded_since timestamptz,
     PRIMARY KEY (vault_id, member_id)
 ) WITH (fillfactor = 85);
 -- An account is one member of a vault at a time: the row of the vault is locked when members change.
@@ -84,6 +102,15 @@ CREATE TABLE saltern.vault_boxes (
     PRIMARY KEY (vault_id, member_id, generation)
 );
 ALTER TABLE saltern.vault_boxes ALTER COLUMN box SET STORAGE EXTERNAL;
+
+-- The lists of seals: the edits that count of writers that an entry cut off. Beyond a budget the earliest are removed.
+CREATE TABLE saltern.vault_seals (
+    vault_id uuid NOT NULL,
+    number bigint NOT NULL,
+    list bytea NOT NULL,
+    PRIMARY KEY (vault_id, number)
+);
+ALTER TABLE saltern.vault_seals ALTER COLUMN list SET STORAGE EXTERNAL;
 
 -- The vaults of an account.
 CREATE TABLE saltern.memberships (
@@ -188,6 +215,5 @@ CREATE INDEX vault_replaced_contents_by_expiry ON saltern.vault_replaced_content
 
 GRANT SELECT, INSERT, UPDATE, DELETE
     ON saltern.vaults, saltern.vault_members, saltern.vault_entries, saltern.vault_boxes, saltern.vault_generations,
-    saltern.memberships,
-    saltern.vault_invitations, saltern.vault_items, saltern.vault_deleted_contents, saltern.vault_replaced_contents
+    saltern.vault_seals, saltern.memberships, saltern.vault_invitations, saltern.vault_items, saltern.vault_deleted_contents, saltern.vault_replaced_contents
     TO saltern_server;

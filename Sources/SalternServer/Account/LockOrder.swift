@@ -70,7 +70,7 @@ enum LockOrder: Int, CaseIterable {
         case .vaultContents:
             [
                 "vault_items", "vault_deleted_contents", "vault_replaced_contents", "vault_members", "vault_entries",
-                "vault_boxes", "vault_generations",
+                "vault_boxes", "vault_generations", "vault_seals",
             ]
         case .failedAttempts: ["failed_attempts"]
         case .logins: ["logins"]

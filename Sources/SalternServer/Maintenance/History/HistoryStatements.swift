@@ -61,7 +61,7 @@ struct MoveRevisionBase: Statement {
     static let sql: SQL<Self> = """
         UPDATE saltern.installation i
         SET revision_base = greatest(i.revision_base, \(\.number)),
-            fingerprint = \(\.fingerprint)
+            base_moved_at = \(\.time), fingerprint = \(\.fingerprint)
         WHERE i.singleton AND i.fingerprint = \(\.known)
         RETURNING i.revision_base
         """

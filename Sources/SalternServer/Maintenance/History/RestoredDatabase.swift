@@ -14,6 +14,11 @@ public struct RestoredDatabase: Sendable {
                         revision_base, (extract(epoch FROM pg_catalog.clock_timestamp()) * 1048576)::bigint),
                     fingerprint = saltern.database_fingerprint();
             END IF;
+            IF EXISTS (SELECT FROM pg_catalog.pg_attribute a
+                WHERE a.attrelid = 'saltern.installation'::pg_catalog.regclass AND a.attname = 'base_moved_at')
+            THEN
+                UPDATE saltern.installation SET base_moved_at = pg_catalog.clock_timestamp();
+            END IF;
         END $$;
         """
 

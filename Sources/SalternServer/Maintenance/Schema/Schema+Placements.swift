@@ -43,6 +43,7 @@ extension Schema {
             TablePlacement("vault_entries", ofVault),
             TablePlacement("vault_boxes", ofVault),
             TablePlacement("vault_generations", ofVault),
+            TablePlacement("vault_seals", ofVault),
             TablePlacement("vault_items", ofVault),
             TablePlacement("vault_deleted_contents", ofVault),
             TablePlacement("vault_replaced_contents", ofVault),

@@ -17,7 +17,8 @@ struct CreateInvitation: AccountEndpoint {
         guard case .invite(let terms) = entry.payload else { throw VaultProblem.otherRoute }
         let now = authorization.now
         let revision = try await authorization.transaction(in: vaultID, atLeast: .manager) { transaction, seat in
-            let revision = try await AppendEntry.append(entry, nil, vaultID, seat, in: transaction, now: now)
+            let log = try await StoredLog(of: vaultID, in: transaction)
+            let revision = try await AppendEntry.append(entry, to: log, seat, now: now)
             if revision != nil {
                 transaction.enqueue(
                     InsertInvitation(

@@ -56,15 +56,27 @@ struct RemoveOldBoxes: Statement {
         """
 }
 
-/// Stores the key of the generation before, sealed with that of a new one.
-struct InsertPreviousKey: Statement {
+/// Removes a member's box.
+struct RemoveBox: Statement {
     let vaultID: VaultID
-    let generation: Int64
-    let key: [UInt8]
+    let memberID: MemberID
+
+    static let sql: SQL<Self> = """
+        DELETE FROM saltern.vault_boxes b WHERE b.vault_id = \(\.vaultID) AND b.member_id = \(\.memberID)
+        """
+}
+
+/// Stores the keys before generations, each sealed with its generation's key.
+struct InsertPreviousKeys: Statement {
+    let vaultID: VaultID
+    let generations: [Int64]
+    let keys: [[UInt8]]
 
     static let sql: SQL<Self> = """
         INSERT INTO saltern.vault_generations (vault_id, number, previous_key)
-            VALUES (\(\.vaultID), \(\.generation), \(\.key))
+        SELECT \(\.vaultID), g.number, g.key
+        FROM unnest(\(\.generations)::bigint[], \(\.keys)::bytea[]) AS g(number, key)
+        ON CONFLICT (vault_id, number) DO UPDATE SET previous_key = excluded.previous_key
         """
 }
 
@@ -107,7 +119,8 @@ struct FindBoxes: Statement {
     static let sql: SQL<Self> = """
         SELECT b.generation, b.box
         FROM saltern.vault_members m JOIN saltern.vault_boxes b ON b.vault_id = m.vault_id AND b.member_id = m.member_id
-        WHERE m.vault_id = \(\.vaultID) AND b.vault_id = \(\.vaultID) AND m.holder = \(\.accountID) AND m.role > 0
+        WHERE m.vault_id = \(\.vaultID) AND b.vault_id = \(\.vaultID) AND m.holder = \(\.accountID)
+            AND \(VaultSeat.isLive("m"))
         ORDER BY b.generation DESC
         """
 

@@ -19,6 +19,7 @@ struct ShowLog: AccountEndpoint {
         let boxes = try await authorization.read(
             FindBoxes(vaultID: vaultID, accountID: authorization.accountID), in: vaultID)
         let previousKeys = try await authorization.read(FindPreviousKeys(vaultID: vaultID), in: vaultID)
+        let seals = try await authorization.read(FindSeals(vaultID: vaultID), in: vaultID)
         return .json(capacity: 128 + entries.reduce(0) { $0 + $1.count * 4 / 3 + 8 }) { writer in
             writer.object { writer in
                 writer.array("entries") { writer in for entry in entries { writer.string(base64: entry) } }
@@ -39,6 +40,7 @@ struct ShowLog: AccountEndpoint {
                         }
                     }
                 }
+                writer.array("seals") { writer in for number in seals { writer.integer(number) } }
             }
         }
     }

@@ -6,15 +6,22 @@ internal import VaultLog
 struct StoredLog {
     let vaultID: VaultID
     private(set) var log: MembershipLog
+    /// The entries of the log, in order.
+    private(set) var entries: [Entry]
+    /// The time at which the vault's recovery began, if the database was restored since then.
+    private let recoveryBegan: Timestamp?
     private let transaction: Transaction
 
     /// Reads the log.
     init(of vaultID: VaultID, in transaction: Transaction) async throws {
-        let entries = try await transaction.execute(FindEntries(vaultID: vaultID))
+        let (recoveries, entries) = try await transaction.execute(
+            FindRecovery(vaultID: vaultID), FindEntries(vaultID: vaultID))
         self.vaultID = vaultID
         self.transaction = transaction
+        recoveryBegan = recoveries.first ?? nil
         do {
-            log = try MembershipLog(entries.map { try Entry($0) }, areVerified: true)
+            self.entries = try entries.map { try Entry($0) }
+            log = try MembershipLog(self.entries, areVerified: true)
         } catch {
             // Only valid entries are stored.
             throw Problem.internalError
@@ -24,53 +31,85 @@ struct StoredLog {
     /// True if the entry stands in the log: the request repeats one whose reply was lost.
     func contains(_ entry: Entry) -> Bool { log.hash(at: entry.number) == entry.hash }
 
+    /// Returns true for the seat of the vault's owner by the log.
+    func isOwned(by seat: VaultSeat) -> Bool { MemberID(log.owner.bytes) == seat.memberID }
+
+    /// Returns true while members put entries back.
+    func isRecovering(at now: Timestamp) -> Bool { VaultRecovery.end(began: recoveryBegan, now: now) != nil }
+
     /// Appends an entry and stores its effects.
     ///
     /// - Parameters:
-    ///   - keys: The keys of a new generation.
     ///   - holder: The account of a new member.
     ///   - now: The time of the request.
     /// - Returns: The vault's revision.
     /// - Throws: ``VaultProblem``, or a `PostgresError`.
     mutating func append(
-        _ entry: Entry, keys: NewKeys? = nil, holder: AccountID? = nil, now: Timestamp
+        _ entry: Entry, _ additions: EntryAdditions = .none, holder: AccountID? = nil, now: Timestamp
     ) async throws -> Int64 {
-        guard entry.number.value == log.head.number.value + 1, entry.previous == log.head.hash else {
-            throw try await moved(since: entry)
-        }
+        guard continues(entry) else { throw try await moved(since: entry) }
+        if isRecovering(at: now) { throw VaultProblem.recovering }
         try VaultTime.check(entry, at: now)
+        try EntryRates.check(entry, after: entries, isOwners: log.owner == entry.author, at: now)
         let before = log
         do throws(EntryRejection) { try log.append(entry) } catch { throw VaultProblem.refused(error) }
-        try check(keys, since: before)
-        try await store(entry, keys, holder, since: before)
+        entries.append(entry)
+        try additions.keys.check(since: before, log)
+        try await store(entry, additions.keys, holder, since: before)
+        if case .seal(let seal) = entry.payload {
+            guard let list = additions.list else { throw VaultProblem.invalidList }
+            try await SealLists(vaultID: vaultID, transaction: transaction).store(list, of: seal, entry.number)
+        } else if additions.list != nil {
+            throw VaultProblem.invalidList
+        }
+        return try await moveHead(since: before)
+    }
+
+    /// Appends entries that a restored database lacks, and skips those that stand in the log.
+    ///
+    /// The keys of their generations, their lists and the accounts of their joins follow by other requests.
+    ///
+    /// - Returns: The vault's revision. Nil if all of the entries stand in the log.
+    mutating func putBack(_ missing: [Entry], now: Timestamp) async throws -> Int64? {
+        guard isRecovering(at: now) else { throw VaultProblem.notRecovering }
+        let start = log
+        for entry in missing where !contains(entry) {
+            guard continues(entry) else { throw try await moved(since: entry) }
+            try VaultTime.checkPast(entry, at: now)
+            let before = log
+            do throws(EntryRejection) { try log.append(entry) } catch { throw VaultProblem.refused(error) }
+            entries.append(entry)
+            try await store(entry, nil, nil, since: before)
+        }
+        return log.head == start.head ? nil : try await moveHead(since: start)
+    }
+
+    private func continues(_ entry: Entry) -> Bool {
+        entry.number.value == log.head.number.value + 1 && entry.previous == log.head.hash
+    }
+
+    /// Returns the error for an entry that does not continue the log, with the entries that its author lacks.
+    private func moved(since entry: Entry) async throws -> VaultProblem { moved(since: entry.number.value - 1) }
+
+    /// Returns the error for a log that ends elsewhere, with the entries above a number.
+    func moved(since number: UInt64) -> VaultProblem {
+        let later = entries.drop { $0.number.value <= number }.prefix(128)
+        return .membershipMoved(head: Int64(log.head.number.value), entries: later.map(\.bytes))
+    }
+
+    private func moveHead(since before: MembershipLog) async throws -> Int64 {
         let head = log.head
+        let isNew = log.generations.count > before.generations.count
+        let start = entries.last { $0.payload.beginsGeneration }?.number.value ?? 1
         guard
             let revision = try await transaction.execute(
                 MoveHead(
                     vaultID: vaultID, number: Int64(head.number.value), hash: head.hash.bytes,
-                    keyID: log.currentGeneration.keyID.number, isRotationDue: log.isRotationDue)
+                    keyID: log.currentGeneration.keyID.number, generationNumber: isNew ? Int64(start) : nil,
+                    isRotationDue: log.isRotationDue)
             ).first
         else { throw Problem.notFound }
         return revision
-    }
-
-    /// Returns the error for an entry that does not continue the log, with the entries that its author lacks.
-    private func moved(since entry: Entry) async throws -> VaultProblem {
-        let after = Int64(entry.number.value) - 1
-        let entries = try await transaction.execute(FindEntries(vaultID: vaultID, after: after, limit: 128))
-        return .membershipMoved(head: Int64(log.head.number.value), entries: entries)
-    }
-
-    /// Checks that a new generation has keys, with a box for each member, and no other entry has any.
-    private func check(_ keys: NewKeys?, since before: MembershipLog) throws(VaultProblem) {
-        guard log.generations.count > before.generations.count else {
-            if keys != nil { throw .invalidBoxes }
-            return
-        }
-        let members = Set(log.presentMembers.map { MemberID($0.id.bytes) })
-        guard let keys, Set(keys.boxes.map(\.member)) == members, keys.boxes.count == members.count else {
-            throw .invalidBoxes
-        }
     }
 
     private func store(
@@ -79,23 +118,31 @@ struct StoredLog {
         transaction.enqueue(
             InsertEntry(
                 vaultID: vaultID, number: Int64(entry.number.value), hash: entry.hash.bytes, entry: entry.bytes))
-        for member in log.members.values where member.role != before.members[member.id]?.role {
+        for member in log.members.values {
+            let earlier = before.members[member.id]
+            guard earlier == nil || earlier?.role != member.role || earlier?.keys != member.keys else { continue }
             transaction.enqueue(
                 PutMember(
-                    vaultID: vaultID, memberID: MemberID(member.id.bytes),
-                    holder: before.members[member.id] == nil ? holder : nil,
-                    role: member.role.map { Int16($0.rawValue) } ?? VaultRole.ended.rawValue))
+                    vaultID: vaultID, memberID: MemberID(member.id.bytes), holder: earlier == nil ? holder : nil,
+                    role: member.role.map { Int16($0.rawValue) } ?? VaultRole.ended.rawValue,
+                    since: Int64(entry.number.value)))
         }
-        if let keys {
+        if log.generations.count > before.generations.count {
             let generation = Int64(log.currentGeneration.number.value)
-            let members = log.presentMembers.map { MemberID($0.id.bytes) }
+            if let keys {
+                transaction.enqueue(
+                    InsertBoxes(
+                        vaultID: vaultID, generation: generation, members: keys.boxes.map(\.member),
+                        boxes: keys.boxes.map(\.box)))
+                transaction.enqueue(
+                    InsertPreviousKeys(vaultID: vaultID, generations: [generation], keys: [keys.previousKey]))
+            }
             transaction.enqueue(
-                InsertBoxes(
-                    vaultID: vaultID, generation: generation, members: keys.boxes.map(\.member),
-                    boxes: keys.boxes.map(\.box)))
-            transaction.enqueue(
-                InsertPreviousKey(vaultID: vaultID, generation: generation, key: keys.previousKey))
-            transaction.enqueue(RemoveOldBoxes(vaultID: vaultID, generation: generation, members: members))
+                RemoveOldBoxes(
+                    vaultID: vaultID, generation: generation,
+                    members: log.presentMembers.map { MemberID($0.id.bytes) }))
+        } else if before.presentMembers.count > log.presentMembers.count {
+            transaction.enqueue(RemoveBox(vaultID: vaultID, memberID: MemberID(entry.author.bytes)))
         }
         let closed = log.invitations.values.filter { invitation in
             invitation.isClosed && !(before.invitations[invitation.terms.id]?.isClosed ?? true)
@@ -106,76 +153,22 @@ struct StoredLog {
     }
 }
 
-/// The keys of a new generation: a box for each member, and the key before under the new one.
-struct NewKeys: Sendable {
-    let boxes: [KeyBox]
-    let previousKey: [UInt8]
+/// The parts of a request that accompany an entry.
+struct EntryAdditions: Sendable {
+    /// The keys of a new generation.
+    var keys: NewKeys?
+    /// The list of a seal.
+    var list: SealList?
 
-    /// Reads `boxes` and `previousKey`. Nil if both are missing.
-    init?(_ members: inout JSONMembers) throws {
-        let boxes = try members.optional("boxes") { json in
-            let boxes = try json.array()
-            guard boxes.count <= LogBounds.members else { throw VaultProblem.invalidBoxes }
-            return try boxes.map { try KeyBox(json: $0) }
-        }
-        let previousKey = try members.optional("previousKey", KeyBox.sealed)
-        if boxes == nil, previousKey == nil { return nil }
-        guard let boxes, let previousKey else { throw VaultProblem.invalidBoxes }
-        self.boxes = boxes
-        self.previousKey = previousKey
-    }
+    static let none = EntryAdditions()
 }
 
-/// The key of a generation, sealed for one member.
-struct KeyBox: Sendable {
-    let member: MemberID
-    let box: [UInt8]
-
-    /// Reads `{member, box}`.
-    init(json: JSONValue) throws {
-        self = try JSONMembers.read(json) { members in
-            let member = try members.required("member") { json in
-                guard let member = MemberID(pathParameter: try json.string()) else {
-                    throw BatchProblem.invalidIdentifier
-                }
-                return member
-            }
-            return KeyBox(member: member, box: try members.required("box", Self.sealed))
-        }
-    }
-
-    /// Reads a short sealed value.
-    static func sealed(_ json: JSONValue) throws -> [UInt8] {
-        guard let bytes = Base64Text.decode(try json.text()), (1...SharedVault.boxLimit).contains(bytes.count) else {
-            throw VaultProblem.invalidBoxes
-        }
-        return bytes
-    }
-
-    private init(member: MemberID, box: [UInt8]) {
-        self.member = member
-        self.box = box
-    }
-}
-
-extension SalternServer.Identifier {
-    /// Converts an id of the log.
-    init(_ bytes: [UInt8]) { self.init(UUID(bytes: bytes) ?? .zero) }
-}
-
-extension VaultKeyID {
-    /// The id as the database stores it.
-    var number: Int32 { Int32(bitPattern: bytes.reduce(0) { $0 << 8 | UInt32($1) }) }
-}
-
-extension JSONMembers {
-    /// Reads the member `entry`.
-    mutating func entry() throws -> Entry {
-        try required("entry") { json in
-            guard let bytes = Base64Text.decode(try json.text()), let entry = try? Entry(bytes) else {
-                throw VaultProblem.malformedEntry
-            }
-            return entry
+extension EntryPayload {
+    /// True for entries with a generation.
+    var beginsGeneration: Bool {
+        switch self {
+        case .found, .remove, .rotate: true
+        default: false
         }
     }
 }

@@ -33,8 +33,7 @@ struct VaultDeletion: Sendable {
         try await ItemTransaction(transaction, of: vaultID).removeItems()
         _ = try await transaction.execute(
             RemoveBoxes(vaultID: vaultID), RemovePreviousKeys(vaultID: vaultID), RemoveEntries(vaultID: vaultID),
-            RemoveMembers(vaultID: vaultID),
-            RemoveVault(vaultID: vaultID))
+            RemoveSeals(vaultID: vaultID), RemoveMembers(vaultID: vaultID), RemoveVault(vaultID: vaultID))
         return log.invitations.keys.map { InvitationID($0.bytes) }
     }
 }

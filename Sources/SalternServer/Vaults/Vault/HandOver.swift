@@ -23,9 +23,10 @@ struct AcceptOwnership: AccountEndpoint {
             guard present.ownerAccount == former || present.ownerAccount == account else {
                 throw VaultProblem.refused(.noOffer)
             }
-            let revision = try await AppendEntry.append(
-                entry, nil, vaultID, present, in: transaction, now: authorization.now)
-            guard revision != nil else { return nil }
+            let log = try await StoredLog(of: vaultID, in: transaction)
+            let revision = try await AppendEntry.append(entry, to: log, present, now: authorization.now)
+            // An entry that was put back after a restore has not moved the vault.
+            guard revision != nil || (log.isOwned(by: present) && present.ownerAccount != account) else { return nil }
             let count = try await Memberships.admit(account, owning: true, in: transaction, again: vaultID)
             _ = try await transaction.execute(
                 SetOwnership(accountID: former, vaultID: vaultID, owns: false),

@@ -8,9 +8,18 @@ struct VaultSeat: DecodableRow {
     let headNumber: Int64
     let headHash: [UInt8]
     let ownerAccount: AccountID
+    /// The lowest head with which the member writes: the entry of its role and keys, or of the generation if that is
+    /// later.
+    let leastHead: Int64
 
     /// The columns that ``init(row:)`` reads, of the vault `a` and the member `live`.
-    static let columns: SQLFragment = "live.member_id, live.role, a.key_id, a.head_number, a.head_hash, a.owner_account"
+    static let columns: SQLFragment = """
+        live.member_id, live.role, a.key_id, a.head_number, a.head_hash, a.owner_account,
+            greatest(a.generation_number, live.since)
+        """
+
+    /// The condition that a membership has not ended.
+    static func isLive(_ member: SQLFragment) -> SQLFragment { "\(member).role > 0" }
 
     init(row: inout RowReader) throws(PostgresError) {
         memberID = try row.next()
@@ -19,6 +28,7 @@ struct VaultSeat: DecodableRow {
         headNumber = try row.next()
         headHash = try row.next()
         ownerAccount = try row.next()
+        leastHead = try row.next()
     }
 }
 
@@ -37,7 +47,7 @@ struct FindSeat: Statement {
         SELECT \(VaultSeat.columns)
         FROM saltern.vaults a JOIN saltern.vault_members live ON live.vault_id = a.vault_id
         WHERE a.vault_id = \(\.vaultID) AND live.vault_id = \(\.vaultID) AND live.holder = \(\.accountID)
-            AND live.role > 0
+            AND \(VaultSeat.isLive("live"))
         """
 }
 
@@ -52,7 +62,8 @@ struct IsMember: Statement {
     static let isPreliminary = true
     static let sql: SQL<Self> = """
         SELECT true FROM saltern.vault_members live
-        WHERE live.vault_id = \(\.vaultID) AND live.holder = \(\.accountID) AND live.role > 0
+        WHERE live.vault_id = \(\.vaultID) AND live.holder = \(\.accountID)
+            AND \(VaultSeat.isLive("live"))
         """
 }
 

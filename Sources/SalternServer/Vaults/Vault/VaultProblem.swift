@@ -16,8 +16,28 @@ enum VaultProblem: ProblemConvertible {
     case malformedEntry
     /// The log's rules or its signature forbid the entry.
     case refused(EntryRejection)
-    /// The entry's time differs from the server's.
-    case clockSkew
+    /// The entry's time differs from the server's, in seconds since 1970.
+    case clockSkew(seconds: UInt64)
+    /// The author has appended too many entries.
+    case tooManyEntries(wait: Duration)
+    /// The database was restored, and the members put entries back.
+    case recovering
+    /// Entries are put back only after a restore of the database.
+    case notRecovering
+    /// Items have changed above the revision that the request names.
+    case vaultMoved(revision: Int64)
+    /// The writer's head is above the log's, or below the entry of its role and keys or of the generation.
+    case headMoved(head: Int64)
+    /// A change of items has no field `Vault-Head`.
+    case headRequired
+    /// The list of a seal is missing, malformed or another one.
+    case invalidList
+    /// The statement about a head is not signed by the member, or its head is not in the log.
+    case seenRefused
+    /// The claim is not signed by the member.
+    case claimRefused
+    /// The member has deleted too much in seven days.
+    case trashFull
     /// The entry belongs to another route.
     case otherRoute
     /// A box is missing, too long, or of no member.
@@ -57,10 +77,49 @@ enum VaultProblem: ProblemConvertible {
             Problem(
                 .unprocessableContent, "entry_refused", detail: "The log's rules forbid the entry: see `reason`.",
                 field: "entry", members: [(name: "reason", value: .string(reason.rawValue))])
-        case .clockSkew:
+        case .clockSkew(let seconds):
             Problem(
                 .conflict, "clock_skew", detail: "The entry's time differs from the server's by more than 5 minutes.",
-                field: "entry")
+                field: "entry", members: [(name: "time", value: .integer(Int64(seconds)))])
+        case .tooManyEntries(let wait):
+            Problem(
+                .tooManyRequests, "too_many_entries",
+                detail: "You have appended too many entries. Send the request again after Retry-After.",
+                responseFields: ["Retry-After": RetryAfter.seconds(wait)])
+        case .recovering:
+            Problem(
+                .conflict, "recovering",
+                detail: "The database was restored. Put missing entries back, and wait for the vault's owner.")
+        case .notRecovering:
+            Problem(.conflict, "not_recovering", detail: "Entries are put back only after a restore of the database.")
+        case .vaultMoved(let revision):
+            Problem(
+                .conflict, "vault_moved", detail: "Items have changed: read them, and repeat the request.",
+                members: [(name: "revision", value: .integer(revision))])
+        case .headMoved(let head):
+            Problem(
+                .conflict, "membership_moved", detail: "The log has changed. Read it, and repeat the request.",
+                members: [(name: "head", value: .integer(head))])
+        case .headRequired:
+            Problem(
+                .preconditionRequired, "vault_head_required",
+                detail: "Send Vault-Head with the number of the latest entry of the log that you have.")
+        case .invalidList:
+            Problem(
+                .unprocessableContent, "invalid_list",
+                detail: "A seal needs the list that its entry names, and other entries have none.", field: "list")
+        case .seenRefused:
+            Problem(
+                .unprocessableContent, "seen_refused",
+                detail: "The head is not in the log, or the signature is not the member's.")
+        case .claimRefused:
+            Problem(
+                .unprocessableContent, "claim_refused",
+                detail: "The head is not in the log, or the signature is not the member's.")
+        case .trashFull:
+            Problem(
+                .conflict, "trash_full",
+                detail: "You have deleted a quarter of the vault's bytes in 7 days. A manager can delete more.")
         case .otherRoute:
             Problem(
                 .unprocessableContent, "wrong_kind", detail: "Another route accepts entries of this kind.",

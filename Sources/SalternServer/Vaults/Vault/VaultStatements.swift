@@ -103,8 +103,10 @@ struct InsertVault: Statement {
 
     static let sql: SQL<Self> = """
         INSERT INTO saltern.vaults
-            (vault_id, owner_account, plan, revision, head_number, head_hash, key_id, created_at)
-            VALUES (\(\.vaultID), \(\.ownerAccount), \(\.plan), 0, 1, \(\.headHash), \(\.keyID), \(\.now))
+            (vault_id, owner_account, plan, revision, head_number, head_hash, key_id, generation_number,
+            recovered_base, created_at)
+            VALUES (\(\.vaultID), \(\.ownerAccount), \(\.plan), 0, 1, \(\.headHash), \(\.keyID), 1,
+                \(AccountCounter.base), \(\.now))
         """
 }
 
@@ -116,12 +118,15 @@ struct MoveHead: Statement {
     let number: Int64
     let hash: [UInt8]
     let keyID: Int32
+    /// The entry that began a new generation. Nil for the earlier one.
+    let generationNumber: Int64?
     let isRotationDue: Bool
 
     static let sql: SQL<Self> = """
         UPDATE saltern.vaults a
         SET revision = \(AccountCounter.next("a.revision")), head_number = \(\.number), head_hash = \(\.hash),
-            key_id = \(\.keyID), rotation_due = \(\.isRotationDue)
+            key_id = \(\.keyID), rotation_due = \(\.isRotationDue),
+            generation_number = coalesce(\(\.generationNumber), a.generation_number)
         WHERE a.vault_id = \(\.vaultID)
         RETURNING a.revision
         """
@@ -151,19 +156,21 @@ struct MoveOwner: Statement {
         """
 }
 
-/// Adds a member, or changes its role.
+/// Adds a member, or changes its role or keys.
 struct PutMember: Statement {
     let vaultID: VaultID
     let memberID: MemberID
     /// Nil keeps the member's account.
     let holder: AccountID?
     let role: Int16
+    /// The entry that gave the member its role or keys.
+    let since: Int64
 
     static let sql: SQL<Self> = """
-        INSERT INTO saltern.vault_members AS m (vault_id, member_id, holder, role)
-            VALUES (\(\.vaultID), \(\.memberID), \(\.holder), \(\.role))
+        INSERT INTO saltern.vault_members AS m (vault_id, member_id, holder, role, since)
+            VALUES (\(\.vaultID), \(\.memberID), \(\.holder), \(\.role), \(\.since))
         ON CONFLICT (vault_id, member_id) DO UPDATE
-        SET holder = coalesce(excluded.holder, m.holder), role = excluded.role
+        SET holder = coalesce(excluded.holder, m.holder), role = excluded.role, since = excluded.since
         """
 }
 
@@ -198,13 +205,19 @@ struct FindMembers: Statement {
     struct Row: Sendable {
         let id: MemberID
         let holder: AccountID?
-        let role: Int16
+        /// True if no box of the present generation is stored.
+        let isBoxMissing: Bool
+        /// The latest head that the member has seen, with its signature.
+        let seenNumber: Int64
+        let seenHash: [UInt8]?
+        let seenSignature: [UInt8]?
     }
 
     static let isReadOnly = true
     static let sql: SQL<Self> = """
-        SELECT m.member_id, m.holder, m.role FROM saltern.vault_members m
-        WHERE m.vault_id = \(\.vaultID) AND m.role > 0 ORDER BY m.member_id
+        SELECT m.member_id, m.holder, \(KeyBox.isMissing("m")), m.seen_number, m.seen_hash, m.seen_signature
+        FROM saltern.vault_members m
+        WHERE m.vault_id = \(\.vaultID) AND \(VaultSeat.isLive("m")) ORDER BY m.member_id
         """
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
@@ -228,13 +241,17 @@ struct VaultHeader: DecodableRow {
     let maxMembers: Int64
     let deletedDays: Int32
     let createdAt: Timestamp
+    /// The time of the restore after which the vault has not recovered yet.
+    let recoveryBegan: Timestamp?
+    let isBoxMissing: Bool
 
     /// The columns that ``init(row:)`` reads.
     static func columns<Root>(_ account: SQL<Root>) -> SQL<Root> {
         """
         a.vault_id, live.member_id, live.role, a.owner_account = \(account), \(AccountCounter.head("a.revision")),
             a.head_number, a.head_hash, a.rotation_due, a.item_count, a.item_bytes, p.vault_items, p.max_item_bytes,
-            p.vault_bytes, p.max_vault_members, p.deleted_days, a.created_at
+            p.vault_bytes, p.max_vault_members, p.deleted_days, a.created_at, \(VaultRecovery.began),
+            \(KeyBox.isMissing("live"))
         """
     }
 
@@ -255,6 +272,8 @@ struct VaultHeader: DecodableRow {
         maxMembers = try row.next()
         deletedDays = try row.next()
         createdAt = try row.next()
+        recoveryBegan = try row.next()
+        isBoxMissing = try row.next()
     }
 }
 
@@ -271,7 +290,7 @@ struct FindVaults: Statement {
         FROM saltern.vaults a JOIN saltern.vault_members live ON live.vault_id = a.vault_id
         JOIN saltern.plans p ON p.plan = a.plan
         WHERE a.vault_id = ANY(\(\.ids)::uuid[]) AND live.vault_id = ANY(\(\.ids)::uuid[])
-            AND live.holder = \(\.accountID) AND live.role > 0
+            AND live.holder = \(\.accountID) AND \(VaultSeat.isLive("live"))
         ORDER BY a.vault_id
         """
 }
