@@ -71,6 +71,10 @@ struct VaultExport {
         try await write(boxes.map(OwnBox.init), of: vaultID, to: &output)
         let keys = try await reader.read(FindPreviousKeys(vaultID: vaultID), in: vaultID)
         try await write(keys.map(PreviousKey.init), of: vaultID, to: &output)
+        for number in try await reader.read(FindSeals(vaultID: vaultID), in: vaultID) {
+            let lists = try await reader.read(FindSealList(vaultID: vaultID, number: number), in: vaultID)
+            try await write(lists.map { SealedList(number: number, list: $0) }, of: vaultID, to: &output)
+        }
         try await entries(of: vaultID, to: &output)
         try await pages(ExportItems.self, of: vaultID, to: &output)
         try await pages(ExportDeletedContents.self, of: vaultID, to: &output)
@@ -106,6 +110,17 @@ struct VaultExport {
         func write(to writer: inout JSONWriter) {
             writer.member("generation", key.generation)
             writer.member("key", base64: key.key)
+        }
+    }
+
+    private struct SealedList: ExportedRecord {
+        let number: Int64
+        let list: [UInt8]
+        let type = "seal"
+
+        func write(to writer: inout JSONWriter) {
+            writer.member("number", number)
+            writer.member("list", base64: list)
         }
     }
 
