@@ -87,7 +87,6 @@ struct VaultExport {
 
         func write(to writer: inout JSONWriter) {
             writer.member("id", member.id)
-            writer.member("role", (VaultRole(rawValue: member.role) ?? .ended).name)
             writer.member("departed", member.holder == nil)
         }
     }
