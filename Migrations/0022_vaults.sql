@@ -47,7 +47,7 @@ CREATE TABLE saltern.vaults (
     generation_number bigint NOT NULL,
     rotation_due boolean NOT NULL DEFAULT false,
     -- The revision base at which the vault was founded or has recovered.
-    recovered_base bigint NOT NULL,
+    recovered_base bigint NOT NULL DEFAULT 0,
     created_at timestamptz NOT NULL,
     CONSTRAINT vaults_counters_check
         CHECK (least(item_count, item_bytes, tombstone_count, kept_count, kept_bytes, version_count, version_bytes) >= 0)

@@ -14,6 +14,8 @@ struct Caller: Sendable {
     private(set) var vault: VaultID?
     /// The id of the key with which the request's items are sealed. Nil without sealed bytes.
     private(set) var keyID: Int32?
+    /// The number of the latest entry of the vault's log that the caller has.
+    private(set) var head: Int64 = 0
     /// The start of the interval between versions: an item's next version is kept if the last one was kept at or before
     /// it.
     var keptSince: Timestamp { now - ItemVersion.interval }
@@ -31,9 +33,10 @@ struct Caller: Sendable {
     }
 
     /// Returns the caller as a member of a vault.
-    func `in`(_ vault: VaultID, keyID: Int32?) -> Caller {
+    func `in`(_ vault: VaultID, head: Int64, keyID: Int32?) -> Caller {
         var caller = self
         caller.vault = vault
+        caller.head = head
         caller.keyID = keyID
         return caller
     }
@@ -73,11 +76,18 @@ struct Seat: Sendable {
         admits: "a.locked_at IS NULL")
 
     /// The membership, by which the caller changes the items of a vault. It admits only bytes that are sealed with the
-    /// key of the present generation. ``HoldSession`` checks the session.
+    /// key of the present generation, and callers that have the entries about themselves and that generation.
+    /// ``HoldSession`` checks the session.
     static let member = Seat(
         table: "saltern.vault_members",
-        isCallers: "live.vault_id = \(.account) AND live.holder = \(.holder) AND live.role >= 2",
-        isTouchDue: "false", admits: "(\(.keyID)::integer IS NULL OR a.key_id = \(.keyID))")
+        isCallers: """
+            live.vault_id = \(.account) AND live.holder = \(.holder) AND live.role >= 2 AND live.since <= \(.head)
+            """,
+        isTouchDue: "false",
+        admits: """
+            (\(.keyID)::integer IS NULL OR a.key_id = \(.keyID))
+                AND a.generation_number <= \(.head) AND a.head_number >= \(.head)
+            """)
 }
 
 /// Selects the account row for a change of items.
@@ -108,7 +118,7 @@ extension Caller: SQLContext {
         case account, token, now, idleSince, touchBefore, keptSince
         /// The caller's account, where `account` is a vault.
         case holder
-        case keyID
+        case keyID, head
     }
 
     func append(_ parameter: Parameter, to parameters: inout Parameters) {
@@ -121,6 +131,7 @@ extension Caller: SQLContext {
         case .keptSince: parameters.append(keptSince)
         case .holder: parameters.append(accountID)
         case .keyID: parameters.append(keyID)
+        case .head: parameters.append(head)
         }
     }
 }

@@ -101,6 +101,20 @@ extension Application {
             build.account(.get, "/v1/vaults/{vault}/log", query: ["after"], ShowLog()),
             build.account(
                 .post, "/v1/vaults/{vault}/log", body: .json(limit: SharedVault.requestLimit), AppendEntry()),
+            build.account(
+                .put, "/v1/vaults/{vault}/log", body: .json(limit: SharedVault.requestLimit), PutBackEntries()),
+            build.account(.get, "/v1/vaults/{vault}/seals/{number}", ShowSealList()),
+            build.account(
+                .put, "/v1/vaults/{vault}/seals/{number}", body: .json(limit: SharedVault.requestLimit),
+                StoreSealList()),
+            build.account(
+                .put, "/v1/vaults/{vault}/boxes", body: .json(limit: SharedVault.requestLimit), StoreBoxes()),
+            build.account(.delete, "/v1/vaults/{vault}/boxes/mine", RemoveOwnBox()),
+            build.account(.put, "/v1/vaults/{vault}/seen", body: small, NoteSeen()),
+            build.account(
+                .post, "/v1/vaults/{vault}/claim", body: .json(limit: SharedVault.requestLimit), ClaimMember()),
+            build.account(.post, "/v1/vaults/{vault}/recovered", body: small, ReportRecovery()),
+            build.account(.get, "/v1/vaults/{vault}/invitations", ListInvitations(parts)),
             build.account(.post, "/v1/vaults/{vault}/invitations", body: small, CreateInvitation()),
             build.account(.post, "/v1/vaults/{vault}/owner", body: small, AcceptOwnership()),
             build.open(.get, "/v1/invitations/{id}", rate: .share, OpenInvitation(parts)),

@@ -83,7 +83,7 @@ struct RouteBuilder: Sendable {
                 ItemsOfAccount(endpoint: endpoint)),
             account(
                 method, "/v1/vaults/{vault}" + template, body: body, query: query, bytesQuery: bytesQuery,
-                ItemsOfVault(endpoint: endpoint)),
+                ItemsOfVault(endpoint: endpoint, needsHead: changesItems)),
         ]
     }
 
@@ -157,9 +157,19 @@ private struct ItemsOfAccount<Endpoint: ItemEndpoint>: AccountEndpoint {
 /// Answers an ``ItemEndpoint`` for the items of the vault in the path.
 private struct ItemsOfVault<Endpoint: ItemEndpoint>: AccountEndpoint {
     let endpoint: Endpoint
+    /// True for changes.
+    let needsHead: Bool
 
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         let vault: VaultID = try request.parameters.require("vault")
-        return try await endpoint.respond(to: request, items: ItemAccess(authorization, vault: vault))
+        var head: Int64?
+        if needsHead {
+            head = request.head.fields["vault-head"].flatMap { Int64($0) }
+            guard head ?? 0 > 0 else {
+                _ = try await authorization.identify()
+                throw VaultProblem.headRequired
+            }
+        }
+        return try await endpoint.respond(to: request, items: ItemAccess(authorization, vault: vault, head: head))
     }
 }

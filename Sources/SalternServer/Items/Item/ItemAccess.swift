@@ -8,11 +8,14 @@ struct ItemAccess {
     private let authorization: Authorization
     /// Nil for the items of the caller's account.
     private let vault: VaultID?
+    /// The number of the latest entry of the vault's log that the caller has. Nil without changes.
+    private let head: Int64?
 
     /// Creates the access to the items of the caller's account, or of a vault.
-    init(_ authorization: Authorization, vault: VaultID? = nil) {
+    init(_ authorization: Authorization, vault: VaultID? = nil, head: Int64? = nil) {
         self.authorization = authorization
         self.vault = vault
+        self.head = head
     }
 
     var owner: OwnerID { vault.map { OwnerID($0) } ?? OwnerID(authorization.accountID) }
@@ -90,8 +93,11 @@ struct ItemAccess {
                 try await body(ItemTransaction(transaction, of: authorization.accountID))
             }
         }
-        return try await authorization.transaction(in: vault, atLeast: .writer) { transaction, _ in
-            try await body(ItemTransaction(transaction, of: vault))
+        return try await authorization.transaction(in: vault, atLeast: .writer) { transaction, seat in
+            guard let head, seat.leastHead <= head, head <= seat.headNumber else {
+                throw VaultProblem.headMoved(head: seat.headNumber)
+            }
+            return try await body(ItemTransaction(transaction, of: vault))
         }
     }
 
@@ -117,7 +123,7 @@ struct ItemAccess {
             return try await transaction.transaction.execute(Guarded(caller: authorization.caller, write: write))
         }
         let rows = try await transaction.transaction.execute(guarded(write, in: vault))
-        // The caller is a writer, so the sealed bytes have another key than the present one.
+        // The caller is a writer with a present head, so the sealed bytes have another key than the present one.
         if rows.isEmpty, case .one = write.sealedKey { throw VaultProblem.staleGeneration }
         return rows
     }
@@ -131,7 +137,7 @@ struct ItemAccess {
             _ = try await authorization.identify()
             throw VaultProblem.wrongFormat
         }
-        return GuardedInVault(caller: authorization.caller.in(vault, keyID: keyID), write: write)
+        return GuardedInVault(caller: authorization.caller.in(vault, head: head ?? 0, keyID: keyID), write: write)
     }
 }
 

@@ -3,7 +3,7 @@ internal import Postgres
 internal import VaultLog
 
 /// `GET /v1/invitations/{id}`: returns an invitation's preview and the vault's log to the holder of the link's token,
-/// without a session.
+/// without a session. Managers see the number of such requests.
 ///
 /// Unknown, malformed, expired, closed and used-up invitations, and wrong tokens, all return 404.
 struct OpenInvitation: OpenEndpoint {
@@ -13,7 +13,8 @@ struct OpenInvitation: OpenEndpoint {
 
     func respond(to request: Request) async throws -> Response {
         let token = InvitationToken.presented(request.head.fields)
-        let (_, invitation, entries) = try await search.find(request, token, now: search.clock.now, mustBeOpen: true)
+        let (id, invitation, entries) = try await search.find(request, token, now: search.clock.now, mustBeOpen: true)
+        _ = try await search.database.execute(CountOpening(id: id))
         return .json(capacity: 2_048 + entries.reduce(0) { $0 + $1.count * 4 / 3 + 8 }) { writer in
             writer.object { writer in
                 writer.member("vault", invitation.vaultID)
@@ -54,7 +55,12 @@ struct InvitationSearch: Sendable {
     }
 
     private static func isOpen(_ id: InvitationID, in entries: [[UInt8]]) -> Bool {
-        guard let log = try? MembershipLog(entries.map { try Entry($0) }, areVerified: true) else { return false }
-        return log.openInvitations.contains { InvitationID($0.terms.id.bytes) == id }
+        openInvitations(in: entries).contains(id)
+    }
+
+    /// Returns the open invitations of a stored log.
+    static func openInvitations(in entries: [[UInt8]]) -> [InvitationID] {
+        guard let log = try? MembershipLog(entries.map { try Entry($0) }, areVerified: true) else { return [] }
+        return log.openInvitations.map { InvitationID($0.terms.id.bytes) }
     }
 }

@@ -12,7 +12,7 @@ struct AppendEntry: AccountEndpoint {
         let (entry, additions, revision) = try await JSONBody.readLarge(request) { members in
             (
                 try members.entry(), EntryAdditions(keys: try NewKeys(&members), list: try members.sealList()),
-                try members.optional("ifRevision") { json in Int64(try json.integer()) }
+                try members.optional("ifRevision") { json in try json.integer() }
             )
         }
         switch entry.payload {

@@ -1,3 +1,4 @@
+internal import Postgres
 internal import VaultLog
 
 /// The rates at which a vault's members append entries.
@@ -37,8 +38,8 @@ enum EntryRates {
         _ entries: some Sequence<Entry>, _ count: Int, within seconds: UInt64, at now: Timestamp
     ) throws(VaultProblem) {
         let present = VaultTime.seconds(now)
-        let recent = entries.lazy.map(\.time.seconds).prefix(count).filter { $0 + seconds > present }
-        guard Array(recent).count >= count, let first = recent.min() else { return }
+        let recent = Array(entries.prefix(count)).map { $0.time.seconds }.filter { $0 + seconds > present }
+        guard recent.count >= count, let first = recent.min() else { return }
         throw .tooManyEntries(wait: .seconds(Int64(first + seconds - present)))
     }
 }

@@ -67,10 +67,12 @@ struct KeyBox: Sendable {
 
     /// The condition that no box of the present generation is stored for a row of `vault_members`. Those of earlier
     /// generations are removed.
-    static func isMissing(_ member: SQLFragment) -> SQLFragment {
+    ///
+    /// - Parameter vault: The comparison with the vault's id.
+    static func isMissing<Root>(_ member: SQLFragment, vault: SQL<Root>) -> SQL<Root> {
         """
         NOT EXISTS (SELECT FROM saltern.vault_boxes b
-            WHERE b.vault_id = \(member).vault_id AND b.member_id = \(member).member_id)
+            WHERE b.vault_id \(vault) AND b.vault_id = \(member).vault_id AND b.member_id = \(member).member_id)
         """
     }
 

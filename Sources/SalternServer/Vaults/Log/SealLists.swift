@@ -6,7 +6,7 @@ internal import VaultLog
 struct ShowSealList: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         let vaultID: VaultID = try request.parameters.require("vault")
-        let number: Int64 = try request.parameters.require("number")
+        let number = Int64(try request.parameters.require("number") as Int)
         let find = FindSealList(vaultID: vaultID, number: number)
         guard let list = try await authorization.read(find, in: vaultID).first else { throw Problem.notFound }
         return .json(capacity: 32 + list.count * 4 / 3) { writer in
@@ -20,7 +20,7 @@ struct StoreSealList: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         _ = try await authorization.identify()
         let vaultID: VaultID = try request.parameters.require("vault")
-        let number: Int64 = try request.parameters.require("number")
+        let number = Int64(try request.parameters.require("number") as Int)
         let list = try await JSONBody.readLarge(request) { try $0.sealList() }
         try await authorization.transaction(in: vaultID, atLeast: .reader) { transaction, _ in
             let stored = try await StoredLog(of: vaultID, in: transaction)

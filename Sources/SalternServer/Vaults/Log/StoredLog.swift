@@ -15,7 +15,7 @@ struct StoredLog {
     /// Reads the log.
     init(of vaultID: VaultID, in transaction: Transaction) async throws {
         let (recoveries, entries) = try await transaction.execute(
-            FindRecovery(vaultID: vaultID), FindEntries(vaultID: vaultID))
+            FindVaultRecovery(vaultID: vaultID), FindEntries(vaultID: vaultID))
         self.vaultID = vaultID
         self.transaction = transaction
         recoveryBegan = recoveries.first ?? nil

@@ -11,7 +11,7 @@ struct StoreBoxes: AccountEndpoint {
         let vaultID: VaultID = try request.parameters.require("vault")
         let (generation, boxes, previousKeys) = try await JSONBody.readLarge(request) { members in
             (
-                try members.required("generation") { json in Int64(try json.integer()) },
+                try members.required("generation") { json in try json.integer() },
                 try members.optional("boxes", KeyBox.list) ?? [],
                 try members.optional("previousKeys", PreviousKey.list) ?? []
             )
@@ -46,7 +46,7 @@ struct PreviousKey: Sendable {
         try json.array().map { json in
             try JSONMembers.read(json) { members in
                 PreviousKey(
-                    generation: try members.required("generation") { json in Int64(try json.integer()) },
+                    generation: try members.required("generation") { json in try json.integer() },
                     key: try members.required("key", KeyBox.sealed))
             }
         }

@@ -21,7 +21,7 @@ enum VaultRecovery {
 }
 
 /// Finds the time of the restore from which a vault recovers.
-struct FindRecovery: Statement {
+struct FindVaultRecovery: Statement {
     let vaultID: VaultID
 
     static let isReadOnly = true

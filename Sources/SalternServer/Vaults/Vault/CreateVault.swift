@@ -37,6 +37,7 @@ struct CreateVault: AccountEndpoint {
             InsertVault(
                 vaultID: vaultID, ownerAccount: account, plan: plan, headHash: entry.hash.bytes,
                 keyID: log.currentGeneration.keyID.number, now: now))
+        transaction.enqueue(EndRecovery(vaultID: vaultID))
         transaction.enqueue(
             PutMember(vaultID: vaultID, memberID: founder, holder: account, role: VaultRole.manager.rawValue, since: 1))
         transaction.enqueue(

@@ -4,8 +4,9 @@ internal import Postgres
 enum SharedVault {
     /// Maximum of a key box in bytes.
     static let boxLimit = 1_024
-    /// Maximum body of a request that appends an entry, in bytes of JSON: an entry, and a box for each member.
-    static let requestLimit = 1_048_576
+    /// Maximum body of a request about the log, in bytes of JSON: an entry with a box for each member, the list of a
+    /// seal of 60,000 edits, or a third of the longest log.
+    static let requestLimit = 4_194_304
 }
 
 /// Identifies a vault: the first 16 bytes of the hash of its founding entry.

@@ -104,9 +104,8 @@ struct InsertVault: Statement {
     static let sql: SQL<Self> = """
         INSERT INTO saltern.vaults
             (vault_id, owner_account, plan, revision, head_number, head_hash, key_id, generation_number,
-            recovered_base, created_at)
-            VALUES (\(\.vaultID), \(\.ownerAccount), \(\.plan), 0, 1, \(\.headHash), \(\.keyID), 1,
-                \(AccountCounter.base), \(\.now))
+            created_at)
+            VALUES (\(\.vaultID), \(\.ownerAccount), \(\.plan), 0, 1, \(\.headHash), \(\.keyID), 1, \(\.now))
         """
 }
 
@@ -215,7 +214,7 @@ struct FindMembers: Statement {
 
     static let isReadOnly = true
     static let sql: SQL<Self> = """
-        SELECT m.member_id, m.holder, \(KeyBox.isMissing("m")), m.seen_number, m.seen_hash, m.seen_signature
+        SELECT m.member_id, m.holder, \(KeyBox.isMissing("m", vault: "= \(\.vaultID)")), m.seen_number, m.seen_hash, m.seen_signature
         FROM saltern.vault_members m
         WHERE m.vault_id = \(\.vaultID) AND \(VaultSeat.isLive("m")) ORDER BY m.member_id
         """
@@ -246,12 +245,12 @@ struct VaultHeader: DecodableRow {
     let isBoxMissing: Bool
 
     /// The columns that ``init(row:)`` reads.
-    static func columns<Root>(_ account: SQL<Root>) -> SQL<Root> {
+    static func columns<Root>(_ account: SQL<Root>, vault: SQL<Root>) -> SQL<Root> {
         """
         a.vault_id, live.member_id, live.role, a.owner_account = \(account), \(AccountCounter.head("a.revision")),
             a.head_number, a.head_hash, a.rotation_due, a.item_count, a.item_bytes, p.vault_items, p.max_item_bytes,
             p.vault_bytes, p.max_vault_members, p.deleted_days, a.created_at, \(VaultRecovery.began),
-            \(KeyBox.isMissing("live"))
+            \(KeyBox.isMissing("live", vault: vault))
         """
     }
 
@@ -286,7 +285,7 @@ struct FindVaults: Statement {
 
     static let isReadOnly = true
     static let sql: SQL<Self> = """
-        SELECT \(VaultHeader.columns("\(\.accountID)"))
+        SELECT \(VaultHeader.columns("\(\.accountID)", vault: "= ANY(\(\.ids)::uuid[])"))
         FROM saltern.vaults a JOIN saltern.vault_members live ON live.vault_id = a.vault_id
         JOIN saltern.plans p ON p.plan = a.plan
         WHERE a.vault_id = ANY(\(\.ids)::uuid[]) AND live.vault_id = ANY(\(\.ids)::uuid[])
