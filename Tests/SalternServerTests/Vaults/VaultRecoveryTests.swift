@@ -19,7 +19,7 @@ import VaultLog
             DELETE FROM saltern.memberships m WHERE NOT EXISTS (
                 SELECT FROM saltern.vault_members v WHERE v.vault_id = m.vault_id AND v.member_id = m.member_id);
             UPDATE saltern.installation SET revision_base = revision_base + 1000000,
-                base_moved_at = '\(app.clock.now)';
+                base_moved_at = to_timestamp(\(app.clock.now.unixMicroseconds / 1_000_000));
             """)
     }
 
