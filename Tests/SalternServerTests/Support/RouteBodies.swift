@@ -62,7 +62,7 @@ enum RouteBodies {
     /// A path that the template of a route fits, for the thing with this UUID where things have UUIDs.
     static func path(_ template: String, id: some StringProtocol) -> String {
         template.replacing("{id}", with: template.hasPrefix("/v1/shares/") ? ShareID.random().text : String(id))
-            .replacing("{vault}", with: String(id)).replacing("{revision}", with: "1")
+            .replacing("{vault}", with: String(id)).replacing("{revision}", with: "1").replacing("{number}", with: "1")
     }
 
     private static var keyChange: [String: JSONValue] {

@@ -27,13 +27,15 @@ import VaultLog
         var texts: [String] = []
         func note(_ reply: TestResponse) { texts.append("\(reply.status) \(reply.text)") }
         func path(_ index: Int) -> String { "\(root)/items/\(ids[index])" }
-        let absent = ["If-None-Match": "*"]
-        let present = ["If-Match": "*"]
+        // An account's items have no head.
+        let head = ["Vault-Head": "1"]
+        let absent = ["If-None-Match": "*", "Vault-Head": "1"]
+        let present = ["If-Match": "*", "Vault-Head": "1"]
         for index in 0..<3 { note(try await client.put(path(index), items[index], absent)) }
         note(try await client.put(path(0), items[0], absent))
         note(try await client.put(path(0), items[3], absent))
-        note(try await client.put(path(0), items[3], ["If-Match": "\"1\""]))
-        note(try await client.put(path(0), items[4], ["If-Match": "\"1\", \"4\""]))
+        note(try await client.put(path(0), items[3], ["If-Match": "\"1\"", "Vault-Head": "1"]))
+        note(try await client.put(path(0), items[4], ["If-Match": "\"1\", \"4\"", "Vault-Head": "1"]))
         note(try await client.put(path(5), items[4], present))
         note(try await client.put(path(1), long, present))
         note(try await client.get(path(1)))
@@ -47,17 +49,17 @@ import VaultLog
         note(try await client.send(.post, "\(path(0))/restore", fields: present))
         note(try await client.send(.post, "\(path(0))/restore", fields: present))
         note(try await client.send(.post, "\(path(7))/restore", fields: present))
-        note(try await client.delete(path(2), ["If-Match": "\"99\""]))
+        note(try await client.delete(path(2), ["If-Match": "\"99\"", "Vault-Head": "1"]))
         let puts: JSONValue = [
             "operations": [BatchTests.put(ids[3], 0, items[6]), BatchTests.put(ids[0], nil, items[7])]
         ]
-        note(try await client.post("\(root)/items/batch", puts))
-        note(try await client.post("\(root)/items/batch", puts))
+        note(try await client.post("\(root)/items/batch", puts, head))
+        note(try await client.post("\(root)/items/batch", puts, head))
         let mixed: JSONValue = [
             "operations": [BatchTests.put(ids[4], 0, items[8]), BatchTests.delete(ids[2]), BatchTests.delete(ids[1])]
         ]
-        note(try await client.post("\(root)/items/batch", mixed))
-        note(try await client.post("\(root)/items/batch", ["operations": [BatchTests.delete(ids[6])]]))
+        note(try await client.post("\(root)/items/batch", mixed, head))
+        note(try await client.post("\(root)/items/batch", ["operations": [BatchTests.delete(ids[6])]], head))
         note(try await client.put(path(2), items[9], absent))
         note(try await client.get("\(root)/items"))
         note(try await client.get("\(root)/items?fields=meta&collection=notes"))
@@ -72,7 +74,7 @@ import VaultLog
             try await app.administer("UPDATE saltern.plans SET vault_items = 2, max_items = 5")
             func put() async throws -> TestResponse {
                 try await vault.founder.client.put(
-                    "\(vault.path)/items/\(Fixtures.uuid())", vault.item(), ["If-None-Match": "*"])
+                    "\(vault.path)/items/\(Fixtures.uuid())", vault.item(), vault.fields(["If-None-Match": "*"]))
             }
             #expect(try await put().status == 201)
             #expect(try await put().status == 201)

@@ -11,6 +11,8 @@ struct VaultScene {
     let founder: Sharer
     private(set) var log: MembershipLog
     private(set) var key: GenerationKey
+    /// The entries behind the first one.
+    private(set) var noted: [Entry] = []
 
     /// An account with its keys in one vault.
     struct Sharer: Sendable {
@@ -47,12 +49,39 @@ struct VaultScene {
         try #require(reply.status == 201, "\(reply)")
     }
 
+    /// The fields of a change of items by a member with the whole log.
+    func fields(_ precondition: [String: String] = [:]) -> [String: String] {
+        precondition.merging(["Vault-Head": String(log.head.number.value)]) { $1 }
+    }
+
     static func time(_ app: TestApplication, after seconds: Int = 0) throws -> EntryTime {
         try #require(EntryTime(seconds: UInt64(app.clock.now.unixMicroseconds / 1_000_000 + Int64(seconds))))
     }
 
     static func body(_ entry: Entry, _ others: [(name: String, value: JSONValue)] = []) -> JSONValue {
         .object(JSONObject([(name: "entry", value: .string(Base64.encodeToString(entry.bytes)))] + others))
+    }
+
+    /// The body of a statement about a head.
+    static func body(
+        _ head: Head, _ signature: VaultSignature, _ others: [(name: String, value: JSONValue)] = []
+    ) -> JSONValue {
+        .object(
+            JSONObject(
+                members(of: head) + [
+                    (name: "signature", value: .string(Base64.encodeToString(signature.bytes)))
+                ] + others))
+    }
+
+    static func members(of head: Head) -> [(name: String, value: JSONValue)] {
+        [
+            (name: "number", value: .integer(Int64(head.number.value))),
+            (name: "hash", value: .string(Base64.encodeToString(head.hash.bytes))),
+        ]
+    }
+
+    static func member(of list: SealList) -> [(name: String, value: JSONValue)] {
+        [(name: "list", value: .string(Base64.encodeToString(list.bytes)))]
     }
 
     /// Makes an entry for the log's present end.
@@ -64,7 +93,10 @@ struct VaultScene {
     }
 
     /// Appends an entry that the server has accepted.
-    mutating func note(_ entry: Entry) throws { try log.append(entry) }
+    mutating func note(_ entry: Entry) throws {
+        try log.append(entry)
+        noted.append(entry)
+    }
 
     /// Sends an entry, and appends it if the server accepts it.
     @discardableResult
@@ -73,7 +105,7 @@ struct VaultScene {
     ) async throws -> TestResponse {
         let entry = try entry(payload, by: sharer)
         let reply = try await (sharer ?? founder).client.post("\(path)/log", Self.body(entry, others))
-        if reply.status == 200 { try log.append(entry) }
+        if reply.status == 200 { try note(entry) }
         return reply
     }
 
@@ -98,7 +130,7 @@ struct VaultScene {
                     (name: "keyBox", value: .string(Base64.encodeToString(content.sealedKey))),
                 ]))
         try #require(reply.status == 201, "\(reply)")
-        try log.append(entry)
+        try note(entry)
         return secrets
     }
 
@@ -117,7 +149,7 @@ struct VaultScene {
         let (entry, body) = try joining(secrets, sharer)
         let reply = try await sharer.client.post("/v1/invitations/\(secrets.id.text)/acceptance", body)
         try #require(reply.status == 201, "\(reply)")
-        try log.append(entry)
+        try note(entry)
         return sharer
     }
 

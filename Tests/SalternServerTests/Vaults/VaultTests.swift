@@ -28,7 +28,7 @@ import VaultLog
             #expect(try await app.client.get(vault.path).status == 401)
 
             _ = try await vault.founder.client.put(
-                "\(vault.path)/items/\(Fixtures.uuid())", vault.item(), ["If-None-Match": "*"])
+                "\(vault.path)/items/\(Fixtures.uuid())", vault.item(), vault.fields(["If-None-Match": "*"]))
             #expect(try await vault.founder.client.delete(vault.path).status == 204)
             #expect(try await vault.founder.client.get(vault.path).status == 404)
             #expect(try await vault.founder.client.get("/v1/vaults").array("vaults")?.isEmpty == true)
@@ -133,18 +133,18 @@ import VaultLog
             #expect(log.array("boxes")?.count == 1)
             #expect(log.array("previousKeys")?.count == 1)
             let path = "\(vault.path)/items/\(Fixtures.uuid())"
-            let stale = try await bob.client.put(path, old, ["If-None-Match": "*"])
+            let stale = try await bob.client.put(path, old, vault.fields(["If-None-Match": "*"]))
             #expect(stale.status == 409)
             #expect(stale.string("code") == "stale_generation")
             let batch: JSONValue = ["operations": [BatchTests.put(Fixtures.uuid(), 0, old)]]
-            #expect(try await bob.client.post("\(vault.path)/items/batch", batch).status == 409)
-            #expect(try await bob.client.put(path, vault.item(), ["If-None-Match": "*"]).status == 201)
+            #expect(try await bob.client.post("\(vault.path)/items/batch", batch, vault.fields()).status == 409)
+            #expect(try await bob.client.put(path, vault.item(), vault.fields(["If-None-Match": "*"])).status == 201)
 
             let (next, nextKeys) = try vault.newKeys(without: [bob.member])
             let removed = try await vault.append(.remove(next, [bob.member]), nextKeys)
             #expect(removed.status == 200, "\(removed)")
             #expect(try await bob.client.get(path).status == 404)
-            #expect(try await bob.client.put(path, vault.item(), ["If-Match": "*"]).status == 404)
+            #expect(try await bob.client.put(path, vault.item(), vault.fields(["If-Match": "*"])).status == 404)
             #expect(try await vault.founder.client.get(path).status == 200)
         }
     }
@@ -155,25 +155,26 @@ import VaultLog
             let reader = try await vault.join(as: .reader)
             let id = Fixtures.uuid()
             let path = "\(vault.path)/items/\(id)"
-            #expect(try await vault.founder.client.put(path, vault.item(), ["If-None-Match": "*"]).status == 201)
+            #expect(try await vault.founder.client.put(path, vault.item(), vault.fields(["If-None-Match": "*"])).status == 201)
             #expect(try await reader.client.get(path).status == 200)
             #expect(try await reader.client.get("\(vault.path)/changes").array("changes")?.count == 1)
             let other = "\(vault.path)/items/\(Fixtures.uuid())"
             let refusals = [
-                try await reader.client.put(path, vault.item(), ["If-Match": "*"]),
-                try await reader.client.put(other, vault.item(), ["If-None-Match": "*"]),
-                try await reader.client.delete(path, ["If-Match": "*"]),
-                try await reader.client.send(.post, "\(path)/restore", fields: ["If-Match": "*"]),
+                try await reader.client.put(path, vault.item(), vault.fields(["If-Match": "*"])),
+                try await reader.client.put(other, vault.item(), vault.fields(["If-None-Match": "*"])),
+                try await reader.client.delete(path, vault.fields(["If-Match": "*"])),
+                try await reader.client.send(.post, "\(path)/restore", fields: vault.fields(["If-Match": "*"])),
                 try await reader.client.post(
-                    "\(vault.path)/items/batch", ["operations": [BatchTests.put(Fixtures.uuid(), 0, vault.item())]]),
+                    "\(vault.path)/items/batch", ["operations": [BatchTests.put(Fixtures.uuid(), 0, vault.item())]],
+                    vault.fields()),
                 try await reader.client.post(
-                    "\(vault.path)/items/batch", ["operations": [BatchTests.delete(id)]]),
+                    "\(vault.path)/items/batch", ["operations": [BatchTests.delete(id)]], vault.fields()),
             ]
             for refusal in refusals {
                 #expect(refusal.status == 403, "\(refusal)")
                 #expect(refusal.string("code") == "role_too_low")
             }
-            let format = try await vault.founder.client.put(other, ItemTests.item(), ["If-None-Match": "*"])
+            let format = try await vault.founder.client.put(other, ItemTests.item(), vault.fields(["If-None-Match": "*"]))
             #expect(format.status == 422)
             #expect(try await vault.founder.client.get(vault.path).integer("usage.items") == 1)
         }
