@@ -9,6 +9,14 @@ ALTER TABLE saltern.plans
     ADD COLUMN vault_items bigint NOT NULL DEFAULT 10000,
     ADD COLUMN vault_bytes bigint NOT NULL DEFAULT 268435456;
 
+UPDATE saltern.plans
+SET max_vaults = 100, max_memberships = 500, max_vault_members = 100, vault_items = 100000, vault_bytes = 10737418240
+WHERE plan = 'pro';
+
+-- The revision of the latest change of the account's list of vaults. Null without one, so other accounts do not grow.
+ALTER TABLE saltern.accounts ADD COLUMN vaults_revision bigint;
+GRANT UPDATE (vaults_revision) ON saltern.accounts TO saltern_server;
+
 -- The time at which the revision base was moved. Vaults then recover: members put entries back that the restored
 -- database lacks.
 ALTER TABLE saltern.installation ADD COLUMN base_moved_at timestamptz;

@@ -159,6 +159,8 @@ extension Application {
             build.open(.get, "/s/{id}/", rate: nil, ignoresQuery: true, ShowSharePage(page)),
             build.open(.get, "/s/{id}/{passphrase}", rate: nil, ignoresQuery: true, ShowSharePage(page)),
             build.open(.get, "/s/{id}/{passphrase}/", rate: nil, ignoresQuery: true, ShowSharePage(page)),
+            build.open(.get, "/j/{id}", rate: nil, ignoresQuery: true, ShowSharePage(invitationsOf: page)),
+            build.open(.get, "/j/{id}/", rate: nil, ignoresQuery: true, ShowSharePage(invitationsOf: page)),
             build.open(.get, "/assets/{name}", rate: nil, ShowSharePageAsset(page)),
             build.open(
                 .get, "/.well-known/apple-app-site-association", rate: nil,

@@ -44,7 +44,9 @@ extension Application {
             statement(Owned<ExportRecovery>.self), statement(Owned<ExportKeptKeyrings>.self),
             statement(Owned<ExportSecondFactor>.self),
             statement(Owned<ExportReceipt>.self), statement(Owned<ExportInvites>.self),
-            statement(Owned<ExportMemberships>.self),
+            statement(Owned<ExportMemberships>.self), statement(Owned<ExportVault>.self),
+            statement(OwnedByVault<ExportItems>.self), statement(OwnedByVault<ExportDeletedContents>.self),
+            statement(OwnedByVault<ExportVersions>.self),
             statement(Owned<ExportSessions>.self), statement(Owned<ExportSecurityEvents>.self),
             statement(Owned<ExportItems>.self), statement(Owned<ExportDeletedContents>.self),
             statement(Owned<ExportVersions>.self),
@@ -83,6 +85,7 @@ extension Application {
             // LiveStream
             statement(Owned<FindRevision>.self), statement(FindMovedRevisions.self),
             statement(FindLiveSessions.self), statement(FindHashParts.self),
+            statement(FindListedVaults.self), statement(FindMovedVaults.self), statement(FindLiveMemberships.self),
             // MasterKey
             statement(CountSealedSecrets.self), statement(FindOutdatedSecrets.self),
             statement(ReplaceSealedSecret.self), statement(FindSealedPairwiseKey.self),

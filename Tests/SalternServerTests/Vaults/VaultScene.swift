@@ -144,8 +144,13 @@ struct VaultScene {
 
     /// Adds a new account.
     mutating func join(as role: Role) async throws -> Sharer {
+        try await join(as: role, with: try await app.register())
+    }
+
+    /// Adds an account.
+    mutating func join(as role: Role, with account: TestAccount) async throws -> Sharer {
         let secrets = try await invite(as: role)
-        let sharer = try Sharer(try await app.register())
+        let sharer = try Sharer(account)
         let (entry, body) = try joining(secrets, sharer)
         let reply = try await sharer.client.post("/v1/invitations/\(secrets.id.text)/acceptance", body)
         try #require(reply.status == 201, "\(reply)")

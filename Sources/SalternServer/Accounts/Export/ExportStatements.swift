@@ -187,7 +187,7 @@ struct ExportInvites: AccountRead {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
-/// The shared vaults of the account. Their items are exported by members' programs, which can open them.
+/// The shared vaults of the account. ``VaultExport`` exports the vaults that it owns.
 struct ExportMemberships: AccountRead {
     struct Row: ExportedRecord {
         let vaultID: VaultID

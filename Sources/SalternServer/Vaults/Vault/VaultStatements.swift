@@ -36,7 +36,17 @@ struct CountMemberships: Statement {
     }
 }
 
-/// Adds a vault to an account's list.
+/// SQL for two columns: the number of vaults that an account owns, and of all on its list.
+enum MembershipCount {
+    static func sql<Root, Context>(of account: SQLTemplate<Root, Context>) -> SQLTemplate<Root, Context> {
+        """
+        (SELECT count(*) FROM saltern.memberships m WHERE m.account_id = \(account) AND m.owns),
+            (SELECT count(*) FROM saltern.memberships m WHERE m.account_id = \(account))
+        """
+    }
+}
+
+/// Adds a vault to an account's list. The account's revision moves, so that its streams read the list again.
 struct InsertMembership: Statement {
     let accountID: AccountID
     let vaultID: VaultID
@@ -45,6 +55,11 @@ struct InsertMembership: Statement {
     let now: Timestamp
 
     static let sql: SQL<Self> = """
+        WITH moved AS (
+            UPDATE saltern.accounts a
+            SET revision = \(AccountCounter.next("a.revision")), vaults_revision = \(AccountCounter.next("a.revision"))
+            WHERE a.account_id = \(\.accountID)
+        )
         INSERT INTO saltern.memberships (account_id, vault_id, member_id, owns, joined_at)
             VALUES (\(\.accountID), \(\.vaultID), \(\.memberID), \(\.owns), \(\.now))
         ON CONFLICT (account_id, vault_id) DO UPDATE
