@@ -98,10 +98,14 @@ protocol ItemWrite: AccountWrite {
 
     /// The key of the sealed bytes.
     var sealedKey: SealedKey { get }
+
+    /// The items that it deletes.
+    var discarded: [ItemID] { get }
 }
 
 extension ItemWrite {
     var sealedKey: SealedKey { .none }
+    var discarded: [ItemID] { [] }
 }
 
 /// A statement about rows of the items' owner in a transaction that has locked the owner's row.

@@ -85,4 +85,39 @@ import VaultLog
             #expect(try await vault.founder.client.get("/v1/account").integer("usage.items") == 0)
         }
     }
+
+    @Test func `a writer deletes a quarter of the vault's bytes in seven days, and a manager any`() async throws {
+        try await TestApplication.with { app in
+            var vault = try await VaultScene(app)
+            let bob = try await vault.join(as: .writer)
+            // Items of 100 bytes: two of them are within a quarter.
+            try await app.administer("UPDATE saltern.plans SET vault_bytes = 900")
+            let item = vault.item(bytes: 71)
+            func put() async throws -> String {
+                let path = "\(vault.path)/items/\(Fixtures.uuid())"
+                let reply = try await bob.client.put(path, item, vault.fields(["If-None-Match": "*"]))
+                #expect(reply.status == 201, "\(reply)")
+                return path
+            }
+            let fields = vault.fields(["If-Match": "*"])
+            let paths = try await [put(), put(), put(), put()]
+            #expect(try await bob.client.delete(paths[0], fields).status == 200)
+            // A repeated or failed deletion does not count.
+            #expect(try await bob.client.delete(paths[0], fields).status == 200)
+            #expect(try await bob.client.delete(paths[1], vault.fields(["If-Match": "\"1\""])).status == 412)
+            #expect(try await bob.client.delete(paths[1], fields).status == 200)
+            let refused = try await bob.client.delete(paths[2], fields)
+            #expect(refused.status == 409)
+            #expect(refused.code == "trash_full")
+            let id = try #require(paths[2].split(separator: "/").last)
+            let batch: JSONValue = ["operations": [BatchTests.delete(String(id))]]
+            #expect(try await bob.client.post("\(vault.path)/items/batch", batch, fields).code == "trash_full")
+            // Others delete, and writing goes on.
+            #expect(try await vault.founder.client.delete(paths[3], fields).status == 200)
+            #expect(try await bob.client.put(paths[2], vault.item(bytes: 70), fields).status == 200)
+            app.clock.advance(by: .seconds(7 * 86_400))
+            let later = try await app.logIn(bob.account)
+            #expect(try await later.delete(paths[2], fields).status == 200)
+        }
+    }
 }

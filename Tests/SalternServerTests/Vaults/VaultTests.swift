@@ -155,7 +155,9 @@ import VaultLog
             let reader = try await vault.join(as: .reader)
             let id = Fixtures.uuid()
             let path = "\(vault.path)/items/\(id)"
-            #expect(try await vault.founder.client.put(path, vault.item(), vault.fields(["If-None-Match": "*"])).status == 201)
+            #expect(
+                try await vault.founder.client.put(path, vault.item(), vault.fields(["If-None-Match": "*"])).status
+                    == 201)
             #expect(try await reader.client.get(path).status == 200)
             #expect(try await reader.client.get("\(vault.path)/changes").array("changes")?.count == 1)
             let other = "\(vault.path)/items/\(Fixtures.uuid())"
@@ -174,7 +176,8 @@ import VaultLog
                 #expect(refusal.status == 403, "\(refusal)")
                 #expect(refusal.string("code") == "role_too_low")
             }
-            let format = try await vault.founder.client.put(other, ItemTests.item(), vault.fields(["If-None-Match": "*"]))
+            let format = try await vault.founder.client.put(
+                other, ItemTests.item(), vault.fields(["If-None-Match": "*"]))
             #expect(format.status == 422)
             #expect(try await vault.founder.client.get(vault.path).integer("usage.items") == 1)
         }

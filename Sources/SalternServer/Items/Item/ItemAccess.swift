@@ -82,6 +82,8 @@ struct ItemAccess {
         _ write: Write, followedBy next: Next, _ last: Last
     ) async throws -> (first: [Write.Row], last: [Last.Row]) {
         guard let vault else { return try await authorization.writeOnShortPath(write, followedBy: next, last) }
+        // Writers have an allowance for deletions.
+        if !write.discarded.isEmpty { return ([], []) }
         return try await authorization.send(
             guarded(write, in: vault), StepInVault(step: next), StepInVault(step: last), in: vault)
     }
@@ -93,11 +95,26 @@ struct ItemAccess {
                 try await body(ItemTransaction(transaction, of: authorization.accountID))
             }
         }
-        return try await authorization.transaction(in: vault, atLeast: .writer) { transaction, seat in
+        return try await transaction(in: vault, discarding: [], body)
+    }
+
+    /// Runs `body` in a transaction that has locked a vault's row, and counts what a writer deletes.
+    private func transaction<Result>(
+        in vault: VaultID, discarding items: [ItemID], _ body: (ItemTransaction) async throws -> Result
+    ) async throws -> Result {
+        try await authorization.transaction(in: vault, atLeast: .writer) { transaction, seat in
             guard let head, seat.leastHead <= head, head <= seat.headNumber else {
                 throw VaultProblem.headMoved(head: seat.headNumber)
             }
-            return try await body(ItemTransaction(transaction, of: vault))
+            guard seat.role == .writer, !items.isEmpty else {
+                return try await body(ItemTransaction(transaction, of: vault))
+            }
+            let measure = MeasureDiscarded(
+                vaultID: vault, memberID: seat.memberID, items: items, since: now - Discarding.period)
+            guard let found = try await transaction.execute(measure).first else { throw VaultProblem.trashFull }
+            let result = try await body(ItemTransaction(transaction, of: vault))
+            transaction.enqueue(CountDiscarded(measured: measure, found: found, now: now))
+            return result
         }
     }
 
@@ -107,12 +124,12 @@ struct ItemAccess {
     func transaction<First: ItemWrite, Result>(
         after first: First, _ body: (ItemTransaction, [First.Row]) async throws -> Result
     ) async throws -> Result {
-        guard vault != nil else {
+        guard let vault else {
             return try await authorization.transaction(after: first) { transaction, rows in
                 try await body(ItemTransaction(transaction, of: authorization.accountID), rows)
             }
         }
-        return try await transaction { transaction in
+        return try await transaction(in: vault, discarding: first.discarded) { transaction in
             try await body(transaction, try await execute(first, in: transaction))
         }
     }

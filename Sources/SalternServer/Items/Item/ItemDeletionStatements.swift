@@ -27,6 +27,8 @@ struct DecideDeletion: ItemWrite {
         let change: ItemChange
     }
 
+    var discarded: [ItemID] { [id] }
+
     /// Both the kept content and the dropping of others can take long.
     static let needsLease = true
     static let sql = text(.session)

@@ -199,6 +199,8 @@ struct WrittenItem: DecodableRow, ShortPathRow {
 struct DeleteOneItem: ShortPath {
     let decision: DecideDeletion
 
+    var discarded: [ItemID] { decision.discarded }
+
     struct Row: DecodableRow, ShortPathRow {
         /// The number of days for which the content is kept.
         let days: Int32

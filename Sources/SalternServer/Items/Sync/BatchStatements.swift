@@ -14,6 +14,8 @@ struct ApplyBatch: ItemWrite {
 
     var sealedKey: SealedKey { SealedKey(of: operations.compactMap(\.content)) }
 
+    var discarded: [ItemID] { operations.filter { $0.content == nil }.map(\.id) }
+
     /// The result of the whole batch.
     enum Verdict: String, Sendable, PostgresValue {
         case accepted

@@ -31,3 +31,22 @@ struct ListInvitations: AccountEndpoint {
         }
     }
 }
+
+/// Finds how often invitations were opened.
+struct FindOpenings: Statement {
+    let ids: [InvitationID]
+
+    struct Row: Sendable {
+        let id: InvitationID
+        let openings: Int64
+        let expiresAt: Timestamp
+    }
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = """
+        SELECT i.invitation_id, i.openings, i.expires_at FROM saltern.vault_invitations i
+        WHERE i.invitation_id = ANY(\(\.ids)::uuid[]) ORDER BY i.expires_at, i.invitation_id
+        """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
+}

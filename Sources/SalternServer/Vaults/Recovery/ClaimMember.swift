@@ -33,7 +33,9 @@ struct ClaimMember: AccountEndpoint {
         _ claim: Claim, _ account: AccountID, _ stored: StoredLog, in transaction: Transaction, now: Timestamp
     ) async throws {
         let (vaultID, memberID) = (stored.vaultID, MemberID(claim.member.bytes))
-        guard stored.log.members[claim.member]?.role != nil, let claimant = MemberAccountID(account.uuid.bytes) else { throw Problem.notFound }
+        guard stored.log.members[claim.member]?.role != nil, let claimant = MemberAccountID(account.uuid.bytes) else {
+            throw Problem.notFound
+        }
         guard let head = claim.head, let signature = claim.signature, stored.log.place(of: head) == .known,
             MemberStatement(.claim(claimant), claim.member, head, signature).isValid(in: stored.log)
         else { throw VaultProblem.claimRefused }

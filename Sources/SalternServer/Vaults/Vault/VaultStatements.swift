@@ -214,7 +214,8 @@ struct FindMembers: Statement {
 
     static let isReadOnly = true
     static let sql: SQL<Self> = """
-        SELECT m.member_id, m.holder, \(KeyBox.isMissing("m", vault: "= \(\.vaultID)")), m.seen_number, m.seen_hash, m.seen_signature
+        SELECT m.member_id, m.holder, \(KeyBox.isMissing("m", vault: "= \(\.vaultID)")), m.seen_number, m.seen_hash,
+            m.seen_signature
         FROM saltern.vault_members m
         WHERE m.vault_id = \(\.vaultID) AND \(VaultSeat.isLive("m")) ORDER BY m.member_id
         """
