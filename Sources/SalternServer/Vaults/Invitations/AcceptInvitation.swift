@@ -35,6 +35,8 @@ struct AcceptInvitation: AccountEndpoint {
                 InsertMembership(
                     accountID: account, vaultID: vaultID, memberID: MemberID(entry.author.bytes), owns: false,
                     now: authorization.now))
+            try await transaction.note(
+                RecordSecurityEvent(accountID: account, kind: .vaultJoined, now: authorization.now))
             return revision
         }
         return .json(revision == nil ? .ok : .created) { writer in

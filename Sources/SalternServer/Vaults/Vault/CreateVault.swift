@@ -20,6 +20,8 @@ struct CreateVault: AccountEndpoint {
             if !seats.isEmpty { return false }
             let count = try await Memberships.admit(account, owning: true, in: transaction)
             try await Self.store(entry, log, account, plan: count.plan, in: transaction, now: authorization.now)
+            try await transaction.note(
+                RecordSecurityEvent(accountID: account, kind: .vaultFounded, now: authorization.now))
             return true
         }
         return AppendEntry.reply(isNew ? .created : .ok, entry, vault: vaultID, revision: nil)

@@ -13,7 +13,11 @@ struct DeleteVault: AccountEndpoint {
             in: vaultID, atLeast: .manager, use: authorization.longUse
         ) { transaction, seat in
             guard seat.ownerAccount == authorization.accountID else { throw VaultProblem.roleTooLow }
-            transaction.enqueue(RemoveInvitations(ids: try await VaultDeletion(vaultID: vaultID).run(transaction)))
+            let invitations = try await VaultDeletion(vaultID: vaultID).run(transaction)
+            try await transaction.note(
+                RecordSecurityEvent(
+                    accountID: authorization.accountID, kind: .vaultDeleted, now: authorization.now))
+            transaction.enqueue(RemoveInvitations(ids: invitations))
         }
         _ = try await authorization.database.execute(
             RemoveMemberships(accountID: authorization.accountID, vaultIDs: [vaultID]), key: authorization.key)

@@ -32,6 +32,8 @@ struct AcceptOwnership: AccountEndpoint {
                 SetOwnership(accountID: former, vaultID: vaultID, owns: false),
                 SetOwnership(accountID: account, vaultID: vaultID, owns: true),
                 MoveOwner(vaultID: vaultID, ownerAccount: account, plan: count.plan))
+            try await transaction.note(
+                RecordSecurityEvent(accountID: account, kind: .vaultTakenOver, now: authorization.now))
             return revision
         }
         return AppendEntry.reply(.ok, entry, vault: nil, revision: revision)
