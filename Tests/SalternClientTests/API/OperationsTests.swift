@@ -32,7 +32,8 @@ struct OperationsTests {
     /// Pages and files for browsers and platforms, and routes of services: no client calls them.
     private static let notForClients: Set<String> = [
         "showSharePage", "showInvitationPage", "showSharePageOfLegacyLink", "showSharePageAsset",
-        "showAppleAppSiteAssociation", "showAssetLinks", "showKeySet", "showIssuer", "inspectToken", "leaseServiceEvents", "confirmServiceEvents",
+        "showAppleAppSiteAssociation", "showAssetLinks", "showKeySet", "showIssuer", "inspectToken",
+        "leaseServiceEvents", "confirmServiceEvents",
     ]
 
     private func described() throws -> Set<Operation> {
