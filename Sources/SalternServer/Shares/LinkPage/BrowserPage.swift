@@ -2,8 +2,8 @@ internal import HTTPCore
 
 /// The pages for links to shares and invitations, and their files. All of them are constant and written once.
 ///
-/// The page that opens shares is the same for all shares. The browser takes the id from its address, fetches the share from the API, and
-/// opens it with the key from the link.
+/// The page that opens shares is the same for all of them. The browser takes the id from its address, fetches the share
+/// from the API, and opens it with the key from the link.
 struct BrowserPage: Sendable {
     /// The page in each language.
     let pages: [PageLanguage: Response]
