@@ -1,5 +1,6 @@
 import Cryptography
 import HTTPCore
+import Postgres
 import SalternTesting
 import Testing
 import VaultLog
