@@ -49,7 +49,7 @@ struct FolderRecords: Sendable {
     /// Returns the name of the account in markers: the first half of a SHA-256, which does not reveal the account.
     func folderAccount() async throws(VaultError) -> ItemID {
         try await vault.perform { _, items in
-            let digest = SHA256.hash(Array("saltern-folder-account".utf8) + (try items.account).bytes).bytes
+            let digest = SHA256.hash(try items.folderOwner).bytes
             return ItemID(bytes: digest.prefix(16)) ?? .random()
         }
     }
