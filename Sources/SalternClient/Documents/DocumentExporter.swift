@@ -6,7 +6,7 @@ struct DocumentExporter {
     let scope: ItemScope
     let items: VaultItems
     /// Reads the pieces of long content.
-    let vault: Vault
+    let owned: OwnedItems
 
     /// Writes every item that can be opened to a new file, as plain text. Each line is a JSON object. The last line has
     /// the number of documents, and the numbers of omitted and incomplete items. Long content is written in pieces.
@@ -63,7 +63,7 @@ struct DocumentExporter {
 
     /// Writes one item.
     private func write(_ item: PlainItem, _ summary: ItemSummary, to file: NewFile) async throws(VaultError) {
-        let pieces = ContentPieces(of: item.body, in: vault, keepsCopies: false)
+        let pieces = ContentPieces(of: item.body, in: owned, keepsCopies: false)
         let properties = pieces.attachment?.properties ?? [:]
         if pieces.count == 1 {
             let whole = PlainItem(title: item.title, body: try await pieces.piece(0))

@@ -50,7 +50,7 @@ extension Vault {
     /// - Throws: ``StoreError/unusable`` when the file exists.
     @discardableResult
     public func exportDocuments(to file: URL, collection: String? = nil) async throws(VaultError) -> DocumentExport {
-        try await DocumentExporter(scope: owners.account.scope, items: items, vault: self).export(
+        try await DocumentExporter(scope: owners.account.scope, items: items, owned: OwnedItems(self)).export(
             to: file, collection: collection)
     }
 

@@ -114,9 +114,6 @@ final class SyncService {
         try await account.runEngine(agreement)
     }
 
-    /// Returns the items of the account that other devices have deleted since the last call.
-    func takeRemoved() -> Set<ItemID> { account.takeRemoved() }
-
     // MARK: Following
 
     /// Syncs now and after each change on the server or here, until the task is cancelled or the session ends.

@@ -168,14 +168,6 @@ public actor Vault {
 
     func confirmedAge() throws(VaultError) -> Int64? { try session.confirmedAge() }
 
-    func room() async throws(VaultError) -> PlanRoom { try await plan.room() }
-
-    func attachmentsLackingChunks() throws(VaultError) -> [Attachment] { try attachments.lackingChunks() }
-
-    func supply(_ attachment: Attachment, from source: AttachmentSource) async throws(VaultError) {
-        try await attachments.supply(attachment, from: source)
-    }
-
     /// The state of the last sync, or of a locked or signed-out vault.
     public var state: SyncState { session.state }
 

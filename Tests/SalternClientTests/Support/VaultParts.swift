@@ -27,6 +27,8 @@ extension Vault {
         try items.items(collection)
     }
 
+    func attachmentsLackingChunks() throws(VaultError) -> [Attachment] { try attachments.lackingChunks() }
+
     func notify(_ ids: Set<ItemID>) { owners.account.scope.notify(ids) }
 
     func note(_ limits: AccountDescription.Limits) throws(VaultError) { try plan.note(itemBytes: limits.itemBytes) }
