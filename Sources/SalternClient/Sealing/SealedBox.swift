@@ -54,8 +54,8 @@ public enum SealedBox {
 
     /// The position of a version in the history of its item.
     public struct Edit: Hashable, Sendable {
-        /// The number, from 1, which each edit increases by one. ``creating(afterHash:deletedAt:)`` continues it after a
-        /// deletion.
+        /// The number, from 1, which each edit increases by one. ``creating(afterHash:deletedAt:)`` continues it after
+        /// a deletion.
         public var number: UInt64
         /// SHA-256 of the sealed bytes of the previous edit; zeros for the first.
         public var previous: [UInt8]

@@ -1,7 +1,7 @@
 /// The tables of one owner of items in the database of a store.
 ///
-/// Statements contain the names of the account's tables. The tables of a shared vault have the same names with a suffix,
-/// so no statement can mix the items of two owners. A store without shared vaults has no further tables.
+/// Statements contain the names of the account's tables. The tables of a shared vault have the same names with a
+/// suffix, so no statement can mix the items of two owners. A store without shared vaults has no further tables.
 final class StoreTables {
     /// The tables that each owner has.
     private static let owned: Set<Substring> = [

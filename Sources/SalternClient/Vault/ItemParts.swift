@@ -1,4 +1,4 @@
-internal import Foundation
+internal import Cryptography
 
 /// The parts of a vault that work on the items of one owner.
 final class ItemParts {
@@ -88,6 +88,66 @@ final class ItemParts {
 
     /// Returns true when an event of the server has changes that this device does not have.
     func isNews(_ revision: Int64) throws(VaultError) -> Bool { try scope.engine.horizon.isNews(revision) }
+}
+
+extension ItemParts {
+    /// Returns the content of a body: the body itself, or the content of the attachment that it names.
+    func wholeContent(of body: SecureBytes) async throws(VaultError) -> SecureBytes {
+        // A body that only begins like a manifest is content that a user has put.
+        guard let attachment = Attachment(body) else { return body }
+        do throws(VaultError) {
+            return try await attachments.reader.content(of: attachment, progress: { _ in })
+        } catch {
+            throw error.ofContent
+        }
+    }
+
+    /// Returns the body of an item with the content of a source.
+    func body(holding source: AttachmentSource) async throws(VaultError) -> SecureBytes {
+        do throws(VaultError) {
+            let count = min(source.byteCount, Int64(Attachment.markByteCount))
+            if Attachment.isMarked(try source.piece(0, Int(count))) { return try await body(source, nil) }
+        } catch {
+            throw error.ofContent
+        }
+        try await plan.refuseTooLong(bodyOf: source.byteCount)
+        do throws(VaultError) {
+            return try source.piece(0, Int(source.byteCount))
+        } catch {
+            throw error.ofContent
+        }
+    }
+
+    /// Returns a body with new content, in the form of the present one.
+    func body(holding content: SecureBytes, insteadOf body: SecureBytes) async throws(VaultError) -> SecureBytes {
+        let before = Attachment(body)
+        guard before != nil || Attachment.isMarked(content) else {
+            try await plan.refuseTooLong(bodyOf: Int64(content.count))
+            return content
+        }
+        do throws(VaultError) {
+            return try await self.body(AttachmentSource(content), before)
+        } catch {
+            throw error.ofContent
+        }
+    }
+
+    /// Returns a body with the content of a source, in the form of the present one.
+    func body(holding source: AttachmentSource, insteadOf body: SecureBytes) async throws(VaultError) -> SecureBytes {
+        guard let before = Attachment(body) else { return try await self.body(holding: source) }
+        do throws(VaultError) {
+            return try await self.body(source, before)
+        } catch {
+            throw error.ofContent
+        }
+    }
+
+    /// Returns the body of an attachment that continues another one.
+    private func body(_ source: AttachmentSource, _ before: Attachment?) async throws(VaultError) -> SecureBytes {
+        try await attachments.attach(
+            source, AttachmentDraft(before?.id), properties: before?.properties ?? [:], progress: { _ in }
+        ).body()
+    }
 }
 
 /// The parts of all owners of items: of the account and of its shared vaults.

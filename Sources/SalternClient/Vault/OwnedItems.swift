@@ -232,12 +232,3 @@ package struct OwnedItems: Sendable {
         }
     }
 }
-
-extension Vault {
-    /// Uses the parts of an owner.
-    func use<Result: Sendable>(
-        _ owner: ItemOwner, _ body: (ItemParts) async throws(VaultError) -> Result
-    ) async throws(VaultError) -> Result {
-        try await body(owners.parts(of: owner))
-    }
-}

@@ -166,6 +166,13 @@ public actor Vault {
         }
     }
 
+    /// Uses the parts of an owner.
+    func use<Result: Sendable>(
+        _ owner: ItemOwner, _ body: (ItemParts) async throws(VaultError) -> Result
+    ) async throws(VaultError) -> Result {
+        try await body(owners.parts(of: owner))
+    }
+
     func confirmedAge() throws(VaultError) -> Int64? { try session.confirmedAge() }
 
     /// The state of the last sync, or of a locked or signed-out vault.
