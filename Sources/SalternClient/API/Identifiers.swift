@@ -60,6 +60,9 @@ public enum ItemEntity: Sendable {}
 /// The entity of a ``RotationID``.
 public enum RotationEntity: Sendable {}
 
+/// The entity of a ``SharedVaultID``.
+package enum SharedVaultEntity: Sendable {}
+
 /// The id of an account. The server assigns it, and it never changes.
 public typealias AccountID = Identifier<AccountEntity>
 /// The id of a session of an account.
@@ -68,6 +71,9 @@ public typealias SessionID = Identifier<SessionEntity>
 public typealias ItemID = Identifier<ItemEntity>
 /// The id of a rotation of an account's keys.
 public typealias RotationID = Identifier<RotationEntity>
+
+/// The id of a shared vault: the beginning of the hash of its founding entry.
+package typealias SharedVaultID = Identifier<SharedVaultEntity>
 
 /// A value of the account's counter: the number of an item's last change. Revisions grow.
 public struct Revision: Hashable, Sendable, Comparable, Codable, CustomStringConvertible {

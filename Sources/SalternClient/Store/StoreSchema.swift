@@ -209,18 +209,45 @@ enum StoreSchema {
             listing INTEGER NOT NULL
         ) WITHOUT ROWID;
         """,
+        """
+        -- Shared vaults with items on this device. Their tables have the number as a suffix; see StoreTables.
+        CREATE TABLE vaults (number INTEGER PRIMARY KEY, vault BLOB NOT NULL UNIQUE);
+
+        -- The number of the vault's log at which the version was accepted; null for an account.
+        ALTER TABLE items ADD COLUMN judged_at INTEGER;
+        """,
     ]
 
-    /// Migrates the store to the current schema.
-    static func prepare(_ database: SQLiteDatabase) throws {
+    /// Migrates the store to the current schema. Each step also changes the tables of shared vaults.
+    static func prepare(_ database: StoreTables, _ steps: [String] = steps) throws {
         let version = try database.rows("PRAGMA user_version") { $0.integer(0) ?? 0 }.first ?? 0
         guard version <= steps.count else { throw StoreError.tooNew }
         for (index, step) in steps.enumerated() where index >= version {
             try database.transaction {
-                for statement in statements(of: step) { try database.execute(statement) }
+                let vaults = try vaults(database, version)
+                for statement in statements(of: step) {
+                    try database.execute(statement)
+                    if !StoreTables.isOwned(statement) { continue }
+                    for vault in vaults { try vault.execute(statement) }
+                }
                 try database.execute("PRAGMA user_version = \(index + 1)")
             }
         }
+    }
+
+    /// Creates the tables of a shared vault.
+    static func create(_ tables: StoreTables) throws {
+        for step in steps {
+            for statement in statements(of: step) where StoreTables.isOwned(statement) { try tables.execute(statement) }
+        }
+    }
+
+    /// The version from which on a store can have shared vaults.
+    private static let vaultVersion = 17
+
+    private static func vaults(_ database: StoreTables, _ version: Int64) throws -> [StoreTables] {
+        guard version >= vaultVersion else { return [] }
+        return try database.rows("SELECT number FROM vaults") { database.of($0.integer(0) ?? 0) }
     }
 
     static func statements(of step: String) -> [String] {

@@ -22,14 +22,16 @@ extension Vault {
     func secret(_ fact: StoreFact) throws(VaultError) -> SecureBytes? { try session.secret(fact) }
 
     func items(
-        _ collection: String
+        _ collection: String, of owner: ItemOwner = .account
     ) throws(VaultError) -> (opened: [ItemID: (item: PlainItem, version: ItemVersion)], sealed: Set<ItemID>) {
-        try items.items(collection)
+        try owners.parts(of: owner).items.items(collection)
     }
 
-    func notify(_ ids: Set<ItemID>) { session.notify(ids) }
+    func attachmentsLackingChunks() throws(VaultError) -> [Attachment] { try attachments.lackingChunks() }
 
-    func note(_ limits: AccountDescription.Limits) throws(VaultError) { try plan.note(limits) }
+    func notify(_ ids: Set<ItemID>) { owners.account.scope.notify(ids) }
+
+    func note(_ limits: AccountDescription.Limits) throws(VaultError) { try plan.note(itemBytes: limits.itemBytes) }
 
     @discardableResult
     func sweepChunks(at moment: Date, age: Int64?) async throws(VaultError) -> Int {
