@@ -12,7 +12,9 @@ extension Vault {
     ///   Edits always stay on the device.
     @discardableResult
     public func sync() async throws(VaultError) -> SyncReport {
-        try await syncing.sync()
+        let report = try await syncing.sync()
+        try await sharedVaultService.refresh()
+        return report
     }
 
     /// Approves the deletions of ``Notice/Kind/massDeletion``, and syncs. The approval is valid for this round only,
