@@ -30,7 +30,7 @@ struct KeyRotation {
         } catch {
             // Possibly only the reply was lost.
             try? await session.unconfirmed.settleRotation()
-            guard let current = session.opened, current.engine.sealer.keyring.currentKey == key else { throw error }
+            guard let current = session.opened, current.sealer.keyring.currentKey == key else { throw error }
         }
         return report
     }
@@ -89,7 +89,7 @@ struct KeyRotation {
         _ rotation: RotationID, _ new: Sealer, _ opened: VaultSession.Opened, _ staged: inout [ItemID: Revision]
     ) async throws(VaultError) -> Int {
         let limits = session.settings.limits
-        let before = opened.engine.sealer
+        let before = opened.sealer
         var batch: [StagedItem] = []
         var (bytes, count) = (0, 0)
         var last: ItemID?
@@ -118,7 +118,7 @@ struct KeyRotation {
             last = end
         }
         for chunk in try session.stored({ try session.store.chunks() }) where staged[chunk.id] != chunk.revision {
-            guard let item = try await sender.resealedChunk(chunk, from: before, to: new, opened) else {
+            guard let item = try await sender.resealedChunk(chunk, from: before, to: new, opened.token) else {
                 continue
             }
             batch.append(item)

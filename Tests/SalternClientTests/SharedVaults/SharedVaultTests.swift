@@ -17,7 +17,9 @@ import VaultLog
         #expect(try InvitationAddress(invitation.link).needsCode)
 
         await #expect { try await bob.preview(invitation.link, code: nil) } throws: { $0.isShared(.codeRequired) }
-        await #expect { try await bob.preview(invitation.link, code: "abandon ability able about above absent") } throws: {
+        await #expect {
+            try await bob.preview(invitation.link, code: "abandon ability able about above absent")
+        } throws: {
             $0.isShared(.wrongCode)
         }
         let preview = try await bob.preview(invitation.link, code: code)

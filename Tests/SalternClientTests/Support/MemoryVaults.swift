@@ -17,6 +17,8 @@ final class MemoryVaults: Sendable {
         var holders: [VaultLog.MemberID: AccountID]
         var revision: Int64 = 1
         var isRecovering = false
+        /// The items, as those of an account.
+        let items = MemoryServer()
 
         func member(_ account: AccountID) -> VaultMember? {
             log.presentMembers.first { holders[$0.id] == account }
@@ -40,7 +42,9 @@ final class MemoryVaults: Sendable {
     private let state = Mutex(State())
 
     /// Reads or changes everything, as an operator or an attacker can.
-    func withState<Result: Sendable>(_ body: @Sendable (inout State) -> Result) -> Result { state.withLock { body(&$0) } }
+    func withState<Result: Sendable>(_ body: @Sendable (inout State) -> Result) -> Result {
+        state.withLock { body(&$0) }
+    }
 
     /// What an account of this server talks to.
     func transport(_ account: MemoryServer) -> any HTTPTransport { MemoryAccount(account, self) }
@@ -61,7 +65,8 @@ final class MemoryVaults: Sendable {
                 return request.method == .get ? Self.list(account, state) : Self.create(members, account, &state)
             }
             guard var vault = state.vaults[path[1]], let own = vault.member(account) else {
-                return path.last == "claim" ? Self.claim(path[1], members, account, &state) : Self.problem(404, "not_found")
+                return path.last == "claim"
+                    ? Self.claim(path[1], members, account, &state) : Self.problem(404, "not_found")
             }
             let answer: Answer
             switch (request.method, path.dropFirst(2).first) {
@@ -122,6 +127,12 @@ final class MemoryVaults: Sendable {
     }
 
     private static func text(_ bytes: [UInt8]) -> String { Base64.encodeToString(bytes) }
+
+    static func reply(_ answer: Answer) throws(TransportError) -> HTTPReply {
+        guard let body = try? JSONSerialization.data(withJSONObject: answer.1) else { throw .unacceptableReply }
+        return HTTPReply(
+            head: HTTPReplyHead(status: answer.0, fields: []), body: answer.0 == 204 ? [] : [UInt8](body))
+    }
 
     // MARK: Vaults
 
@@ -300,9 +311,23 @@ private struct MemoryAccount: HTTPTransport {
         guard request.target.hasPrefix("/v1/vaults") || request.target.hasPrefix("/v1/invitations") else {
             return try await account.send(request)
         }
-        let (status, members) = vaults.answer(request, account.account)
-        let body = status == 204 ? Data() : (try? JSONSerialization.data(withJSONObject: members)) ?? Data()
-        return HTTPReply(head: HTTPReplyHead(status: status, fields: []), body: [UInt8](body))
+        if let reply = try await sendOfItems(request) { return reply }
+        return try MemoryVaults.reply(vaults.answer(request, account.account))
+    }
+
+    /// Sends a request about the items of a vault of which the account is a member.
+    private func sendOfItems(_ request: HTTPRequest) async throws(TransportError) -> HTTPReply? {
+        let parts = request.target.split(separator: "/")
+        guard parts.count > 3, parts[3].hasPrefix("items") || parts[3].hasPrefix("changes") else { return nil }
+        let id = String(parts[2])
+        let (items, role) = vaults.withState { [account] state in
+            (state.vaults[id]?.items, state.vaults[id]?.member(account.account)?.role)
+        }
+        guard let items, let role else { return nil }
+        if request.method != .get, !role.writes { return try MemoryVaults.reply(MemoryVaults.problem(403, "role_too_low")) }
+        var inner = request
+        inner.target = "/v1/" + parts.dropFirst(3).joined(separator: "/")
+        return try await items.send(inner)
     }
 
     func stream(_ request: HTTPRequest) async throws(TransportError) -> HTTPReplyStream { throw .unreachable }
