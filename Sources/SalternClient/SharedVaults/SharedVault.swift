@@ -9,6 +9,12 @@ public import Foundation
 /// ```
 ///
 /// The description does not change. ``SharedVaults/vault(_:)`` returns the present one.
+///
+/// - Members claim their names. Show ``SharedMember/distinctName`` and ``SharedMember/label``. Let a joiner and its
+///   inviter compare ``SharedMember/words`` by voice.
+/// - After a finding with ``SharedVaultProblem/stopsWriting``, unsent edits stay on the device.
+/// - After the end of a membership, the items stay readable on the device until ``forget()``.
+/// - The keys of memberships are hidden items of the account in the collection `saltern-vaults`. Each device has them.
 public struct SharedVault: Identifiable, Sendable {
     /// The id.
     public let id: SharedVaultID
@@ -131,7 +137,7 @@ public struct SharedVault: Identifiable, Sendable {
     }
 
     private func changing(
-        _ body: (MembershipChanges) async throws(VaultError) -> Void
+        _ body: @Sendable (MembershipChanges) async throws(VaultError) -> Void
     ) async throws(VaultError) {
         try await vault.shared.withService { [id] service throws(VaultError) in
             try await body(MembershipChanges(service: service, id: id))

@@ -82,7 +82,7 @@ public struct SharedVaults: Sendable {
 
     /// Calls `body` on the actor of the vault.
     func withService<Result: Sendable>(
-        _ body: (SharedVaultService) async throws(VaultError) -> Result
+        _ body: @Sendable (SharedVaultService) async throws(VaultError) -> Result
     ) async throws(VaultError) -> Result {
         try await vault.use(.account) { parts throws(VaultError) in
             guard let service = parts.scope.session.memberships as? SharedVaultService else { throw .locked }
