@@ -72,7 +72,7 @@ final class AttachmentReader {
             let count = attachment.byteCount(ofPiece: index)
             guard !Task.isCancelled, offset + Int64(count) <= source.byteCount,
                 let content = try? source.read(offset, count), content.count == count,
-                try scope.sealer.chunkID(attachment.id, index, content) == id
+                try scope.sealer.isChunkID(id, attachment.id, index, content)
             else { return index }
             // Lets other calls run between two pieces.
             await Task.yield()

@@ -227,7 +227,7 @@ final class AttachmentService {
             let offset = Int64(index) * Int64(attachment.chunkByteCount)
             let content = try source.piece(offset, attachment.byteCount(ofPiece: index))
             do throws(VaultError) {
-                guard try scope.sealer.chunkID(attachment.id, index, content) == id else { return }
+                guard try scope.sealer.isChunkID(id, attachment.id, index, content) else { return }
                 _ = try await sender.send(content, attachment.id, index)
             } catch {
                 let failure = error

@@ -46,7 +46,7 @@ final class ChunkCopies {
     /// Returns true when content is the piece that a manifest names. The name is derived from the content.
     func isPiece(_ content: SecureBytes, _ index: Int, of attachment: Attachment, _ sealer: any ItemSealing) -> Bool {
         content.count == attachment.byteCount(ofPiece: index)
-            && sealer.chunkID(attachment.id, index, content) == attachment.chunks[index]
+            && sealer.isChunkID(attachment.chunks[index], attachment.id, index, content)
     }
 
     /// Stores a copy of a chunk if its whole attachment is within the limit. A full disk does not affect the reader.

@@ -32,6 +32,12 @@ protocol ItemSealing: Sendable {
     /// Returns true when sealed content has a key, or names an entry of the log, that may arrive later.
     func isUnderUnknownKey(_ content: ItemContent) -> Bool
 
+    /// True when a version names an entry of the vault's log that this device does not have.
+    func namesUnknownEntry(_ content: ItemContent, _ id: ItemID) -> Bool
+
+    /// True while nothing is sent, because of a finding about the vault.
+    var isStopped: Bool { get }
+
     /// False where the account may only read, or not even that any more.
     var canWrite: Bool { get }
 
@@ -43,6 +49,9 @@ protocol ItemSealing: Sendable {
 
     /// Returns the name of a chunk, which depends on its content and on a key.
     func chunkID(_ attachment: ItemID, _ index: Int, _ content: SecureBytes) -> ItemID
+
+    /// Returns true for a name of the chunk, also under an earlier key.
+    func isChunkID(_ id: ItemID, _ attachment: ItemID, _ index: Int, _ content: SecureBytes) -> Bool
 
     func sealChunk(_ content: SecureBytes, _ id: ItemID) throws(SealedBox.Failure) -> ItemContent
 
@@ -91,6 +100,14 @@ struct PutAsideReason: RawRepresentable, Hashable, Sendable {
 }
 
 extension ItemSealing {
+    var isStopped: Bool { false }
+
+    func namesUnknownEntry(_ content: ItemContent, _ id: ItemID) -> Bool { false }
+
+    func isChunkID(_ id: ItemID, _ attachment: ItemID, _ index: Int, _ content: SecureBytes) -> Bool {
+        chunkID(attachment, index, content) == id
+    }
+
     func judge(_ version: ItemState, _ content: ItemContent, known: StoredItem?) -> ItemVerdict {
         (try? open(content, version.id)).map { .accepted($0) } ?? .unreadable
     }

@@ -216,6 +216,27 @@ enum StoreSchema {
         -- The number of the vault's log at which the version was accepted; null for an account.
         ALTER TABLE items ADD COLUMN judged_at INTEGER;
         """,
+        """
+        -- The verified entries of the logs of shared vaults.
+        CREATE TABLE vault_entries (
+            vault BLOB NOT NULL, number INTEGER NOT NULL, entry BLOB NOT NULL, PRIMARY KEY (vault, number)
+        ) WITHOUT ROWID;
+
+        -- Of a generation, the key before it, sealed under its own.
+        CREATE TABLE vault_previous_keys (
+            vault BLOB NOT NULL, generation INTEGER NOT NULL, key BLOB NOT NULL, PRIMARY KEY (vault, generation)
+        ) WITHOUT ROWID;
+
+        -- The lists of the log's seals, by the number of the entry.
+        CREATE TABLE vault_seal_lists (
+            vault BLOB NOT NULL, number INTEGER NOT NULL, list BLOB NOT NULL, PRIMARY KEY (vault, number)
+        );
+
+        -- Findings, unconfirmed entries and the server's statements, by vault.
+        CREATE TABLE vault_facts (
+            vault BLOB NOT NULL, name TEXT NOT NULL, value BLOB NOT NULL, PRIMARY KEY (vault, name)
+        ) WITHOUT ROWID;
+        """,
     ]
 
     /// Migrates the store to the current schema. Each step also changes the tables of shared vaults.

@@ -28,7 +28,10 @@ extension SyncEngine {
     /// Returns true when the page contains an item sealed with an unknown key.
     func hasUnknownKey(_ page: ChangePage) -> Bool {
         page.changes.contains { change in
-            !change.isChunk && change.content.map(isUnderUnknownKey) ?? false
+            !change.isChunk
+                && change.content.map {
+                    isUnderUnknownKey($0) || sealer.namesUnknownEntry($0, change.id)
+                } ?? false
         }
     }
 

@@ -51,7 +51,7 @@ final class SyncEngine {
         var refused: Set<Int64> = []
         for _ in 0..<limits.rounds {
             try await pull(&guardian, agreement, &progress, into: &report)
-            if !sends { return }
+            if !sends || sealer.isStopped { return }
             if !sealer.canWrite { return try retireChanges(into: &report) }
             // After a restore of the server, no change is sent before all of its items were compared.
             if report.isHeld, try store.number(.comparing) != nil { return }

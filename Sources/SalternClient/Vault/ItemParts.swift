@@ -175,6 +175,9 @@ final class ItemOwners {
         return parts
     }
 
+    /// Forgets the parts of a vault whose items were removed from this device.
+    func forget(_ id: SharedVaultID) { vaults[id] = nil }
+
     /// The parts that are in use.
     private var all: [ItemParts] { [account] + vaults.values }
 

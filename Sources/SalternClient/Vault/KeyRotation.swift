@@ -179,6 +179,8 @@ struct KeyRotation {
         try await session.credentials.changePassword(from: password, to: newPassword)
         onPasswordChange()
         try await rotateKeys(password: newPassword)
+        // The lost device has the account's keys in shared vaults, too.
+        try await session.memberships?.replaceAllKeys()
         return hasCode ? try await session.credentials.makeRecoveryCode(password: newPassword) : nil
     }
 }

@@ -222,7 +222,7 @@ struct VaultKeys {
             store: store,
             server: LiveSyncServer(session.api, owner, token: token, retries: session.settings.retries),
             sealing: sealing, limits: session.settings.limits, newID: session.settings.newID)
-        engine.merge = session.settings.mergeRule
+        engine.merge = MembershipRecord.mergeRule(session.settings.mergeRule)
         engine.onProgress = { [observers = session.observers] report in
             let unsent = (try? store.changeCount()) ?? 0
             observers.progress.notify(

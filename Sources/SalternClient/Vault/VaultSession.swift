@@ -32,8 +32,8 @@ final class VaultSession {
     private(set) var openings = 0
     /// The number of times that the vault was locked. A call that began earlier does not open it.
     private(set) var lockCount = 0
-    /// The memberships in shared vaults; nil for an account without any.
-    var memberships: (any Memberships)?
+    /// The memberships in shared vaults. Their owner is the vault, because they use the session.
+    weak var memberships: (any Memberships)?
     /// Identity tokens of the session, by audience.
     private var identityTokens: [String: IdentityToken] = [:]
 
@@ -192,6 +192,8 @@ struct VaultObservers: Sendable {
     let states = Observers<SyncState>()
     /// The number of openings so far.
     let openings = Observers<Int>()
+    /// The shared vaults whose members, invitations or findings have changed.
+    let vaults = Observers<Set<SharedVaultID>>()
 
     /// Ends every sequence.
     func end() {
@@ -200,5 +202,6 @@ struct VaultObservers: Sendable {
         progress.end()
         states.end()
         openings.end()
+        vaults.end()
     }
 }

@@ -103,6 +103,8 @@ final class TestMemberships: Memberships {
 
     func afterRound(_ id: SharedVaultID) {}
 
+    func replaceAllKeys() {}
+
     func noteEnd(of id: SharedVaultID) { endings += 1 }
 }
 
@@ -258,7 +260,9 @@ struct TestSealing: ItemSealing {
 extension Vault {
     /// Makes this device a member of a vault.
     func join(_ vault: TestVault, as member: UInt8) {
-        session.memberships = TestMemberships(vault, [UInt8](repeating: member, count: 16))
+        // The session does not own them, and the test has no place for them.
+        let memberships = TestMemberships(vault, [UInt8](repeating: member, count: 16))
+        session.memberships = Unmanaged.passRetained(memberships).takeUnretainedValue()
     }
 
     func endings() -> Int { (session.memberships as? TestMemberships)?.endings ?? 0 }
