@@ -55,11 +55,13 @@ struct ItemReference {
 /// The choice of one object by its id, the first characters of it (at least four), or its name.
 enum NameMatch {
     /// Returns the one candidate that `text` names.
-    /// - Parameter noun: The kind of object for messages, with its plural.
+    /// - Parameters:
+    ///   - noun: The kind of object for messages, with its plural.
+    ///   - isNamedByOthers: True when a name that is the beginning of another candidate's id must not win.
     /// - Throws: ``CommandFailure`` when there is none, or several.
     static func only<Candidate>(
         _ text: String, among candidates: [Candidate], noun: (one: String, several: String),
-        id: (Candidate) -> String, name: (Candidate) -> String?
+        id: (Candidate) -> String, name: (Candidate) -> String?, isNamedByOthers: Bool = false
     ) throws(CommandFailure) -> Candidate {
         let lower = text.lowercased()
         var found = candidates.filter { id($0) == lower }
@@ -67,7 +69,10 @@ enum NameMatch {
         // form.
         if found.isEmpty { found = candidates.filter { name($0).map { Array($0.utf8) } == Array(text.utf8) } }
         if found.isEmpty { found = candidates.filter { name($0) == text } }
-        if found.isEmpty, text.utf8.count >= 4 { found = candidates.filter { id($0).hasPrefix(lower) } }
+        if text.utf8.count >= 4, found.isEmpty || isNamedByOthers {
+            let known = Set(found.map(id))
+            found += candidates.filter { id($0).hasPrefix(lower) && !known.contains(id($0)) }
+        }
         guard let only = found.first else {
             throw CommandFailure(
                 "there is no \(noun.one) \(VisibleText.visible(text))", status: ExitStatus.notFound, code: "not_found")

@@ -14,7 +14,7 @@ struct VaultReference {
     func find(in vault: Vault) async throws -> SharedVault {
         try NameMatch.only(
             text, among: await vault.sharedVaults(), noun: ("shared vault", "shared vaults"),
-            id: { $0.id.description }, name: { $0.name })
+            id: { $0.id.description }, name: { $0.name }, isNamedByOthers: true)
     }
 }
 
@@ -30,12 +30,17 @@ struct MemberReference {
     init(_ text: String) { self.text = text }
 
     func find(in vault: SharedVault) throws(CommandFailure) -> SharedMember {
-        // Members claim their names. Equal ones differ in the form that the list shows.
-        if let member = vault.members.first(where: { $0.distinctName == text && $0.distinctName != $0.name }) {
-            return member
+        // Members claim their names. The list shows similar ones with two words each, which are needed here, too.
+        let similar = vault.members.filter { $0.name == text && $0.distinctName != text }
+        guard similar.isEmpty else {
+            throw CommandFailure(
+                ["several members have the name \(VisibleText.visible(text)), or a similar one; use the id:"]
+                    + similar.map { "\($0.id) \(VisibleText.visible($0.distinctName))" },
+                status: ExitStatus.notFound, code: "ambiguous")
         }
         return try NameMatch.only(
-            text, among: vault.members, noun: ("member", "members"), id: { $0.id.description }, name: { $0.name })
+            text, among: vault.members, noun: ("member", "members"), id: { $0.id.description },
+            name: { $0.distinctName }, isNamedByOthers: true)
     }
 }
 
