@@ -60,8 +60,6 @@ package protocol ItemAccess: Sendable {
     func importDocuments(from file: URL) async throws(VaultError) -> DocumentImport
 }
 
-extension Vault: ItemAccess {}
-
 extension SyncReport {
     /// The report before the first round.
     package static var empty: SyncReport { SyncReport() }
