@@ -75,7 +75,8 @@ let package = Package(
         library("WebAuthn", ["CFIDO2", "CCBOR", "HTTPCore", "Cryptography"]),
         library("CommandLineKit", []),
         library(
-            "SalternClient", ["Cryptography"] + (isApple ? [] : ["CCurl", "COpenSSL", "CSQLite", "CPlatform"]),
+            "SalternClient",
+            ["Cryptography", "VaultLog"] + (isApple ? [] : ["CCurl", "COpenSSL", "CSQLite", "CPlatform"]),
             exclude: isApple
                 ? ["Transport/Curl", "Store/Linux", "Folder"]
                 : ["Transport/Apple", "Store/Apple", "Passkeys/Apple"]),
@@ -115,7 +116,7 @@ let package = Package(
         tests(
             "SalternClientTests",
             [
-                "SalternClient", "saltern", "SalternTesting", "SalternServer", "HTTPServer", "HTTPCore",
+                "SalternClient", "VaultLog", "saltern", "SalternTesting", "SalternServer", "HTTPServer", "HTTPCore",
                 "TransportSecurity", "EventLoop", "Postgres", "Cryptography", "CSQLite", "CPlatform",
                 "SoftwarePasskeys",
             ]),

@@ -128,12 +128,16 @@ public struct Problem: Decodable, Sendable {
     public internal(set) var publicKey: PasskeyRequestOptions?
     /// For `passkey_boxes_required`: the credential ids of the passkeys that unlock the keyring.
     public internal(set) var passkeys: [Base64URLBytes]?
+    /// For `entry_refused`: the rule of the log that rejects the entry.
+    public internal(set) var reason: String?
+    /// For `membership_moved`: the entries of the log that the request does not continue.
+    public internal(set) var entries: [Base64Bytes]?
     /// From the field `Retry-After`.
     public internal(set) var retryAfter: Duration?
 
     fileprivate enum CodingKeys: CodingKey {
         case status, code, title, detail, requestId, field, canonical, allowed, used, conflicts, current
-        case factors, publicKey, passkeys
+        case factors, publicKey, passkeys, reason, entries
     }
 }
 
@@ -197,6 +201,22 @@ extension Problem.Code {
     public static let batchTooLarge: Self = "batch_too_large"
     /// The account has reached a limit of its plan (403).
     public static let quotaExceeded: Self = "quota_exceeded"
+    /// The log of a shared vault has entries that the request does not continue (409). ``Problem/entries`` has them.
+    public static let membershipMoved: Self = "membership_moved"
+    /// The rules of the log reject the entry (422). ``Problem/reason`` has the rule.
+    public static let entryRefused: Self = "entry_refused"
+    /// A shared vault has newer items than the removal names (409).
+    public static let vaultMoved: Self = "vault_moved"
+    /// Items are sealed under an earlier key of the shared vault (409).
+    public static let staleGeneration: Self = "stale_generation"
+    /// The time of an entry differs from the server's by more than 5 minutes (409).
+    public static let clockSkew: Self = "clock_skew"
+    /// The shared vault accepts no new entries until its owner has confirmed the log of a restored database (409).
+    public static let recovering: Self = "recovering"
+    /// The account is a member of the shared vault already (409).
+    public static let alreadyMember: Self = "already_member"
+    /// The role in the shared vault does not permit the request (403).
+    public static let roleTooLow: Self = "role_too_low"
     /// The resource does not exist (404).
     public static let notFound: Self = "not_found"
     /// The resource existed and has ended (410).

@@ -39,7 +39,11 @@ public struct SecretBytes: Codable, Sendable, Equatable {
     public init(_ bytes: SecureBytes) { self.bytes = bytes }
 
     public init(from decoder: any Decoder) throws {
-        bytes = try decoder.base64 { try Base64.decodeSecure($0.utf8) }
+        let taken = decoder.userInfo[SecretJSON.Taken.key] as? SecretJSON.Taken
+        bytes = try decoder.base64 { text in
+            if let secret = taken?.secret(text) { return try Base64.decodeSecure(secret) }
+            return try Base64.decodeSecure(text.utf8)
+        }
     }
 
     public func encode(to encoder: any Encoder) throws {

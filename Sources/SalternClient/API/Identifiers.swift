@@ -59,6 +59,12 @@ public enum SessionEntity: Sendable {}
 public enum ItemEntity: Sendable {}
 /// The entity of a ``RotationID``.
 public enum RotationEntity: Sendable {}
+/// The entity of a ``SharedVaultID``.
+public enum SharedVaultEntity: Sendable {}
+/// The entity of a ``MemberID``.
+public enum MemberEntity: Sendable {}
+/// The entity of an ``InvitationID``.
+public enum InvitationEntity: Sendable {}
 
 /// The id of an account. The server assigns it, and it never changes.
 public typealias AccountID = Identifier<AccountEntity>
@@ -68,6 +74,12 @@ public typealias SessionID = Identifier<SessionEntity>
 public typealias ItemID = Identifier<ItemEntity>
 /// The id of a rotation of an account's keys.
 public typealias RotationID = Identifier<RotationEntity>
+/// The id of a shared vault: the beginning of the hash of its founding entry.
+public typealias SharedVaultID = Identifier<SharedVaultEntity>
+/// The id of an account inside of one shared vault. It links no two vaults.
+public typealias MemberID = Identifier<MemberEntity>
+/// The id of an invitation to a shared vault. It is not secret.
+public typealias InvitationID = Identifier<InvitationEntity>
 
 /// A value of the account's counter: the number of an item's last change. Revisions grow.
 public struct Revision: Hashable, Sendable, Comparable, Codable, CustomStringConvertible {

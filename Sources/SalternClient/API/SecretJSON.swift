@@ -69,7 +69,7 @@ enum SecretJSON {
     // MARK: Decoding
 
     /// The members of replies whose values are tokens.
-    private static let secretMembers = ["token", "deviceToken", "manageToken"]
+    static let secretMembers = ["token", "deviceToken", "manageToken"]
 
     /// The secrets that were removed from a JSON text.
     struct Taken: Sendable {
@@ -84,7 +84,8 @@ enum SecretJSON {
     }
 
     /// Moves the secrets out of a JSON text. A number of the same length replaces each.
-    static func take(from text: inout [UInt8]) -> Taken {
+    /// - Parameter members: The names of members whose values are secret.
+    static func take(from text: inout [UInt8], members: [String] = secretMembers) -> Taken {
         text.withUnsafeMutableBytes { text in
             var taken = Taken()
             var name: UnsafeMutableRawBufferPointer?
@@ -112,7 +113,7 @@ enum SecretJSON {
                     name = string
                     continue
                 }
-                let isSecret = name.map { name in secretMembers.contains { $0.utf8.elementsEqual(name) } } ?? false
+                let isSecret = name.map { name in members.contains { $0.utf8.elementsEqual(name) } } ?? false
                 name = nil
                 let number = Array(String(taken.secrets.count).utf8)
                 guard isSecret, !isEscaped, string.count >= number.count else { continue }

@@ -29,6 +29,12 @@ public enum SealedBox {
         case recovery = 5
         /// The keys of a passkey, sealed under the output of its pseudo-random function.
         case passkey = 6
+        /// The title of an item of a shared vault.
+        case vaultTitle = 16
+        /// The signed body of an item of a shared vault.
+        case vaultBody = 17
+        /// A chunk of an attachment in a shared vault.
+        case vaultChunk = 18
     }
 
     /// The place of sealed bytes. They cannot be opened at another place.

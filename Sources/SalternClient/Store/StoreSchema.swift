@@ -209,6 +209,34 @@ enum StoreSchema {
             listing INTEGER NOT NULL
         ) WITHOUT ROWID;
         """,
+        """
+        -- The verified entries of the logs of shared vaults.
+        CREATE TABLE vault_entries (
+            vault BLOB NOT NULL, number INTEGER NOT NULL, entry BLOB NOT NULL, PRIMARY KEY (vault, number)
+        ) WITHOUT ROWID;
+
+        -- Of a generation, the key before it, sealed under its own.
+        CREATE TABLE vault_previous_keys (
+            vault BLOB NOT NULL, generation INTEGER NOT NULL, key BLOB NOT NULL, PRIMARY KEY (vault, generation)
+        ) WITHOUT ROWID;
+
+        -- The lists of the log's seals, by the number of the entry.
+        CREATE TABLE vault_seal_lists (
+            vault BLOB NOT NULL, number INTEGER NOT NULL, list BLOB NOT NULL, PRIMARY KEY (vault, number)
+        );
+
+        -- The last accepted edit of each item: its author, the number of the author's head, the mark in lists, and the
+        -- number of the latest known entry at the acceptance.
+        CREATE TABLE vault_edits (
+            vault BLOB NOT NULL, item BLOB NOT NULL, number INTEGER NOT NULL, author BLOB NOT NULL,
+            head INTEGER NOT NULL, mark BLOB NOT NULL, known INTEGER NOT NULL, PRIMARY KEY (vault, item)
+        ) WITHOUT ROWID;
+
+        -- Findings, unconfirmed entries and the server's statements, by vault.
+        CREATE TABLE vault_facts (
+            vault BLOB NOT NULL, name TEXT NOT NULL, value BLOB NOT NULL, PRIMARY KEY (vault, name)
+        ) WITHOUT ROWID;
+        """,
     ]
 
     /// Migrates the store to the current schema.

@@ -8,4 +8,6 @@ public enum CollectionName {
                     || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) || $0 == UInt8(ascii: "-")
             }
     }
+    /// Returns true for a collection of the kit itself, which lists of items omit.
+    static func isHidden(_ name: String) -> Bool { name == MembershipRecord.collection }
 }

@@ -45,6 +45,7 @@ extension VaultError: LocalizedError {
         case .invalidDocuments(let fault): fault.errorDescription
         case .unreadable: "The content cannot be read."
         case .store(let error): error.errorDescription
+        case .shared(let error): error.errorDescription
         }
     }
 }

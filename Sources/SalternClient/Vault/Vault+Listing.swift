@@ -68,7 +68,7 @@ extension Vault {
     /// for (collection, count) in try await vault.collectionCounts() { print(collection, count) }
     /// ```
     public func collectionCounts() throws(VaultError) -> [String: Int] {
-        try stored { try store.collectionCounts() }
+        try stored { try store.collectionCounts() }.filter { !CollectionName.isHidden($0.key) }
     }
 
     // MARK: Unsent changes

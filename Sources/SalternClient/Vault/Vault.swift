@@ -18,6 +18,7 @@ public actor Vault: ItemAccess {
     let attachments: AttachmentService
     let syncing: SyncService
     let sharing: StoreSharing
+    let sharedVaultService: SharedVaultService
 
     init(_ settings: VaultSettings) throws(VaultError) {
         do throws(StretchingRule.Refusal) { try settings.stretching.check(settings.transport) } catch {
@@ -50,6 +51,7 @@ public actor Vault: ItemAccess {
         attachments = AttachmentService(session, plan)
         syncing = SyncService(session, plan, attachments)
         sharing = StoreSharing(session, attachments)
+        sharedVaultService = SharedVaultService(session, items, syncing)
     }
 
     // MARK: Items

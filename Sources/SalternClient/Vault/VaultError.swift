@@ -62,6 +62,8 @@ public enum VaultError: Error, Sendable {
     case unreadable
     /// The local store failed.
     case store(StoreError)
+    /// An operation on a shared vault failed.
+    case shared(SharedVaultError)
 
     /// True for the error of a call whose task was cancelled: ``unavailable(_:)`` with ``TransportError/cancelled``.
     /// Chunks of an attachment that were sent under the caller's id stay, and are not sent again.

@@ -63,6 +63,7 @@ final class VaultItems {
     func put(
         _ item: PlainItem, _ id: ItemID, in collection: String, over seen: ItemVersion? = nil
     ) throws(VaultError) -> ItemID {
+        if CollectionName.isHidden(collection) { throw .invalidCollection(collection) }
         try plan.refuseTooLong(item)
         return try putUnbounded(item, id, in: collection, over: seen)
     }
@@ -128,6 +129,17 @@ final class VaultItems {
 
     /// Deletes an item. Its content is kept in the trash of this device for a period.
     func delete(_ id: ItemID) throws(VaultError) {
+        guard try !isHidden(id) else { return }
+        try deleteHidden(id)
+    }
+
+    /// True for an item of the kit itself, which a person cannot delete.
+    private func isHidden(_ id: ItemID) throws(VaultError) -> Bool {
+        try session.stored { try store.current(id) }.map { CollectionName.isHidden($0.collection) } ?? false
+    }
+
+    /// Deletes an item of any collection.
+    func deleteHidden(_ id: ItemID) throws(VaultError) {
         let sealer = try session.sealer
         try session.stored {
             try store.transaction {
@@ -227,6 +239,7 @@ final class VaultItems {
         try session.stored {
             let allowed = try store.number(.itemBytes)
             try store.forEachCurrent(in: collection) { id, content, isUnsent in
+                if CollectionName.isHidden(content.collection) { return }
                 items.append(summary(id, content, sealer, isUnsent: isUnsent, allowed: allowed))
             }
         }
@@ -249,6 +262,7 @@ final class VaultItems {
         var items: [ItemSummary] = []
         try session.stored {
             try store.forEachTrashed { id, content, isUnsent, removedAt in
+                if CollectionName.isHidden(content.collection) { return }
                 items.append(
                     summary(
                         id, content, sealer, isUnsent: isUnsent,
@@ -262,7 +276,7 @@ final class VaultItems {
     func unsentItems(limit: Int = .max) throws(VaultError) -> [ItemSummary] {
         var items: [ItemSummary] = []
         for id in try session.stored({ try store.changedIDs(limit: Int64(limit)) }) {
-            if let item = try summary(of: id) { items.append(item) }
+            if let item = try summary(of: id), !CollectionName.isHidden(item.collection) { items.append(item) }
         }
         return items
     }

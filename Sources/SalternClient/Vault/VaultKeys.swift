@@ -212,7 +212,7 @@ struct VaultKeys {
             server: LiveSyncServer(api: session.api, token: token, retries: session.settings.retries),
             sealer: Sealer(account: account, keyring: keyring), limits: session.settings.limits,
             newID: session.settings.newID)
-        engine.merge = session.settings.mergeRule
+        engine.merge = MembershipRecord.mergeRule(session.settings.mergeRule)
         engine.takeLaterKeyring = { [weak session] in try await session?.keys.takeLaterKeyring() }
         engine.onProgress = { [observers = session.observers, store = session.store] report in
             let unsent = (try? store.changeCount()) ?? 0

@@ -210,6 +210,8 @@ struct VaultObservers: Sendable {
     let states = Observers<SyncState>()
     /// The number of openings so far.
     let openings = Observers<Int>()
+    /// The shared vaults whose members, invitations or findings have changed.
+    let vaults = Observers<Set<SharedVaultID>>()
 
     /// Ends every sequence.
     func end() {
@@ -218,5 +220,6 @@ struct VaultObservers: Sendable {
         progress.end()
         states.end()
         openings.end()
+        vaults.end()
     }
 }

@@ -1,0 +1,208 @@
+internal import Cryptography
+internal import Foundation
+
+extension SalternAPI {
+    /// The limit of a page of a log, or of a whole log in an invitation, in bytes.
+    private static let logReplyLimit = 12 << 20
+
+    private static func path(_ vault: SharedVaultID, _ rest: String = "") -> String { "/v1/vaults/\(vault)\(rest)" }
+
+    // MARK: Vaults
+
+    /// Founds a shared vault by the first entry of its log (`POST /v1/vaults`). A repeated request has the same result.
+    public func createVault(_ entry: [UInt8], _ token: Token) async throws(APIError) -> VaultEntryReply {
+        try await call(Self.request(.post, "/v1/vaults", token: token, VaultEntryRequest(entry)))
+    }
+
+    /// Lists the shared vaults of which the account is a member (`GET /v1/vaults`).
+    public func listVaults(_ token: Token) async throws(APIError) -> [VaultDescription] {
+        struct Reply: Decodable { let vaults: [VaultDescription] }
+        return try await call(HTTPRequest(.get, "/v1/vaults", token: token.text), as: Reply.self).vaults
+    }
+
+    /// Returns a shared vault with its members (`GET /v1/vaults/{vault}`).
+    public func getVault(_ vault: SharedVaultID, _ token: Token) async throws(APIError) -> VaultDescription {
+        try await call(HTTPRequest(.get, Self.path(vault), token: token.text))
+    }
+
+    /// Deletes a shared vault of the account with all its items (`DELETE /v1/vaults/{vault}`).
+    public func deleteVault(_ vault: SharedVaultID, _ token: Token) async throws(APIError) {
+        var request = HTTPRequest(.delete, Self.path(vault), token: token.text)
+        request.timeout = .seconds(620)
+        request.silence = .seconds(620)
+        try await call(request)
+    }
+
+    /// Takes over a shared vault by an `accept` entry (`POST /v1/vaults/{vault}/owner`).
+    public func acceptOwnership(
+        _ vault: SharedVaultID, _ entry: [UInt8], _ token: Token
+    ) async throws(APIError) -> VaultEntryReply {
+        try await call(Self.request(.post, Self.path(vault, "/owner"), token: token, VaultEntryRequest(entry)))
+    }
+
+    // MARK: The log
+
+    /// Returns a page of the log (`GET /v1/vaults/{vault}/log`).
+    /// - Parameter number: The number of the last known entry; 0 for none.
+    public func getVaultLog(
+        _ vault: SharedVaultID, after number: UInt64, _ token: Token
+    ) async throws(APIError) -> VaultLogPage {
+        let target = Self.target(Self.path(vault, "/log"), [("after", String(number))])
+        return try await call(HTTPRequest(.get, target, token: token.text, replyLimit: Self.logReplyLimit))
+    }
+
+    /// Appends an entry (`POST /v1/vaults/{vault}/log`). A repeated request has the same result.
+    public func appendEntry(
+        _ vault: SharedVaultID, _ entry: VaultEntryRequest, _ token: Token
+    ) async throws(APIError) -> VaultEntryReply {
+        try await call(Self.request(.post, Self.path(vault, "/log"), token: token, entry))
+    }
+
+    /// Puts entries back that a restored database lacks (`PUT /v1/vaults/{vault}/log`).
+    public func putEntriesBack(
+        _ vault: SharedVaultID, _ entries: [[UInt8]], _ token: Token
+    ) async throws(APIError) -> VaultEntryReply {
+        struct Body: Encodable { let entries: [Base64Bytes] }
+        return try await call(
+            Self.request(
+                .put, Self.path(vault, "/log"), token: token, Body(entries: entries.map(Base64Bytes.init))))
+    }
+
+    /// Ends the period after a restored database in which entries are put back (`POST /v1/vaults/{vault}/recovered`).
+    public func endRecovery(
+        _ vault: SharedVaultID, _ head: VaultHead, _ token: Token
+    ) async throws(APIError) {
+        struct Body: Encodable { let head: VaultHead }
+        try await call(Self.request(.post, Self.path(vault, "/recovered"), token: token, Body(head: head)))
+    }
+
+    /// Binds a member whose join was put back to this account (`POST /v1/vaults/{vault}/claim`).
+    public func claimMember(
+        _ vault: SharedVaultID, _ member: MemberID, _ head: VaultHead, signature: [UInt8], entries: [[UInt8]],
+        _ token: Token
+    ) async throws(APIError) {
+        struct Body: Encodable {
+            let member: MemberID
+            let head: VaultHead
+            let signature: Base64Bytes
+            let entries: [Base64Bytes]?
+        }
+        let body = Body(
+            member: member, head: head, signature: Base64Bytes(signature),
+            entries: entries.isEmpty ? nil : entries.map(Base64Bytes.init))
+        try await call(Self.request(.post, Self.path(vault, "/claim"), token: token, body))
+    }
+
+    /// Returns the list of a seal (`GET /v1/vaults/{vault}/seals/{number}`).
+    public func getSealList(
+        _ vault: SharedVaultID, _ number: UInt64, _ token: Token
+    ) async throws(APIError) -> [UInt8] {
+        struct Reply: Decodable { let list: Base64Bytes }
+        let request = HTTPRequest(
+            .get, Self.path(vault, "/seals/\(number)"), token: token.text, replyLimit: Self.logReplyLimit)
+        return try await call(request, as: Reply.self).list.bytes
+    }
+
+    /// Stores a lost list of a seal again (`PUT /v1/vaults/{vault}/seals/{number}`).
+    public func putSealList(
+        _ vault: SharedVaultID, _ number: UInt64, _ list: [UInt8], _ token: Token
+    ) async throws(APIError) {
+        struct Body: Encodable { let list: Base64Bytes }
+        let path = Self.path(vault, "/seals/\(number)")
+        try await call(Self.request(.put, path, token: token, Body(list: Base64Bytes(list))))
+    }
+
+    // MARK: Keys and heads
+
+    /// Stores boxes of the present generation and sealed previous keys again (`PUT /v1/vaults/{vault}/boxes`).
+    public func putVaultBoxes(
+        _ vault: SharedVaultID, generation: UInt64, _ boxes: [VaultKeyBox], _ previousKeys: [VaultPreviousKey],
+        _ token: Token
+    ) async throws(APIError) {
+        struct Body: Encodable {
+            let generation: UInt64
+            let boxes: [VaultKeyBox]
+            let previousKeys: [VaultPreviousKey]
+        }
+        let body = Body(generation: generation, boxes: boxes, previousKeys: previousKeys)
+        try await call(Self.request(.put, Self.path(vault, "/boxes"), token: token, body))
+    }
+
+    /// Reports that the caller's box cannot be opened (`DELETE /v1/vaults/{vault}/boxes/mine`).
+    public func removeOwnBox(_ vault: SharedVaultID, _ token: Token) async throws(APIError) {
+        try await call(HTTPRequest(.delete, Self.path(vault, "/boxes/mine"), token: token.text))
+    }
+
+    /// Stores the signed head that the caller has seen (`PUT /v1/vaults/{vault}/seen`).
+    public func putSeenHead(
+        _ vault: SharedVaultID, _ head: VaultHead, signature: [UInt8], _ token: Token
+    ) async throws(APIError) {
+        struct Body: Encodable {
+            let number: UInt64
+            let hash: Base64Bytes
+            let signature: Base64Bytes
+        }
+        let body = Body(number: head.number, hash: head.hash, signature: Base64Bytes(signature))
+        try await call(Self.request(.put, Self.path(vault, "/seen"), token: token, body))
+    }
+
+    // MARK: Invitations
+
+    /// Appends an `invite` entry and stores the sealed content of its link (`POST /v1/vaults/{vault}/invitations`).
+    public func createInvitation(
+        _ vault: SharedVaultID, _ entry: [UInt8], tokenHash: [UInt8], preview: [UInt8], keyBox: [UInt8],
+        _ token: Token
+    ) async throws(APIError) -> VaultEntryReply {
+        struct Body: Encodable {
+            let entry: Base64Bytes
+            let tokenHash: Base64Bytes
+            let preview: Base64Bytes
+            let keyBox: Base64Bytes
+        }
+        let body = Body(
+            entry: Base64Bytes(entry), tokenHash: Base64Bytes(tokenHash), preview: Base64Bytes(preview),
+            keyBox: Base64Bytes(keyBox))
+        return try await call(Self.request(.post, Self.path(vault, "/invitations"), token: token, body))
+    }
+
+    /// Lists the open invitations for managers (`GET /v1/vaults/{vault}/invitations`).
+    public func listInvitations(
+        _ vault: SharedVaultID, _ token: Token
+    ) async throws(APIError) -> [VaultInvitationHeader] {
+        struct Reply: Decodable { let invitations: [VaultInvitationHeader] }
+        let request = HTTPRequest(.get, Self.path(vault, "/invitations"), token: token.text)
+        return try await call(request, as: Reply.self).invitations
+    }
+
+    /// Returns an invitation to the holder of its link, without a session (`GET /v1/invitations/{id}`).
+    /// - Parameter token: The token of the link, 32 bytes.
+    public func openInvitation(
+        _ id: InvitationID, token: SecureBytes
+    ) async throws(APIError) -> VaultInvitationReply {
+        try await call(
+            HTTPRequest(
+                .get, "/v1/invitations/\(id)", token: Self.bearer(token), replyLimit: Self.logReplyLimit))
+    }
+
+    /// Returns `sli_` and base64url of a link's token.
+    private static func bearer(_ token: SecureBytes) -> SecureBytes {
+        let prefix = Array("sli_".utf8)
+        return SecureBytes(count: prefix.count + (token.count * 8 + 5) / 6) { text in
+            text.copyBytes(from: prefix)
+            _ = Base64URL.encode(token, into: UnsafeMutableRawBufferPointer(rebasing: text[prefix.count...]))
+        }
+    }
+
+    /// Joins a shared vault (`POST /v1/invitations/{id}/acceptance`). A repeated request has the same result.
+    public func acceptInvitation(
+        _ id: InvitationID, _ entry: [UInt8], token: SecretBytes, _ session: Token
+    ) async throws(APIError) -> VaultJoinReply {
+        struct Body: Encodable {
+            let entry: Base64Bytes
+            let token: SecretBytes
+        }
+        let body = Body(entry: Base64Bytes(entry), token: token)
+        return try await call(
+            Self.request(.post, "/v1/invitations/\(id)/acceptance", token: session, body))
+    }
+}

@@ -1,0 +1,107 @@
+public import Foundation
+
+/// A vault whose items several accounts read and write: a description of its state on this device, and its operations.
+///
+/// ```swift
+/// let family = try await vault.makeShared(name: "Family", as: "Ada")
+/// let invitation = try await family.invite(base: url, role: .writer, label: "Bob")
+/// show(invitation.link, invitation.code)
+/// ```
+///
+/// The description does not change. ``Vault/sharedVault(_:)`` returns the present one.
+public struct SharedVault: Identifiable, Sendable {
+    /// The id.
+    public let id: SharedVaultID
+    /// The name.
+    public let name: String
+    /// The role of this account; nil after its membership has ended.
+    public let role: SharedRole?
+    /// True when the vault counts against this account's plan.
+    public let isOwner: Bool
+    /// The present members, by name.
+    public let members: [SharedMember]
+    /// The open invitations, the oldest first.
+    public let invitations: [SharedInvitation]
+    /// True when a former member has the present key. A manager's device rotates it at its next sync.
+    public let isRotationDue: Bool
+    /// The manager to which the owner offers the vault; nil for none.
+    public let offeredTo: MemberID?
+    /// False after a join until the inviter's device has confirmed it.
+    public let isConfirmed: Bool
+    /// The findings that a person should see.
+    public let problems: [SharedVaultProblem]
+    /// Twelve words of the log's head. Members compare them by voice: equal words mean equal logs.
+    public let verificationWords: [String]
+    /// The number of entries in the log, of at most 4,096.
+    public let entryCount: Int
+    let vault: Vault
+
+    /// The member that is this account.
+    public var ownMember: SharedMember? { members.first(where: \.isOwn) }
+    /// True when this account can write items.
+    public var canWrite: Bool { (role.map { $0 >= .writer } ?? false) && !problems.contains(where: \.stopsWriting) }
+
+    // MARK: Invitations
+
+    /// Opens an invitation. Its link and code are returned once. Send them by different ways.
+    /// - Parameters:
+    ///   - base: The server's public address, `https://host`.
+    ///   - label: A private note about the invited person.
+    public func invite(
+        base: URL, role: SharedRole = .reader, uses: Int = 1, expires: Duration = .seconds(7 * 86_400),
+        code: InvitationCodeChoice = .generated, label: String? = nil
+    ) async throws(VaultError) -> NewInvitation {
+        try await vault.invite(id, role, uses, expires, code, label, base)
+    }
+
+    /// Closes an invitation. Members that have joined by it stay.
+    public func revoke(_ invitation: InvitationID) async throws(VaultError) {
+        try await vault.changing(id) { changes throws(VaultError) in try await changes.revoke(invitation) }
+    }
+
+    // MARK: Members
+
+    /// Gives a member another role.
+    public func setRole(_ member: MemberID, to role: SharedRole) async throws(VaultError) {
+        try await vault.changing(id) { changes throws(VaultError) in try await changes.setRole(member, to: role) }
+    }
+
+    /// Removes members, replaces the key, and lists the edits of the removed members that count. Other managers' devices
+    /// complete an interrupted call.
+    public func remove(_ members: Set<MemberID>) async throws(VaultError) {
+        try await vault.changing(id) { changes throws(VaultError) in try await changes.remove(members) }
+    }
+
+    /// Ends the own membership. The items on this device stay until ``forget()``.
+    public func leave() async throws(VaultError) {
+        try await vault.changing(id) { changes throws(VaultError) in try await changes.leave() }
+    }
+
+    /// Removes the vault from this device, after the membership has ended.
+    /// - Throws: ``SharedVaultError/notPermitted`` while this account is a member.
+    public func forget() async throws(VaultError) {
+        try await vault.forgetShared(id)
+    }
+
+    // MARK: Keys and ownership
+
+    /// Replaces the key under which items are written.
+    public func rotate() async throws(VaultError) {
+        try await vault.changing(id) { changes throws(VaultError) in try await changes.rotate() }
+    }
+
+    /// Offers the vault to another manager; nil withdraws the offer.
+    public func handOver(to member: MemberID?) async throws(VaultError) {
+        try await vault.changing(id) { changes throws(VaultError) in try await changes.offer(to: member) }
+    }
+
+    /// Accepts the offered vault. From then on it counts against this account's plan.
+    public func acceptHandOver() async throws(VaultError) {
+        try await vault.changing(id) { changes throws(VaultError) in try await changes.acceptOffer() }
+    }
+
+    /// Deletes the vault with all its items, for all members.
+    public func delete() async throws(VaultError) {
+        try await vault.changing(id) { changes throws(VaultError) in try await changes.delete() }
+    }
+}

@@ -1,0 +1,190 @@
+internal import Cryptography
+internal import Foundation
+internal import VaultLog
+
+/// The findings about a shared vault that outlast a process, as JSON in the store. Missing members are unset.
+struct VaultFindings: Codable, Hashable {
+    /// The number from which on the server has shown other entries.
+    var fork: UInt64?
+    var isRolledBack: Bool?
+    var isEnded: Bool?
+    var needsUpdate: Bool?
+    /// The author of a generation whose key does not fit.
+    var broken: MemberID?
+    /// The generation for which this device has reported an unusable box.
+    var reportedBox: UInt64?
+    var putAside: Int?
+    /// By unsealed entry, the time at which this device has first seen it, in seconds since 1970.
+    var unsealedSince: [UInt64: Int64]?
+    /// The times of the last automatic rotation and of the last attempt to claim, in seconds since 1970.
+    var rotatedAt: Int64?
+    var claimedAt: Int64?
+    /// The number of the last head that this device has signed for the others.
+    var sentSeen: UInt64?
+}
+
+/// A shared vault on this device: its verified log, this account's keys, and the findings.
+struct SharedVaultState {
+    let id: SharedVaultID
+    var record: MembershipRecord
+    var log: MembershipLog
+    var keys: GenerationKeys
+    var findings: VaultFindings
+    var seats: [VaultSeat]
+
+    /// The present member whose keys this account has; nil when there is none.
+    var own: VaultMember? {
+        if let member = log.members[VaultLog.MemberID(record.memberId)], member.role != nil,
+            record.privateKeys(of: member.keys) != nil
+        {
+            return member
+        }
+        return log.presentMembers.first { record.privateKeys(of: $0.keys) != nil }
+    }
+
+    /// True when the log has this account's member with keys that this account does not have.
+    var hasForeignKeys: Bool {
+        own == nil && log.members[VaultLog.MemberID(record.memberId)]?.role != nil
+    }
+
+    var role: Role? { findings.isEnded == true ? nil : own?.role }
+
+    /// The key under which items are written; nil when this device does not have it.
+    var presentKey: GenerationKey? { keys[log.currentGeneration.number] }
+
+    /// Signs entries and edits of this account's member.
+    var signer: MemberSigner {
+        get throws(VaultError) {
+            guard let own, let keys = record.privateKeys(of: own.keys),
+                let signer = try? MemberSigner(own.id, of: log.vault, keys)
+            else { throw .shared(hasForeignKeys ? .stopped : .notPermitted) }
+            return signer
+        }
+    }
+
+    /// Puts the keys of generations into the state that the record and the sealed previous keys open.
+    /// - Returns: The generations whose previous key is missing or wrong.
+    @discardableResult
+    mutating func openKeys(_ previous: [GenerationNumber: [UInt8]]) -> [GenerationNumber] {
+        keys = GenerationKeys()
+        if let key = record.generationKey, let number = record.generation.flatMap({ GenerationNumber($0.number) }) {
+            // A log that was rolled back may lack the generation.
+            try? keys.insert(key, number, log)
+        }
+        return keys.openPrevious(previous, log)
+    }
+
+    /// Throws when findings forbid writing.
+    /// - Parameter repairs: True for a rotation or removal, which also repairs a missing or wrong key.
+    func checkWritable(repairs: Bool = false) throws(VaultError) {
+        for problem in problems where problem.stopsWriting {
+            switch problem {
+            case .missingKey, .brokenGeneration: if !repairs { throw .shared(.stopped) }
+            case .ended: throw .shared(.notPermitted)
+            default: throw .shared(.stopped)
+            }
+        }
+    }
+
+    // MARK: Findings
+
+    /// Members whose validly signed head is not in the log.
+    var membersWithAnotherHistory: [MemberID] {
+        seats.filter { seat in seen(seat).map { log.place(of: $0) != .known } ?? false }.map(\.id)
+    }
+
+    /// The head that a member has signed; nil for none and for a wrong signature.
+    func seen(_ seat: VaultSeat) -> Head? {
+        guard let seen = seat.seen, let number = EntryNumber(seen.number), let hash = EntryHash(seen.hash.bytes),
+            let signature = VaultSignature(seen.signature.bytes)
+        else { return nil }
+        let head = Head(number: number, hash: hash)
+        let statement = MemberStatement(.seen, VaultLog.MemberID(seat.id), head, signature)
+        return statement.isValid(in: log) ? head : nil
+    }
+
+    /// The number of entries from which on a new vault is advised.
+    private static let nearlyFull: UInt64 = 3_000
+
+    var problems: [SharedVaultProblem] {
+        var problems: [SharedVaultProblem] = []
+        if let number = findings.fork { problems.append(.fork(at: Int(number))) }
+        if findings.needsUpdate == true { problems.append(.updateNeeded) }
+        if findings.isEnded == true || own == nil && !hasForeignKeys {
+            problems.append(.ended)
+        } else if hasForeignKeys {
+            problems.append(.foreignKeys)
+        } else if presentKey == nil {
+            problems.append(findings.broken.map { .brokenGeneration(by: $0) } ?? .missingKey)
+        }
+        if findings.isRolledBack == true { problems.append(.rolledBack) }
+        problems += membersWithAnotherHistory.map { .anotherHistory($0) }
+        if !log.unsealed.isEmpty { problems.append(.waitsForSeal(count: log.unsealed.count)) }
+        if let count = findings.putAside, count > 0 { problems.append(.putAside(count: count)) }
+        if log.head.number.value >= Self.nearlyFull { problems.append(.nearlyFull) }
+        return problems
+    }
+
+    /// True when the inviter's signed head, or a later entry of the inviter, contains this account's join.
+    /// - Parameter lastEntry: Returns the number of the last entry of a member.
+    func isConfirmed(_ lastEntry: (VaultLog.MemberID) -> EntryNumber?) -> Bool {
+        guard let own, let invitation = own.invitation.flatMap({ log.invitations[$0] }) else { return true }
+        if let number = lastEntry(invitation.inviter), number >= own.joined.number { return true }
+        guard let seat = seats.first(where: { $0.id == MemberID(invitation.inviter) }), let head = seen(seat) else {
+            return false
+        }
+        return log.place(of: head) == .known && head.number >= own.joined.number
+    }
+}
+
+// MARK: Values of the log
+
+/// A name of a vault or member, which its author claims.
+typealias ClaimedName = VaultLog.MemberName
+
+extension Identifier {
+    /// Converts an id of the log.
+    init<Subject>(_ id: VaultLog.Identifier<Subject>) {
+        guard let converted = Self(bytes: id.bytes) else { preconditionFailure("an id has 16 bytes") }
+        self = converted
+    }
+}
+
+extension VaultLog.Identifier {
+    /// Converts an id of the kit.
+    init<Entity>(_ id: SalternClient.Identifier<Entity>) {
+        guard let converted = Self(id.bytes) else { preconditionFailure("an id has 16 bytes") }
+        self = converted
+    }
+}
+
+extension SharedRole {
+    init(_ role: Role) {
+        self =
+            switch role {
+            case .reader: .reader
+            case .writer: .writer
+            case .manager: .manager
+            }
+    }
+
+    /// The role in entries.
+    var role: Role {
+        switch self {
+        case .reader: .reader
+        case .writer: .writer
+        case .manager: .manager
+        }
+    }
+}
+
+extension EntryTime {
+    /// The time in whole seconds.
+    init(_ date: Date) {
+        let seconds = UInt64(min(max(date.timeIntervalSince1970, 0), TimeInterval(Self.limit)))
+        guard let time = Self(seconds: seconds) else { preconditionFailure("the seconds are within the limit") }
+        self = time
+    }
+
+    var date: Date { Date(timeIntervalSince1970: TimeInterval(seconds)) }
+}

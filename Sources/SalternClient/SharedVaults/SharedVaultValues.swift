@@ -1,0 +1,183 @@
+public import Foundation
+internal import VaultLog
+
+/// The rights of a member of a shared vault.
+public enum SharedRole: String, Hashable, Comparable, CaseIterable, Codable, Sendable {
+    /// Reads items.
+    case reader
+    /// Also writes items.
+    case writer
+    /// Also invites, removes and changes members.
+    case manager
+
+    private var rank: Int {
+        switch self {
+        case .reader: 1
+        case .writer: 2
+        case .manager: 3
+        }
+    }
+
+    public static func < (left: SharedRole, right: SharedRole) -> Bool { left.rank < right.rank }
+}
+
+/// The latest entry of the log that a member's device has signed.
+public struct SeenHead: Hashable, Sendable {
+    /// The number of the entry.
+    public let number: Int
+    /// False when this device's log has another entry, or none, at that number.
+    public let isKnown: Bool
+}
+
+/// A present member of a shared vault.
+public struct SharedMember: Identifiable, Hashable, Sendable {
+    /// The id, which is valid in this vault only.
+    public let id: MemberID
+    /// The name that the member claims. Nil when it cannot be opened yet.
+    public let name: String?
+    /// The name for lists. Members whose names look alike get the first two of ``words``.
+    public let distinctName: String
+    /// The rights.
+    public let role: SharedRole
+    /// The time of the join, by the member's clock.
+    public let since: Date
+    /// True for the member that is this account.
+    public let isOwn: Bool
+    /// True for the member whose plan has the vault.
+    public let isOwner: Bool
+    /// True when, by the server's unsigned statement, the account is locked or deleted. Offer its removal.
+    public let isDeparted: Bool
+    /// The label of the invitation by which the member joined, for the inviting account only.
+    public let label: String?
+    /// Four words that the new member and its inviter compare by voice.
+    public let words: [String]
+    /// The latest head that the member has signed; nil for none.
+    public let seen: SeenHead?
+}
+
+/// An open invitation to a shared vault.
+public struct SharedInvitation: Identifiable, Hashable, Sendable {
+    /// The id, which is a part of the link.
+    public let id: InvitationID
+    /// The role of joiners.
+    public let role: SharedRole
+    /// The manager that opened it.
+    public let inviter: MemberID
+    /// The label that this account gave it; nil for none and for invitations of others.
+    public let label: String?
+    /// The time until which an entry can join.
+    public let expiresAt: Date
+    /// The maximum number of joins.
+    public let uses: Int
+    /// The number of joins.
+    public let joins: Int
+    /// True when the link is useless without its code.
+    public let needsCode: Bool
+}
+
+/// The choice of a code for an invitation.
+public enum InvitationCodeChoice: Hashable, Sendable {
+    /// Six random words, which the invited person gets by another way than the link.
+    case generated
+    /// No code: a malicious server reads the vault as soon as a person opens the link in a browser.
+    case none
+}
+
+/// A new invitation. The link and the code are shown once.
+public struct NewInvitation: Sendable {
+    /// The id of the invitation.
+    public let id: InvitationID
+    /// The link, which is secret.
+    public let link: String
+    /// The code, six words; nil for an invitation without a code.
+    public let code: String?
+    /// The time until which an entry can join.
+    public let expiresAt: Date
+}
+
+extension NewInvitation: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    public var description: String { "NewInvitation(redacted)" }
+    public var debugDescription: String { description }
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
+/// The link of an invitation, before anything is fetched.
+public struct InvitationAddress: Sendable {
+    let link: InvitationLink
+
+    /// Reads a pasted link.
+    /// - Throws: ``SharedVaultError/notALink``, ``SharedVaultError/noSecret`` or ``SharedVaultError/brokenLink``.
+    public init(_ text: String) throws(VaultError) {
+        do throws(InvitationLink.Malformation) { link = try InvitationLink(text) } catch {
+            switch error {
+            case .notALink: throw .shared(.notALink)
+            case .noSecret: throw .shared(.noSecret)
+            case .brokenSecret: throw .shared(.brokenLink)
+            }
+        }
+    }
+
+    /// The server, `https://host` or `https://host:port`.
+    public var server: String { link.server }
+    /// True when the link is useless without its code.
+    public var needsCode: Bool { link.hasCode }
+}
+
+extension InvitationAddress: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    public var description: String { "InvitationAddress(redacted)" }
+    public var debugDescription: String { description }
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
+/// An invitation before the join, verified against the log of the vault.
+public struct InvitationPreview: Sendable {
+    /// The vault.
+    public let vault: SharedVaultID
+    /// The name of the vault, by the inviter's statement.
+    public let vaultName: String
+    /// The name of the inviter, by its own statement.
+    public let inviterName: String
+    /// The role of joiners.
+    public let role: SharedRole
+    /// The time until which an entry can join.
+    public let expiresAt: Date
+    /// The number of present members.
+    public let memberCount: Int
+}
+
+/// A finding about a shared vault that a person should see.
+public enum SharedVaultProblem: Hashable, Sendable {
+    /// The server has shown another entry at this number than the known one. Nothing is written any more. Copy the
+    /// items into a new vault.
+    case fork(at: Int)
+    /// A member has signed a head that is not in the log. One of both devices sees another history.
+    case anotherHistory(MemberID)
+    /// The server had fewer entries than this device, or refused to take them back.
+    case rolledBack
+    /// The present key does not fit the log. Nothing is written until a manager rotates.
+    case brokenGeneration(by: MemberID)
+    /// This device does not have the present key yet. A manager's device sends it.
+    case missingKey
+    /// Another device has replaced the keys of this member. Nothing is written.
+    case foreignKeys
+    /// The log has an entry of a later version. Nothing is written until the app is updated.
+    case updateNeeded
+    /// The server does not have this account as a member.
+    case ended
+    /// Edits of removed or lowered members wait for the list of a manager.
+    case waitsForSeal(count: Int)
+    /// Versions of items do not count: their authors were not permitted to write them.
+    case putAside(count: Int)
+    /// The log has few numbers left. Continue in a new vault.
+    case nearlyFull
+}
+
+extension SharedVaultProblem {
+    /// True for a finding after which this device writes nothing to the vault.
+    public var stopsWriting: Bool {
+        switch self {
+        case .fork, .brokenGeneration, .missingKey, .foreignKeys, .updateNeeded, .ended: true
+        case .anotherHistory, .rolledBack, .waitsForSeal, .putAside, .nearlyFull: false
+        }
+    }
+}

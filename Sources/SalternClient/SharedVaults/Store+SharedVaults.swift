@@ -1,0 +1,180 @@
+internal import Cryptography
+internal import Foundation
+internal import VaultLog
+
+/// A value of one shared vault in the store.
+enum VaultFact: String {
+    /// The findings about the vault, as JSON.
+    case findings
+    /// The founding entry, until the server has confirmed it.
+    case founding
+    /// The entry by which this account joins, until the server has confirmed it.
+    case joining
+    /// The last statements of the server about the members, as JSON.
+    case seats
+}
+
+/// The last accepted edit of an item of a shared vault.
+struct AcceptedEdit: Hashable {
+    var item: ItemID
+    var number: UInt64
+    var author: MemberID
+    /// The number of the entry that was the author's head.
+    var head: UInt64
+    var mark: [UInt8]
+    /// The number of this device's latest entry at the acceptance.
+    var known: UInt64
+}
+
+/// The logs of shared vaults on this device. Nothing in them is secret but the names, which are sealed.
+extension Store {
+    // MARK: Entries
+
+    /// Returns the ids of the vaults whose log this device has.
+    func vaultIDs() throws -> [SharedVaultID] {
+        try database.rows("SELECT vault FROM vault_entries WHERE number = 1 ORDER BY vault") { row in
+            guard let id = row.blob(0).flatMap({ SharedVaultID(bytes: $0) }) else { throw StoreError.damaged }
+            return id
+        }
+    }
+
+    /// Returns the entries of a log, in order.
+    func entries(of vault: SharedVaultID, from number: UInt64 = 1) throws -> [Entry] {
+        try database.rows(
+            "SELECT entry FROM vault_entries WHERE vault = ? AND number >= ? ORDER BY number", .blob(vault.bytes),
+            .integer(Int64(number))
+        ) { row in
+            guard let entry = try? Entry(row.blob(0) ?? []) else { throw StoreError.damaged }
+            return entry
+        }
+    }
+
+    func entryCount(of vault: SharedVaultID) throws -> UInt64 {
+        UInt64(
+            try database.rows("SELECT count(*) FROM vault_entries WHERE vault = ?", .blob(vault.bytes)) {
+                $0.integer(0) ?? 0
+            }.first ?? 0)
+    }
+
+    /// Stores an entry whose signature was verified.
+    func put(_ entry: Entry, of vault: SharedVaultID) throws {
+        try database.execute(
+            "INSERT OR REPLACE INTO vault_entries (vault, number, entry) VALUES (?, ?, ?)", .blob(vault.bytes),
+            .integer(Int64(entry.number.value)), .blob(entry.bytes))
+    }
+
+    // MARK: Keys and lists
+
+    /// Returns, by generation, the key before it, sealed under its own.
+    func previousKeys(of vault: SharedVaultID) throws -> [GenerationNumber: [UInt8]] {
+        var keys: [GenerationNumber: [UInt8]] = [:]
+        try database.forEach(
+            "SELECT generation, key FROM vault_previous_keys WHERE vault = ?", [.blob(vault.bytes)]
+        ) { row in
+            guard let number = row.integer(0).flatMap({ GenerationNumber(UInt64($0)) }) else { return }
+            keys[number] = row.blob(1) ?? []
+        }
+        return keys
+    }
+
+    func putPreviousKey(_ key: [UInt8], _ generation: UInt64, of vault: SharedVaultID) throws {
+        try database.execute(
+            "INSERT OR REPLACE INTO vault_previous_keys (vault, generation, key) VALUES (?, ?, ?)",
+            .blob(vault.bytes), .integer(Int64(generation)), .blob(key))
+    }
+
+    /// Returns the list of a seal entry.
+    func sealList(_ number: UInt64, of vault: SharedVaultID) throws -> SealList? {
+        try database.rows(
+            "SELECT list FROM vault_seal_lists WHERE vault = ? AND number = ?", .blob(vault.bytes),
+            .integer(Int64(number))
+        ) { $0.blob(0) ?? [] }.first.flatMap { SealList($0) }
+    }
+
+    /// Returns all lists of a vault.
+    func sealLists(of vault: SharedVaultID) throws -> [SealList] {
+        try database.rows("SELECT list FROM vault_seal_lists WHERE vault = ?", .blob(vault.bytes)) { $0.blob(0) ?? [] }
+            .compactMap { SealList($0) }
+    }
+
+    func putSealList(_ list: SealList, _ number: UInt64, of vault: SharedVaultID) throws {
+        try database.execute(
+            "INSERT OR REPLACE INTO vault_seal_lists (vault, number, list) VALUES (?, ?, ?)", .blob(vault.bytes),
+            .integer(Int64(number)), .blob(list.bytes))
+    }
+
+    // MARK: Accepted edits
+
+    private static let editColumns = "item, number, author, head, mark, known"
+
+    func acceptedEdit(_ item: ItemID, of vault: SharedVaultID) throws -> AcceptedEdit? {
+        try database.rows(
+            "SELECT \(Self.editColumns) FROM vault_edits WHERE vault = ? AND item = ?", .blob(vault.bytes),
+            .blob(item.bytes), decode: Self.acceptedEdit
+        ).first
+    }
+
+    func acceptedEdits(of vault: SharedVaultID) throws -> [AcceptedEdit] {
+        try database.rows(
+            "SELECT \(Self.editColumns) FROM vault_edits WHERE vault = ? ORDER BY item", .blob(vault.bytes),
+            decode: Self.acceptedEdit)
+    }
+
+    func put(_ edit: AcceptedEdit, of vault: SharedVaultID) throws {
+        try database.execute(
+            """
+            INSERT OR REPLACE INTO vault_edits (vault, item, number, author, head, mark, known)
+            VALUES (?, ?, ?, ?, ?, ?, ?)
+            """, .blob(vault.bytes), .blob(edit.item.bytes), .integer(Int64(bitPattern: edit.number)),
+            .blob(edit.author.bytes), .integer(Int64(edit.head)), .blob(edit.mark), .integer(Int64(edit.known)))
+    }
+
+    func forgetAcceptedEdit(_ item: ItemID, of vault: SharedVaultID) throws {
+        try database.execute(
+            "DELETE FROM vault_edits WHERE vault = ? AND item = ?", .blob(vault.bytes), .blob(item.bytes))
+    }
+
+    private static func acceptedEdit(_ row: SQLiteRow) throws -> AcceptedEdit {
+        guard let item = row.blob(0).flatMap({ ItemID(bytes: $0) }), let number = row.integer(1),
+            let author = row.blob(2).flatMap({ MemberID(bytes: $0) }), let head = row.integer(3),
+            let mark = row.blob(4), let known = row.integer(5)
+        else { throw StoreError.damaged }
+        return AcceptedEdit(
+            item: item, number: UInt64(bitPattern: number), author: author, head: UInt64(head), mark: mark,
+            known: UInt64(known))
+    }
+
+    // MARK: Facts
+
+    func fact(_ name: VaultFact, of vault: SharedVaultID) throws -> [UInt8]? {
+        try database.rows(
+            "SELECT value FROM vault_facts WHERE vault = ? AND name = ?", .blob(vault.bytes), .text(name.rawValue)
+        ) { $0.blob(0) ?? [] }.first
+    }
+
+    /// Returns the vaults with a fact.
+    func vaultIDs(with name: VaultFact) throws -> [SharedVaultID] {
+        try database.rows("SELECT vault FROM vault_facts WHERE name = ? ORDER BY vault", .text(name.rawValue)) { row in
+            guard let id = row.blob(0).flatMap({ SharedVaultID(bytes: $0) }) else { throw StoreError.damaged }
+            return id
+        }
+    }
+
+    func set(_ name: VaultFact, of vault: SharedVaultID, _ value: [UInt8]?) throws {
+        guard let value else {
+            try database.execute(
+                "DELETE FROM vault_facts WHERE vault = ? AND name = ?", .blob(vault.bytes), .text(name.rawValue))
+            return
+        }
+        try database.execute(
+            "INSERT OR REPLACE INTO vault_facts (vault, name, value) VALUES (?, ?, ?)", .blob(vault.bytes),
+            .text(name.rawValue), .blob(value))
+    }
+
+    /// Removes everything of a vault, except its items.
+    func forgetVault(_ vault: SharedVaultID) throws {
+        for table in ["vault_entries", "vault_previous_keys", "vault_seal_lists", "vault_edits", "vault_facts"] {
+            try database.execute("DELETE FROM \(table) WHERE vault = ?", .blob(vault.bytes))
+        }
+    }
+}

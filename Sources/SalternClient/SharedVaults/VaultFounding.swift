@@ -1,0 +1,86 @@
+internal import Cryptography
+internal import Foundation
+internal import VaultLog
+
+/// Founds shared vaults.
+struct VaultFounding {
+    let service: SharedVaultService
+
+    private var session: VaultSession { service.session }
+
+    /// Founds a vault. The keys are on the server before the vault is, so a lost device loses no vault.
+    func found(name: String, as person: String) async throws(VaultError) -> SharedVaultID {
+        guard let vaultName = ClaimedName(name.precomposedStringWithCanonicalMapping),
+            let personName = ClaimedName(person.precomposedStringWithCanonicalMapping)
+        else { throw .shared(.invalidName) }
+        // Before anything is written, because the server may have no vaults.
+        _ = try await SharedVaultRefresh(service: service).descriptions()
+        let key = GenerationKey.random()
+        let member = VaultLog.MemberID.random()
+        let entry: Entry
+        let keys: MemberPrivateKeys
+        do {
+            keys = try MemberPrivateKeys.generate()
+            entry = try EntryWriter.found(by: member, named: personName, keys, key, at: service.now)
+        } catch {
+            throw .unreadable
+        }
+        let id = SharedVaultID(entry.vault)
+        var record = MembershipRecord(memberId: MemberID(member), keys, name: vaultName.text)
+        record.take(key, .first)
+        record.take(entry.head)
+        try session.stored { try session.store.set(.founding, of: id, entry.bytes) }
+        try service.write(record, id)
+        try await service.sendRecord(id)
+        try await service.holding { () async throws(VaultError) in try await finish(id) }
+        return id
+    }
+
+    /// Sends a founding entry that the server has not confirmed. The caller holds ``SharedVaultService/lock``.
+    func finish(_ id: SharedVaultID) async throws(VaultError) {
+        guard let bytes = try session.stored({ try session.store.fact(.founding, of: id) }) else { return }
+        guard let entry = try? Entry(bytes) else { throw .store(.damaged) }
+        let token = try service.token
+        do throws(VaultError) {
+            let reply = try await service.call { api throws(APIError) in try await api.createVault(bytes, token) }
+            guard reply.hash.bytes == entry.hash.bytes else { throw .unavailable(.unexpectedReply) }
+        } catch {
+            if !error.isPassing {
+                // Its id contains its time, so the entry cannot be made again.
+                try service.forget(id)
+            }
+            throw error
+        }
+        try service.take([entry], [], id)
+        try session.stored { try session.store.set(.founding, of: id, nil) }
+        service.notify([id])
+    }
+
+    /// Sends the founding entries of earlier calls.
+    func finishAll() async throws(VaultError) {
+        for id in try session.stored({ try session.store.vaultIDs(with: .founding) }) {
+            try? await finish(id)
+        }
+    }
+}
+
+extension VaultError {
+    /// True when the same call can succeed later.
+    fileprivate var isPassing: Bool {
+        switch self {
+        case .unavailable, .locked, .sessionEnded, .store: true
+        default: false
+        }
+    }
+}
+
+extension SharedVaultService {
+    /// Sends this account's keys in a vault.
+    /// - Throws: ``VaultError/unsentEdits(count:)`` when the server does not accept them, for example because the plan is full.
+    func sendRecord(_ id: SharedVaultID) async throws(VaultError) {
+        try await syncing.sync()
+        guard try session.stored({ try session.store.change(ItemID(id.uuid)) }) == nil else {
+            throw .unsentEdits(count: 1)
+        }
+    }
+}

@@ -1,0 +1,249 @@
+internal import Cryptography
+internal import Foundation
+internal import VaultLog
+
+/// Opens invitations, shows them before a join, and joins by them.
+struct VaultInviting {
+    let service: SharedVaultService
+
+    /// The maximum number of entries that are made for one join.
+    private static let attempts = 8
+
+    private var session: VaultSession { service.session }
+
+    // MARK: Inviting
+
+    func invite(
+        _ id: SharedVaultID, role: SharedRole, uses: Int, expires: Duration, _ choice: InvitationCodeChoice,
+        label: String?, base: URL
+    ) async throws(VaultError) -> NewInvitation {
+        guard let uses = UInt16(exactly: uses), (1...LogBounds.uses).contains(uses) else {
+            throw .shared(.invalidUses)
+        }
+        let seconds = expires.components.seconds
+        guard (1...Int64(LogBounds.invitationLife)).contains(seconds) else { throw .shared(.invalidExpiry) }
+        guard let server = PinnedServer.canonical(base.absoluteString) else {
+            throw .unavailable(.transport(.configuration(.address)))
+        }
+        let invitation = VaultLog.InvitationID.random()
+        let secret = SecureRandom.secureBytes(InvitationSecrets.secretByteCount)
+        let code = choice == .generated ? InvitationCode.random() : nil
+        guard let secrets = try? InvitationSecrets(invitation, secret: secret, code: code) else { throw .unreadable }
+        let shown = InvitationID(invitation)
+        if let label { try service.update(id) { $0.labels[shown] = label } }
+        let entry = try await service.holding { () async throws(VaultError) in
+            try await EntrySending(service: service, id: id).append(
+                send: { api, draft, token throws(APIError) in
+                    try await send(draft, secrets, id, api, token)
+                },
+                { state, time throws(VaultError) in
+                    guard let expiry = EntryTime(seconds: time.seconds + UInt64(seconds)),
+                        let terms = InvitationTerms(
+                            id: invitation, admissionKey: secrets.admissionKey.publicKey, role: role.role,
+                            expiry: expiry, uses: uses, hasCode: code != nil)
+                    else { throw .shared(.invalidExpiry) }
+                    return try EntrySending.draft(.invite(terms), state, at: time)
+                }
+            ).entry
+        }
+        guard let stored = try service.known(id).log.invitations[invitation],
+            let link = InvitationLink(server: server, stored, secret: secret)
+        else { throw .unavailable(.unexpectedReply) }
+        guard case .invite(let terms) = entry.payload else { throw .unreadable }
+        return NewInvitation(
+            id: shown, link: link.text,
+            code: code.map { $0.text.withUnsafeBytes { String(decoding: $0, as: UTF8.self) } },
+            expiresAt: terms.expiry.date)
+    }
+
+    /// Sends an `invite` entry with the content that its link opens.
+    private func send(
+        _ draft: EntrySending.Draft, _ secrets: InvitationSecrets, _ id: SharedVaultID, _ api: SalternAPI,
+        _ token: Token
+    ) async throws(APIError) {
+        guard let state = try? service.known(id), let key = state.presentKey, let own = state.own,
+            let vaultName = ClaimedName(service.name(of: state)),
+            let inviter = ClaimedName(service.name(of: own, state) ?? "member"),
+            let content = try? InvitationContent(secrets, vaultName: vaultName, inviter: inviter, key)
+        else { throw .unexpectedReply }
+        _ = try await api.createInvitation(
+            id, draft.entry.bytes, tokenHash: secrets.tokenHash.bytes, preview: content.preview,
+            keyBox: content.sealedKey, token)
+    }
+
+    // MARK: Joining
+
+    /// An invitation that was fetched and verified.
+    private struct Opened {
+        let link: InvitationLink
+        let secrets: InvitationSecrets
+        let preview: VaultLog.InvitationPreview
+        let log: MembershipLog
+        let entries: [Entry]
+    }
+
+    /// Fetches an invitation and verifies it. No session is needed.
+    static func preview(
+        _ text: String, code: String?, _ api: SalternAPI, _ settings: VaultSettings
+    ) async throws(VaultError) -> InvitationPreview {
+        let opened = try await open(text, code, api, settings)
+        return InvitationPreview(
+            vault: SharedVaultID(opened.log.vault), vaultName: opened.preview.vaultName.text,
+            inviterName: opened.preview.inviterName.text, role: SharedRole(opened.preview.terms.role),
+            expiresAt: opened.preview.terms.expiry.date, memberCount: opened.log.presentMembers.count)
+    }
+
+    private static func open(
+        _ text: String, _ code: String?, _ api: SalternAPI, _ settings: VaultSettings
+    ) async throws(VaultError) -> Opened {
+        let link = try InvitationAddress(text).link
+        if let own = settings.transport.host, own != PinnedServer.host(of: link.server) {
+            throw .shared(.otherServer(link.server))
+        }
+        return try await open(link, try secrets(of: link, code), api, settings)
+    }
+
+    private static func open(
+        _ link: InvitationLink, _ secrets: InvitationSecrets, _ api: SalternAPI, _ settings: VaultSettings
+    ) async throws(VaultError) -> Opened {
+        let id = InvitationID(link.id)
+        let reply: VaultInvitationReply
+        do throws(APIError) {
+            reply = try await settings.retries({ () throws(APIError) in
+                try await api.openInvitation(id, token: secrets.token)
+            })
+        } catch {
+            // The server answers all unknown tokens alike, also that of a wrong code.
+            if error.code == .notFound { throw .shared(link.hasCode ? .wrongCode : .invitationGone) }
+            throw VaultError(error)
+        }
+        var entries: [Entry] = []
+        for bytes in reply.entries.map(\.bytes) {
+            guard let entry = try? Entry(bytes) else { throw .unavailable(.unexpectedReply) }
+            entries.append(entry)
+        }
+        guard let log = try? MembershipLog(entries) else { throw .shared(.wrongVault) }
+        let now = EntryTime(api.clock.time() ?? Date())
+        do throws(VaultLog.InvitationPreview.Failure) {
+            let preview = try VaultLog.InvitationPreview(link, secrets, reply.preview.bytes, log, at: now)
+            return Opened(link: link, secrets: secrets, preview: preview, log: log, entries: entries)
+        } catch {
+            switch error {
+            case .closed, .expired: throw .shared(.invitationGone)
+            case .wrongSecrets: throw .shared(.wrongCode)
+            case .wrongLog, .notAuthentic, .wrongKey: throw .shared(.wrongVault)
+            }
+        }
+    }
+
+    private static func secrets(
+        of link: InvitationLink, _ typed: String?
+    ) throws(VaultError) -> InvitationSecrets {
+        var code: InvitationCode?
+        if link.hasCode {
+            guard let typed else { throw .shared(.codeRequired) }
+            do throws(InvitationCode.Malformation) { code = try InvitationCode(typed) } catch {
+                throw .shared(.invalidCode)
+            }
+        }
+        guard let secrets = try? InvitationSecrets(link.id, secret: link.secret, code: code) else { throw .unreadable }
+        return secrets
+    }
+
+    /// Joins by a link. A repeated call continues an interrupted one.
+    func join(_ text: String, code: String?, as person: String) async throws(VaultError) -> SharedVaultID {
+        guard let name = ClaimedName(person.precomposedStringWithCanonicalMapping) else { throw .shared(.invalidName) }
+        var opened = try await Self.open(text, code, session.api, session.settings)
+        let id = SharedVaultID(opened.log.vault)
+        let state = try service.state(id)
+        if state?.role != nil { throw .shared(.alreadyMember) }
+        let isBegun = try service.record(id) != nil && state == nil
+        if !isBegun {
+            guard let keys = try? MemberPrivateKeys.generate() else { throw .unreadable }
+            var record = MembershipRecord(
+                memberId: MemberID(VaultLog.MemberID.random()), keys, name: opened.preview.vaultName.text)
+            // The keys of an ended membership stay, for items of that time.
+            if let earlier = try service.record(id) { record = record.merged(withEarlier: earlier) }
+            try session.stored { try session.store.set(.joining, of: id, nil) }
+            try service.write(record, id)
+        }
+        try await service.sendRecord(id)
+        for _ in 0..<Self.attempts {
+            do throws(VaultError) {
+                let present = opened
+                try await service.holding { () async throws(VaultError) in try await join(present, id, name) }
+                return id
+            } catch .shared(.busy) {
+                opened = try await Self.open(opened.link, opened.secrets, session.api, session.settings)
+            }
+        }
+        throw .shared(.busy)
+    }
+
+    private func join(_ opened: Opened, _ id: SharedVaultID, _ name: ClaimedName) async throws(VaultError) {
+        guard let record = try service.record(id), let keys = record.latestKeys else { throw .unreadable }
+        let member = VaultLog.MemberID(record.memberId)
+        let entry: Entry
+        if let bytes = try session.stored({ try session.store.fact(.joining, of: id) }), let kept = try? Entry(bytes),
+            opened.log.hash(at: kept.number) == kept.hash || opened.log.head.hash == kept.previous
+        {
+            // The server has it, or can still accept it.
+            entry = kept
+        } else {
+            entry = try EntrySending.draft { () throws(EntryRejection) in
+                try EntryWriter.join(
+                    opened.secrets, as: member, named: name, keys, opened.preview.nameKey, after: opened.log,
+                    at: service.now)
+            }.entry
+        }
+        try session.stored { try session.store.set(.joining, of: id, entry.bytes) }
+        let token = try service.token
+        let reply: VaultJoinReply
+        do throws(APIError) {
+            reply = try await session.settings.retries({ () throws(APIError) in
+                try await session.api.acceptInvitation(
+                    InvitationID(opened.link.id), entry.bytes, token: SecretBytes(opened.secrets.token), token)
+            })
+        } catch {
+            if error.code == .notFound { throw .shared(.invitationGone) }
+            throw VaultError(ofShared: error)
+        }
+        guard reply.vault == id, reply.hash.bytes == entry.hash.bytes else { throw .unavailable(.unexpectedReply) }
+        try accept(reply.keyBox.bytes, entry, opened, id)
+        // The log that the link opened is verified. Entries that came since are fetched after it.
+        try await LogUpdate(service: service, id: id).fetch(after: try service.known(id).log.head.number.value)
+    }
+
+    /// Stores the log, and the key that the link opens.
+    private func accept(
+        _ box: [UInt8], _ entry: Entry, _ opened: Opened, _ id: SharedVaultID
+    ) throws(VaultError) {
+        var log = opened.log
+        var entries = opened.entries
+        if log.hash(at: entry.number) != entry.hash {
+            do throws(EntryRejection) { try log.append(entry) } catch { throw .unavailable(.unexpectedReply) }
+            entries.append(entry)
+        }
+        let generation = log.generation(at: entry.number).number
+        let key = try? opened.preview.openKey(box, opened.secrets, generation, log)
+        let head = log.head
+        try service.update(id) { record in
+            if let key { record.take(key, generation) }
+            record.take(head)
+        }
+        try session.stored { try session.store.forgetVault(id) }
+        try service.take(entries, [], id)
+        service.notify([id])
+    }
+}
+
+extension MembershipRecord {
+    /// Keeps the keys of an earlier membership of the same vault.
+    fileprivate func merged(withEarlier earlier: MembershipRecord) -> MembershipRecord {
+        var merged = self
+        merged.keys = earlier.keys + keys
+        merged.generation = earlier.generation
+        merged.labels = earlier.labels
+        return merged
+    }
+}
