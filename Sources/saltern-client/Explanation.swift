@@ -128,7 +128,6 @@ enum Explanation {
         case .invalidDocuments(let fault): unreadable("line \(fault.line): \(fault.text)", "unreadable")
         case .unreadable: unreadable("it cannot be read", "unreadable")
         case .shared(let error): error.failure
-        case .notWritable: SharedVaultError.notPermitted
         case .store(let error): failure(for: error)
         }
     }

@@ -112,7 +112,7 @@ import Testing
             (.ambiguousName, 66, "ambiguous"), (.unknownMember, 66, "not_found"), (.unknownInvitation, 66, "not_found"),
             (.notPermitted, 77, "not_permitted"), (.ownerProtected, 1, "owner_protected"), (.noOffer, 66, "no_offer"),
             (.full, 1, "vault_full"), (.stopped, 76, "vault_stopped"), (.recovering, 69, "vault_recovering"),
-            (.clock, 78, "clock_skew"), (.busy, 69, "vault_busy"), (.invalidExpiry, 64, "usage"),
+            (.wrongClock, 78, "clock_skew"), (.busy, 69, "vault_busy"), (.invalidExpiry, 64, "usage"),
             (.invalidUses, 64, "usage"), (.rejected("unchangedRole"), 1, "entry_refused"),
         ]
         for (error, status, code) in statuses {

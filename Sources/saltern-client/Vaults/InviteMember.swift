@@ -54,8 +54,10 @@ struct InviteMember: Command {
     }
 
     func run(_ console: Console) async throws {
-        let shared = try await vault.find(console).shared
-        let new = try await shared.invite(role: role, uses: uses, expires: lifetime, code: code, label: label)
+        let opened = try await vault.find(console)
+        guard let base = URL(string: opened.account.profile.server) else { throw VaultError.notFound }
+        let new = try await opened.shared.invite(
+            base: base, role: role, uses: uses, expires: lifetime, code: code, label: label)
         let record = Record(id: new.id, link: new.link, code: new.code, expiresAt: new.expiresAt)
         try console.showOnce(record, asJSON: vault.asJSON) { new.link + "\n" + (new.code.map { $0 + "\n" } ?? "") }
     }

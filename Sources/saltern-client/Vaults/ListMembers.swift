@@ -28,7 +28,8 @@ struct ListMembers: Command {
         }
 
         let id: MemberID
-        let name: String
+        /// The name that the member claims.
+        let name: String?
         let role: String
         let owner: Bool
         /// True for the member of this account.

@@ -62,7 +62,7 @@ extension SharedVaultError {
             CommandFailure(
                 "the server was restored from a backup: repeat after the next sync of the vault's owner",
                 status: ExitStatus.unavailable, code: "vault_recovering")
-        case .clock:
+        case .wrongClock:
             CommandFailure(
                 "the clock of this device differs from the server's by more than five minutes: correct it",
                 status: ExitStatus.configuration, code: "clock_skew")
