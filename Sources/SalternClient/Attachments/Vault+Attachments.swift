@@ -69,7 +69,7 @@ extension Vault {
     }
 
     /// - Parameter keepsCopy: True to keep a copy of a fetched piece on this device.
-    package func piece(
+    func piece(
         _ index: Int, of attachment: Attachment, keepsCopy: Bool
     ) async throws(VaultError) -> SecureBytes {
         try await attachments.reader.piece(index, of: attachment, keepsCopy: keepsCopy)

@@ -9,7 +9,7 @@ internal import Foundation
 /// try await notes.put(Note(text: "Buy salt."))
 /// try await vault.sync()
 /// ```
-public actor Vault: ItemAccess {
+public actor Vault {
     let settings: VaultSettings
     nonisolated let observers: VaultObservers
     let session: VaultSession

@@ -50,7 +50,7 @@ struct GetItem: Command {
         }
     }
 
-    private func item(in items: any ItemAccess) async throws -> (ItemSummary, SecureBytes) {
+    private func item(in items: OwnedItems) async throws -> (ItemSummary, SecureBytes) {
         if let version {
             let found = try await ReplacedItems.find(item, in: items)
             let replaced = try await items.item(found.id, replaced: Int64(version))

@@ -73,7 +73,7 @@ struct ListVersions: Command {
     }
 
     /// Finds the item. If this device has no data of it, its whole id is needed, and the server must have versions.
-    private func find(in items: any ItemAccess, _ console: Console) async throws -> ItemSummary {
+    private func find(in items: OwnedItems, _ console: Console) async throws -> ItemSummary {
         do {
             return try await ReplacedItems.find(item, in: items)
         } catch let failure as CommandFailure where failure.code == "not_found" {
@@ -84,7 +84,7 @@ struct ListVersions: Command {
     }
 
     /// Fetches the server's versions. The list is useful without them, so an error becomes a notice.
-    private func fetch(_ id: ItemID, _ items: any ItemAccess, _ console: Console) async {
+    private func fetch(_ id: ItemID, _ items: OwnedItems, _ console: Console) async {
         do {
             let report = try await items.fetchVersions(of: id)
             guard report.refused > 0 else { return }

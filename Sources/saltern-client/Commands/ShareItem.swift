@@ -57,7 +57,7 @@ struct ShareItem: Command {
     }
 
     /// Rejects content that is too long for a share, before it is fetched.
-    private func refuseTooLong(_ id: ItemID, in items: any ItemAccess, _ vault: Vault) async throws {
+    private func refuseTooLong(_ id: ItemID, in items: OwnedItems, _ vault: Vault) async throws {
         guard let body = try await items.item(id)?.body else { return }
         try await vault.refuseTooLong(bodyOf: ContentPieces(of: body, in: items).byteCount)
     }

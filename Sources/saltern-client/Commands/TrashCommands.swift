@@ -20,8 +20,7 @@ struct TrashedFolder {
         let opened = try await owner.open(console)
         let root = URL(filePath: folder, directoryHint: .isDirectory)
         let name = collection ?? FolderSync.collection(of: root) ?? FolderSettings().collection
-        return FolderSync(
-            vault: opened.account.vault, root: root, settings: FolderSettings(collection: name), owner: opened.owner)
+        return FolderSync(opened.items, root: root, settings: FolderSettings(collection: name))
     }
 }
 

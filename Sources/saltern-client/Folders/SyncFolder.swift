@@ -166,7 +166,7 @@ struct SyncFolder {
         let root = URL(filePath: folder, directoryHint: .isDirectory)
         let (account, items) = (opened.account, opened.items)
         let vault = account.vault
-        let sync = FolderSync(vault: vault, root: root, settings: settings, owner: opened.owner)
+        let sync = FolderSync(items, root: root, settings: settings)
         if isDry {
             let plan = try await console.showingProgress(of: vault) { try await sync.plan() }
             try show(plan, [], [], console)

@@ -31,7 +31,7 @@ struct Findings: Encodable {
     /// Returns the results for the items of a shared vault.
     /// - Parameter known: The notices that were shown before.
     static func gather(
-        in items: any ItemAccess, after report: SyncReport, except known: [Notice]
+        in items: OwnedItems, after report: SyncReport, except known: [Notice]
     ) async throws -> Findings {
         Findings(
             report: report, notices: try await items.notices().unreported(after: known),

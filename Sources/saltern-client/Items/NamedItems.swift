@@ -39,7 +39,7 @@ struct ItemReference {
     init(_ text: String) { self.text = text }
 
     /// Finds the one matching item of an owner.
-    func find(in items: any ItemAccess) async throws -> ItemSummary {
+    func find(in items: OwnedItems) async throws -> ItemSummary {
         if let id = ItemID(text), let item = try await items.summary(of: id) { return item }
         return try find(in: await items.items(in: nil))
     }

@@ -4,7 +4,7 @@ import SalternClient
 /// Items whose replaced versions can be named: present ones, and deleted ones.
 enum ReplacedItems {
     /// Finds the one matching item, first among present ones.
-    static func find(_ reference: ItemReference, in items: any ItemAccess) async throws -> ItemSummary {
+    static func find(_ reference: ItemReference, in items: OwnedItems) async throws -> ItemSummary {
         do {
             return try await reference.find(in: items)
         } catch let failure as CommandFailure where failure.code == "not_found" {

@@ -40,7 +40,5 @@ struct OpenOwner {
     /// Nil for the account itself.
     let shared: SharedVault?
 
-    var items: any ItemAccess { shared ?? account.vault }
-
-    var owner: ItemOwner { shared.map { .vault($0.id) } ?? .account }
+    var items: OwnedItems { shared.map { $0.items(in: account.vault) } ?? OwnedItems(account.vault) }
 }

@@ -3,15 +3,18 @@ import SalternClient
 
 /// The shared vaults in the status of an account.
 struct StatusOfVaults {
+    private let vault: Vault
     private let vaults: [SharedVault]
     private var notices: [SharedVaultID: [Notice]] = [:]
     private var held: [SharedVaultID: [HeldDeletion]] = [:]
 
     init(_ vault: Vault) async throws {
+        self.vault = vault
         vaults = try await vault.sharedVaults()
         for shared in vaults {
-            notices[shared.id] = try await shared.notices()
-            held[shared.id] = try await shared.heldDeletions()
+            let items = shared.items(in: vault)
+            notices[shared.id] = try await items.notices()
+            held[shared.id] = try await items.heldDeletions()
         }
     }
 
@@ -30,8 +33,9 @@ struct StatusOfVaults {
     /// Marks the notices of all vaults as read.
     mutating func forgetNotices() async throws {
         for shared in vaults {
-            for notice in notices[shared.id] ?? [] { try await shared.forget(notice) }
-            notices[shared.id] = try await shared.notices()
+            let items = shared.items(in: vault)
+            for notice in notices[shared.id] ?? [] { try await items.forget(notice) }
+            notices[shared.id] = try await items.notices()
         }
     }
 

@@ -15,7 +15,7 @@ struct VaultFindings: Encodable {
 
     static func known(in vault: Vault) async throws -> Known {
         var known: Known = [:]
-        for shared in try await vault.sharedVaults() { known[shared.id] = try await shared.notices() }
+        for shared in try await vault.sharedVaults() { known[shared.id] = try await shared.items(in: vault).notices() }
         return known
     }
 
@@ -24,7 +24,7 @@ struct VaultFindings: Encodable {
         var all: [VaultFindings] = []
         for shared in try await vault.sharedVaults() {
             let findings = try await Findings.gather(
-                in: shared, after: report.vaults[shared.id] ?? .empty, except: known[shared.id] ?? [])
+                in: shared.items(in: vault), after: report.vaults[shared.id] ?? .empty, except: known[shared.id] ?? [])
             all.append(VaultFindings(shared: shared, findings: findings))
         }
         return all

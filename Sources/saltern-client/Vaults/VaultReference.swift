@@ -60,6 +60,9 @@ enum RoleWord {
 }
 
 extension SharedVault {
+    /// Returns the items on this device.
+    func items(in vault: Vault) -> OwnedItems { OwnedItems(vault, of: .vault(id)) }
+
     /// Returns the name of a member for output.
     func name(of id: MemberID) -> String {
         members.first { $0.id == id }.map { VisibleText.visible($0.distinctName) } ?? id.description
