@@ -89,7 +89,7 @@ struct LeaveVault: Command {
     static let help = """
         \(AccountOption.help)
           --yes                 does not ask, for scripts
-          --forget              also removes the vault's items and keys from this device;
+          --forget              also removes its items and keys from this device;
                                 afterwards alone, if the membership has ended
           --json                one object, for scripts
 
