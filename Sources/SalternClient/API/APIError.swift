@@ -154,6 +154,14 @@ extension KeyedDecodingContainer where Key == Problem.CodingKeys {
 private enum KeyringKeys: CodingKey { case keyring }
 
 extension Problem {
+    /// True when a later entry of a shared vault's log is the reason.
+    var isAboutMembership: Bool { ["stale_generation", "membership_moved"].contains(code) }
+
+    /// This account may only read the items of a shared vault. No request was sent.
+    static let notPermitted = Problem(
+        status: 403, code: "not_permitted", title: "", detail: nil, requestId: nil, field: nil, canonical: nil,
+        allowed: nil, used: nil, conflicts: nil, current: nil, retryAfter: nil)
+
     /// This device has no session. No request was sent.
     static let sessionMissing = Problem(
         status: 401, code: .unauthenticated, title: "there is no session on this device", detail: nil, requestId: nil,

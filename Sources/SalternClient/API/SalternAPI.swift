@@ -8,6 +8,10 @@ public struct SalternAPI: Sendable {
     private let transport: any HTTPTransport
     /// The server's clock, from its last reply.
     let clock = ServerClock()
+    /// The owner of the items.
+    private var owner = ItemOwner.account
+    /// The field of writes to a shared vault.
+    private var headField: [(name: String, value: String)] = []
 
     /// The limit of a reply with items, a share or all sessions, in bytes. The longest item has 16 MiB in base64.
     private static let longReplyLimit = 24 << 20
@@ -309,6 +313,16 @@ extension SalternAPI {
 }
 
 extension SalternAPI {
+    /// Returns the same API for the items of an owner. It concerns the calls whose paths begin with `/v1/items` and
+    /// `/v1/changes`, without the stream.
+    /// - Parameter head: The number of the latest known entry of a shared vault's log, for writes.
+    func of(_ owner: ItemOwner, head: Int64? = nil) -> SalternAPI {
+        var api = self
+        api.owner = owner
+        api.headField = head.map { [("Vault-Head", String($0))] } ?? []
+        return api
+    }
+
     private static func replyLimit(_ isMetaOnly: Bool) -> Int {
         isMetaOnly ? HTTPRequest.shortReplyLimit : longReplyLimit
     }
@@ -324,13 +338,19 @@ extension SalternAPI {
         ]
         return try await call(
             HTTPRequest(
-                .get, Self.target("/v1/items", query), token: token.text, replyLimit: Self.replyLimit(isMetaOnly)))
+                .get, Self.target("\(owner.path)/items", query), token: token.text,
+                replyLimit: Self.replyLimit(isMetaOnly)))
+    }
+
+    /// Returns the limits and the usage of the owner's items, from the account or the shared vault.
+    func getUsage(_ token: Token) async throws(APIError) -> ItemUsage {
+        try await call(HTTPRequest(.get, owner == .account ? "/v1/account" : owner.path, token: token.text))
     }
 
     /// Returns one item (`GET /v1/items/{id}`).
     public func getItem(_ id: ItemID, _ token: Token) async throws(APIError) -> ItemState {
         try await call(
-            HTTPRequest(.get, "/v1/items/\(id)", token: token.text, replyLimit: Self.longReplyLimit))
+            HTTPRequest(.get, "\(owner.path)/items/\(id)", token: token.text, replyLimit: Self.longReplyLimit))
     }
 
     /// Creates or replaces an item (`PUT /v1/items/{id}`).
@@ -339,13 +359,14 @@ extension SalternAPI {
     ) async throws(APIError) -> ItemState {
         try await call(
             Self.request(
-                .put, "/v1/items/\(id)", token: token, fields: [precondition.field], replyLimit: Self.longReplyLimit,
+                .put, "\(owner.path)/items/\(id)", token: token, fields: [precondition.field] + headField,
+                replyLimit: Self.longReplyLimit,
                 content))
     }
 
     /// Returns the sealed body alone (`GET /v1/items/{id}/body`).
     public func getItemBody(_ id: ItemID, _ token: Token) async throws(APIError) -> HTTPReplyStream {
-        try await stream(HTTPRequest(.get, "/v1/items/\(id)/body", token: token.text))
+        try await stream(HTTPRequest(.get, "\(owner.path)/items/\(id)/body", token: token.text))
     }
 
     /// Creates or replaces an item whose sealed body is sent as bytes (`PUT /v1/items/{id}/body`).
@@ -357,10 +378,10 @@ extension SalternAPI {
             ("iterations", content.iterations.map(String.init)),
             ("title", content.title.map { Base64URL.encodeToString($0.bytes) }),
         ]
-        let fields = [precondition.field, ("Content-Type", "application/octet-stream")]
+        let fields = [precondition.field, ("Content-Type", "application/octet-stream")] + headField
         return try await call(
             HTTPRequest(
-                .put, Self.target("/v1/items/\(id)/body", query), fields: fields, token: token.text,
+                .put, Self.target("\(owner.path)/items/\(id)/body", query), fields: fields, token: token.text,
                 body: SecureBytes(copying: content.body.bytes), replyLimit: Self.longReplyLimit))
     }
 
@@ -370,7 +391,7 @@ extension SalternAPI {
     ) async throws(APIError) -> ItemState {
         try await call(
             HTTPRequest(
-                .delete, "/v1/items/\(id)", fields: [precondition.field], token: token.text,
+                .delete, "\(owner.path)/items/\(id)", fields: [precondition.field] + headField, token: token.text,
                 replyLimit: Self.longReplyLimit))
     }
 
@@ -380,7 +401,7 @@ extension SalternAPI {
     ) async throws(APIError) -> ItemState {
         try await call(
             HTTPRequest(
-                .post, "/v1/items/\(id)/restore", fields: [precondition.field], token: token.text,
+                .post, "\(owner.path)/items/\(id)/restore", fields: [precondition.field] + headField, token: token.text,
                 replyLimit: Self.longReplyLimit))
     }
 
@@ -390,14 +411,14 @@ extension SalternAPI {
     ) async throws(APIError) -> VersionPage {
         let query = [("limit", limit.map(String.init)), ("page", page)]
         return try await call(
-            HTTPRequest(.get, Self.target("/v1/items/\(id)/versions", query), token: token.text))
+            HTTPRequest(.get, Self.target("\(owner.path)/items/\(id)/versions", query), token: token.text))
     }
 
     /// Returns an older version of an item (`GET /v1/items/{id}/versions/{revision}`).
     public func getVersion(_ id: ItemID, _ revision: Revision, _ token: Token) async throws(APIError) -> ItemState {
         try await call(
             HTTPRequest(
-                .get, "/v1/items/\(id)/versions/\(revision.number)", token: token.text,
+                .get, "\(owner.path)/items/\(id)/versions/\(revision.number)", token: token.text,
                 replyLimit: Self.longReplyLimit))
     }
 
@@ -405,7 +426,8 @@ extension SalternAPI {
     public func writeBatch(_ operations: [BatchOperation], _ token: Token) async throws(APIError) -> BatchResult {
         struct Body: Encodable { let operations: [BatchOperation] }
         return try await call(
-            Self.request(.post, "/v1/items/batch", token: token, Body(operations: operations)))
+            Self.request(
+                .post, "\(owner.path)/items/batch", token: token, fields: headField, Body(operations: operations)))
     }
 
     /// Returns a page of changes (`GET /v1/changes`).
@@ -423,7 +445,7 @@ extension SalternAPI {
             ("since", cursor), ("collection", collection), ("fields", isMetaOnly ? "meta" : nil),
             ("limit", limit.map(String.init)), ("tombstones", reportsDeletions ? "all" : nil),
         ]
-        let target = Self.target("/v1/changes", query)
+        let target = Self.target("\(owner.path)/changes", query)
         return try await call(
             HTTPRequest(.get, target, token: token.text, replyLimit: Self.replyLimit(isMetaOnly)))
     }

@@ -5,7 +5,7 @@
 /// an existing chunk writes it again. Its creator takes it back only at the revision of the creation: see
 /// ``ChunkSender/send(_:_:_:_:)``.
 final class AbandonedChunks {
-    private let session: VaultSession
+    private let scope: ItemScope
     private let store: Store
     private let index: ManifestIndex
     private let running: RunningAttachments
@@ -13,29 +13,29 @@ final class AbandonedChunks {
     private let waiting: WaitingChunks
 
     init(
-        _ session: VaultSession, _ index: ManifestIndex, _ running: RunningAttachments, _ sender: ChunkSender,
+        _ scope: ItemScope, _ index: ManifestIndex, _ running: RunningAttachments, _ sender: ChunkSender,
         _ waiting: WaitingChunks
     ) {
-        self.session = session
+        self.scope = scope
         self.index = index
         self.running = running
         self.sender = sender
         self.waiting = waiting
-        store = session.store
+        store = scope.store
     }
 
     /// Removes the chunks of a draft from the server, except those in `kept`.
     func takeBack(_ attachment: ItemID, except kept: [ItemID] = []) async throws(VaultError) {
         try waiting.forget(of: attachment, except: kept)
-        let hasAny = try session.stored {
+        let hasAny = try scope.stored {
             try store.transaction {
                 try store.abandonDraft(attachment, except: kept)
                 return try !store.abandonedChunks(of: attachment).isEmpty
             }
         }
         if !hasAny { return }
-        await session.serverLock.lock()
-        defer { session.serverLock.unlock() }
+        await scope.serverLock.lock()
+        defer { scope.serverLock.unlock() }
         try await removeAbandoned(of: attachment)
     }
 
@@ -52,7 +52,7 @@ final class AbandonedChunks {
         if draft.isResumable {
             try? await takeBack(draft.id, except: chunks)
         } else {
-            try? session.stored {
+            try? scope.stored {
                 try store.transaction {
                     try store.forgetDraft(draft.id)
                     try store.settleWaiting(of: draft.id)
@@ -63,14 +63,14 @@ final class AbandonedChunks {
 
     /// Takes back the remaining chunks of abandoned attachments.
     func takeAllBack() async throws(VaultError) {
-        await session.serverLock.lock()
-        defer { session.serverLock.unlock() }
+        await scope.serverLock.lock()
+        defer { scope.serverLock.unlock() }
         try await removeAbandoned()
     }
 
     /// Removes the chunks of abandoned attachments. The caller holds the vault's lock.
     func removeAbandoned() async throws(VaultError) {
-        for attachment in try session.stored({ try store.abandonedDrafts() }) {
+        for attachment in try scope.stored({ try store.abandonedDrafts() }) {
             try await removeAbandoned(of: attachment)
         }
     }
@@ -78,7 +78,7 @@ final class AbandonedChunks {
     private func removeAbandoned(of attachment: ItemID) async throws(VaultError) {
         // Another call is sending the attachment.
         guard !running.contains(attachment) else { return }
-        let opened = try session.open
+        let opened = try scope.open
         var named: Set<ItemID> = []
         // A chunk's name is derived from its attachment, so manifests of other attachments do not contain it.
         let isWhole = try index.forEachManifest(of: attachment, opened.engine.sealer) { _, _, manifest in
@@ -86,11 +86,11 @@ final class AbandonedChunks {
         }
         // An item that cannot be opened may be a manifest.
         guard isWhole, try !index.mayLackManifests() else { return }
-        for chunk in try session.stored({ try store.abandonedChunks(of: attachment) }) {
+        for chunk in try scope.stored({ try store.abandonedChunks(of: attachment) }) {
             // Another call may have put its manifest since.
-            guard try session.stored({ try store.draftChunk(chunk.id) }) != nil else { continue }
+            guard try scope.stored({ try store.draftChunk(chunk.id) }) != nil else { continue }
             let isGone = named.contains(chunk.id) ? false : try await remove(chunk, opened)
-            try session.stored {
+            try scope.stored {
                 try store.transaction {
                     if isGone { try store.forgetChunk(chunk.id) }
                     try store.forgetDraftChunk(chunk.id)
@@ -101,7 +101,7 @@ final class AbandonedChunks {
 
     /// Deletes a chunk at the revision of its creation.
     /// - Returns: True when it is deleted. False when another device has written it, which may name it.
-    private func remove(_ chunk: DraftChunk, _ opened: VaultSession.Opened) async throws(VaultError) -> Bool {
+    private func remove(_ chunk: DraftChunk, _ opened: ItemScope.Opened) async throws(VaultError) -> Bool {
         var created = chunk.revision
         if created == nil {
             guard let state = try await sender.state(ofChunk: chunk.id, opened), let content = state.content else {
@@ -112,8 +112,8 @@ final class AbandonedChunks {
         }
         guard let created else { return false }
         do throws(APIError) {
-            _ = try await session.settings.retries({ () throws(APIError) in
-                try await session.api.deleteItem(chunk.id, .revision(created), opened.token)
+            _ = try await scope.settings.retries({ () throws(APIError) in
+                try await scope.api.deleteItem(chunk.id, .revision(created), opened.token)
             })
             return true
         } catch {

@@ -57,15 +57,15 @@ final class RunningAttachments {
         var before: AttachmentDraft.Before?
     }
 
-    private let session: VaultSession
+    private let scope: ItemScope
     private let store: Store
     private let index: ManifestIndex
     private var attaching: [ItemID: Attaching] = [:]
 
-    init(_ session: VaultSession, _ index: ManifestIndex) {
-        self.session = session
+    init(_ scope: ItemScope, _ index: ManifestIndex) {
+        self.scope = scope
         self.index = index
-        store = session.store
+        store = scope.store
     }
 
     var isEmpty: Bool { attaching.isEmpty }
@@ -73,7 +73,7 @@ final class RunningAttachments {
     func contains(_ id: ItemID) -> Bool { attaching[id] != nil }
 
     func begin(_ draft: AttachmentDraft) throws(VaultError) {
-        if draft.isResumable { try session.stored { try store.resumeDraft(draft.id) } }
+        if draft.isResumable { try scope.stored { try store.resumeDraft(draft.id) } }
         attaching[draft.id, default: Attaching()].callCount += 1
         // The result of another call can be outdated.
         attaching[draft.id]?.before = nil
@@ -89,8 +89,8 @@ final class RunningAttachments {
     func before(_ draft: AttachmentDraft) throws(VaultError) -> AttachmentDraft.Before {
         if let known = draft.before ?? attaching[draft.id]?.before { return known }
         var before = AttachmentDraft.Before()
-        if try session.stored({ try !store.hasChunks() }) { return before }
-        _ = try index.forEachManifest(of: draft.id, session.sealer) { id, content, known in
+        if try scope.stored({ try !store.hasChunks() }) { return before }
+        _ = try index.forEachManifest(of: draft.id, scope.sealer) { id, content, known in
             let isOnServer = try store.item(id)?.content == content
             if isOnServer { before.manifestByteCount = Int64(content.body.bytes.count) }
             // A chunk that only the trash of this device names may be swept by another device at any time.

@@ -2,16 +2,16 @@ internal import Cryptography
 
 /// Reads the content of attachments, from this device or from the server.
 final class AttachmentReader {
-    private let session: VaultSession
+    private let scope: ItemScope
     private let store: Store
     private let copies: ChunkCopies
     private let sender: ChunkSender
 
-    init(_ session: VaultSession, _ copies: ChunkCopies, _ sender: ChunkSender) {
-        self.session = session
+    init(_ scope: ItemScope, _ copies: ChunkCopies, _ sender: ChunkSender) {
+        self.scope = scope
         self.copies = copies
         self.sender = sender
-        store = session.store
+        store = scope.store
     }
 
     /// Returns one piece of the content, from this device or from the server.
@@ -24,18 +24,18 @@ final class AttachmentReader {
         let id = attachment.chunks[index]
         do throws(VaultError) {
             if let piece = try copies.piece(index, of: attachment) { return piece }
-            guard let state = try await sender.state(ofChunk: id, session.open), let content = state.content else {
-                try session.stored { try store.transaction { try store.loseChunk(id) } }
+            guard let state = try await sender.state(ofChunk: id, scope.open), let content = state.content else {
+                try scope.stored { try store.transaction { try store.loseChunk(id) } }
                 throw VaultError.notFound
             }
-            var opened = try? session.sealer.openChunk(content, id)
+            var opened = try? scope.sealer.openChunk(content, id)
             if opened == nil {
                 // Another device may have rotated the keys since the last sync.
                 try await takeLaterKeyring()
-                opened = try? session.sealer.openChunk(content, id)
+                opened = try? scope.sealer.openChunk(content, id)
             }
             // The name is derived from the content, so no other content matches.
-            guard let opened, try copies.isPiece(opened, index, of: attachment, session.sealer) else {
+            guard let opened, try copies.isPiece(opened, index, of: attachment, scope.sealer) else {
                 throw VaultError.unreadable
             }
             if keepsCopy { copies.keep(id, content, of: attachment.byteCount) }
@@ -72,7 +72,7 @@ final class AttachmentReader {
             let count = attachment.byteCount(ofPiece: index)
             guard !Task.isCancelled, offset + Int64(count) <= source.byteCount,
                 let content = try? source.read(offset, count), content.count == count,
-                try session.sealer.chunkID(attachment.id, index, content) == id
+                try scope.sealer.isChunkID(id, attachment.id, index, content)
             else { return index }
             // Lets other calls run between two pieces.
             await Task.yield()
@@ -81,6 +81,6 @@ final class AttachmentReader {
     }
 
     private func takeLaterKeyring() async throws(VaultError) {
-        do { try await session.engine.takeLaterKeyring?() } catch { throw error as? VaultError ?? .cancelled }
+        do { try await scope.engine.learn?() } catch { throw error as? VaultError ?? .cancelled }
     }
 }

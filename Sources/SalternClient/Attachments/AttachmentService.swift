@@ -16,22 +16,22 @@ final class AttachmentService {
     let sweeper: ChunkSweeper
     /// Called before each piece of an attachment is sent, when nothing else uses the store.
     var beforePiece: (() async throws(VaultError) -> Void)?
-    private let session: VaultSession
+    private let scope: ItemScope
     private let store: Store
     private let plan: PlanLimits
 
-    init(_ session: VaultSession, _ plan: PlanLimits) {
-        self.session = session
+    init(_ scope: ItemScope, _ plan: PlanLimits) {
+        self.scope = scope
         self.plan = plan
-        store = session.store
-        index = ManifestIndex(session)
-        running = RunningAttachments(session, index)
-        copies = ChunkCopies(session)
-        sender = ChunkSender(session, running, copies)
-        waiting = WaitingChunks(session, index, running, copies, sender)
-        abandoned = AbandonedChunks(session, index, running, sender, waiting)
-        reader = AttachmentReader(session, copies, sender)
-        sweeper = ChunkSweeper(session, plan, index, waiting, abandoned)
+        store = scope.store
+        index = ManifestIndex(scope)
+        running = RunningAttachments(scope, index)
+        copies = ChunkCopies(scope)
+        sender = ChunkSender(scope, running, copies)
+        waiting = WaitingChunks(scope, index, running, copies, sender)
+        abandoned = AbandonedChunks(scope, index, running, sender, waiting)
+        reader = AttachmentReader(scope, copies, sender)
+        sweeper = ChunkSweeper(scope, plan, index, waiting, abandoned)
     }
 
     /// Creates an attachment's manifest, and sends long content to the server.
@@ -40,7 +40,7 @@ final class AttachmentService {
         progress: @Sendable (AttachmentProgress) -> Void
     ) async throws(VaultError) -> Attachment {
         var draft = draft
-        if source.byteCount > session.settings.attachments.copiedByteLimit { draft.keepsCopies = false }
+        if source.byteCount > scope.settings.attachments.copiedByteLimit { draft.keepsCopies = false }
         let (size, room) = try await pieces(of: source.byteCount, mayWait: draft.keepsContent)
         guard source.byteCount > Int64(size) else {
             let content = try source.piece(0, Int(source.byteCount))
@@ -130,11 +130,11 @@ final class AttachmentService {
         do throws(VaultError) {
             room = try await plan.room()
         } catch {
-            guard mayWait, session.settings.attachments.waitingByteLimit > 0, error.isAbsence, !Task.isCancelled else {
+            guard mayWait, scope.settings.attachments.waitingByteLimit > 0, error.isAbsence, !Task.isCancelled else {
                 throw error
             }
             // The last limit from the server; no limit when none was received.
-            let limit = try session.stored { try store.number(.itemBytes) } ?? .max
+            let limit = try scope.stored { try store.number(.itemBytes) } ?? .max
             return (try Self.pieceByteCount(limit), nil)
         }
         return (try Self.pieceByteCount(room.itemBytes), room)
@@ -161,12 +161,12 @@ final class AttachmentService {
         var left = room
         let whole = new.replacing(try running.before(draft).manifestByteCount)
         guard let shortage = room.shortage(whole) else { return }
-        if try !session.stored({ try store.abandonedDrafts() }).isEmpty {
+        if try !scope.stored({ try store.abandonedDrafts() }).isEmpty {
             try await abandoned.takeAllBack()
             left = try await plan.room()
             if left.shortage(whole) == nil { return }
         }
-        let there = !draft.isResumable ? 0 : try session.stored { try store.chunkCount() }
+        let there = !draft.isResumable ? 0 : try scope.stored { try store.chunkCount() }
         // Even if all stored chunks belonged to this attachment. Then no content has to be read.
         if left.shortage(whole.without(there, of: size)) != nil { throw .noRoom(left.shortage(whole) ?? shortage) }
         let missing = try await missing(source, draft, size, properties)
@@ -195,8 +195,8 @@ final class AttachmentService {
             if Task.isCancelled { throw .cancelled }
             let offset = Int64(index) * Int64(size)
             let content = try source.piece(offset, Int(min(Int64(size), source.byteCount - offset)))
-            let id = try session.sealer.chunkID(draft.id, index, content)
-            if try session.stored({ try store.chunk(id) }) == nil { missing.add(content.count) }
+            let id = try scope.sealer.chunkID(draft.id, index, content)
+            if try scope.stored({ try store.chunk(id) }) == nil { missing.add(content.count) }
             // Lets other calls run between two pieces.
             await Task.yield()
         }
@@ -208,11 +208,11 @@ final class AttachmentService {
     /// Returns the manifests with missing chunks on the server. It searches only after a missing chunk was
     /// noticed.
     func lackingChunks() throws(VaultError) -> [Attachment] {
-        guard try session.stored({ try store.number(.chunksWhole) }) == nil else { return [] }
-        let sealer = try session.sealer
-        let there = Set(try session.stored { try store.chunks().map(\.id) })
+        guard try scope.stored({ try store.number(.chunksWhole) }) == nil else { return [] }
+        let sealer = try scope.sealer
+        let there = Set(try scope.stored { try store.chunks().map(\.id) })
         let (lacking, isWhole) = try index.manifests(lackingChunksOf: there, sealer)
-        if lacking.isEmpty && isWhole { try session.stored { try store.set(.chunksWhole, 1) } }
+        if lacking.isEmpty && isWhole { try scope.stored { try store.set(.chunksWhole, 1) } }
         return lacking
     }
 
@@ -223,11 +223,11 @@ final class AttachmentService {
         guard source.byteCount == attachment.byteCount else { return }
         for (index, id) in attachment.chunks.enumerated() {
             if Task.isCancelled { throw .cancelled }
-            guard try session.stored({ try store.chunk(id) }) == nil else { continue }
+            guard try scope.stored({ try store.chunk(id) }) == nil else { continue }
             let offset = Int64(index) * Int64(attachment.chunkByteCount)
             let content = try source.piece(offset, attachment.byteCount(ofPiece: index))
             do throws(VaultError) {
-                guard try session.sealer.chunkID(attachment.id, index, content) == id else { return }
+                guard try scope.sealer.isChunkID(id, attachment.id, index, content) else { return }
                 _ = try await sender.send(content, attachment.id, index)
             } catch {
                 let failure = error
@@ -238,7 +238,7 @@ final class AttachmentService {
 
     /// Returns the limit that the missing chunks exceed; nil when it cannot be determined.
     private func shortage(of attachment: Attachment) async -> VaultError? {
-        guard let room = try? await plan.room(), let there = try? session.stored({ Set(try store.chunks().map(\.id)) })
+        guard let room = try? await plan.room(), let there = try? scope.stored({ Set(try store.chunks().map(\.id)) })
         else {
             return nil
         }

@@ -3,16 +3,16 @@ internal import Foundation
 
 /// Sends chunks to the server, each once.
 final class ChunkSender {
-    private let session: VaultSession
+    private let scope: ItemScope
     private let store: Store
     private let running: RunningAttachments
     private let copies: ChunkCopies
 
-    init(_ session: VaultSession, _ running: RunningAttachments, _ copies: ChunkCopies) {
-        self.session = session
+    init(_ scope: ItemScope, _ running: RunningAttachments, _ copies: ChunkCopies) {
+        self.scope = scope
         self.running = running
         self.copies = copies
-        store = session.store
+        store = scope.store
     }
 
     /// Sends a chunk, unless the server has it and no device can take it back.
@@ -24,14 +24,14 @@ final class ChunkSender {
         _ content: SecureBytes, _ attachment: ItemID, _ index: Int, _ draft: AttachmentDraft? = nil
     ) async throws(VaultError) -> ItemID {
         // The keys do not change while this call holds the lock.
-        await session.serverLock.lock()
-        defer { session.serverLock.unlock() }
-        let opened = try session.open
+        await scope.serverLock.lock()
+        defer { scope.serverLock.unlock() }
+        let opened = try scope.open
         let sealer = opened.engine.sealer
         let id = sealer.chunkID(attachment, index, content)
-        let known = try session.stored { try store.chunk(id) }
+        let known = try scope.stored { try store.chunk(id) }
         if let known, try await isKept(known, draft, opened) {
-            try session.stored { try store.noteArrived(id, copyLimit: copies.limit) }
+            try scope.stored { try store.noteArrived(id, copyLimit: copies.limit) }
             return id
         }
         guard let sealed = try? sealer.sealChunk(content, id) else { throw .unreadable }
@@ -48,18 +48,18 @@ final class ChunkSender {
     /// - Returns: Also true when all of its revisions are of this draft, so that it can be taken back.
     func write(
         _ id: ItemID, _ sealed: ItemContent, _ precondition: Precondition, _ draft: AttachmentDraft?,
-        _ opened: VaultSession.Opened
+        _ opened: ItemScope.Opened
     ) async throws(VaultError) -> (state: ItemState, isCreated: Bool) {
         var precondition = precondition
         // No other device has written the chunk at this revision.
-        let own = draft == nil ? nil : try session.stored { try store.draftChunk(id)?.revision }
+        let own = draft == nil ? nil : try scope.stored { try store.draftChunk(id)?.revision }
         for _ in 0..<Self.attempts {
             if let draft, precondition == .absent {
-                try session.stored { try store.noteSending(id, sealed, of: draft) }
+                try scope.stored { try store.noteSending(id, sealed, of: draft) }
             }
             do throws(APIError) {
-                let state = try await session.settings.retries({ () throws(APIError) in
-                    try await session.api.putItemBody(id, sealed, precondition, opened.token)
+                let state = try await scope.settings.retries({ () throws(APIError) in
+                    try await scope.api.putItemBody(id, sealed, precondition, opened.token)
                 })
                 if let draft, draft.keepsContent, draft.keepsCopies {
                     copies.keep(id, sealed, of: Int64(sealed.body.bytes.count))
@@ -75,7 +75,7 @@ final class ChunkSender {
                 }
                 // An earlier request has sent it, and its reply was lost.
                 if precondition == .absent, let content = current.content {
-                    let sent = try session.stored { try store.draftChunk(id) }
+                    let sent = try scope.stored { try store.draftChunk(id) }
                     if content.digest == sealed.digest || sent?.hasSent(content) == true { return (current, true) }
                 }
                 precondition = .revision(current.revision)
@@ -89,10 +89,10 @@ final class ChunkSender {
 
     /// Returns true when the chunk on the server need not be sent again.
     private func isKept(
-        _ chunk: StoredChunk, _ draft: AttachmentDraft?, _ opened: VaultSession.Opened
+        _ chunk: StoredChunk, _ draft: AttachmentDraft?, _ opened: ItemScope.Opened
     ) async throws(VaultError) -> Bool {
         guard let draft else { return true }
-        let sent = try session.stored { try store.draftChunk(chunk.id) }
+        let sent = try scope.stored { try store.draftChunk(chunk.id) }
         if sent?.revision == chunk.revision { return isRecent(chunk.storedAt) }
         if try running.before(draft).named.contains(chunk.id) { return true }
         guard let sent, sent.revision == nil else { return false }
@@ -107,11 +107,11 @@ final class ChunkSender {
     /// for weeks. An older chunk that no item names is therefore written again. The server's clock decides: with a
     /// wrong clock of the device, every interrupted upload would send all its chunks again.
     private func isRecent(_ storedAt: Date) -> Bool {
-        abs((session.api.clock.time() ?? session.settings.now()).timeIntervalSince(storedAt)) <= 86_400
+        abs((scope.api.clock.time() ?? scope.settings.now()).timeIntervalSince(storedAt)) <= 86_400
     }
 
     private func note(_ state: ItemState, isCreated: Bool) throws(VaultError) {
-        try session.stored {
+        try scope.stored {
             try store.transaction {
                 if isCreated {
                     try store.noteCreated(state.id, state.revision)
@@ -126,9 +126,8 @@ final class ChunkSender {
     }
 
     /// Fetches a chunk from the server; nil when there is none.
-    func state(ofChunk id: ItemID, _ opened: VaultSession.Opened) async throws(VaultError) -> ItemState? {
-        let server = LiveSyncServer(api: session.api, token: opened.token, retries: session.settings.retries)
-        do throws(APIError) { return try await server.item(id) } catch { throw VaultError(error) }
+    func state(ofChunk id: ItemID, _ opened: ItemScope.Opened) async throws(VaultError) -> ItemState? {
+        do throws(APIError) { return try await scope.server(opened.token).item(id) } catch { throw VaultError(error) }
     }
 
     // MARK: Rotation
@@ -136,11 +135,10 @@ final class ChunkSender {
     /// Fetches a chunk and seals it with the key of a rotation.
     /// - Returns: nil when the server no longer has it.
     func resealedChunk(
-        _ chunk: StoredChunk, from old: Sealer, to new: Sealer, _ opened: VaultSession.Opened
+        _ chunk: StoredChunk, from old: Sealer, to new: Sealer, _ token: Token
     ) async throws(VaultError) -> StagedItem? {
-        let state = try await session.call { api throws(APIError) in
-            try await LiveSyncServer(api: session.api, token: opened.token, retries: Retries(attempts: 1)).item(
-                chunk.id)
+        let state = try await scope.session.call { _ throws(APIError) in
+            try await scope.server(token, Retries(attempts: 1)).item(chunk.id)
         }
         guard let state, let content = state.content else { return nil }
         guard let plain = try? old.openChunk(content, chunk.id), let sealed = try? new.sealChunk(plain, chunk.id) else {

@@ -2,7 +2,7 @@ internal import Foundation
 
 /// Removes the chunks of deleted attachments from the server.
 final class ChunkSweeper {
-    private let session: VaultSession
+    private let scope: ItemScope
     private let store: Store
     private let plan: PlanLimits
     private let index: ManifestIndex
@@ -10,15 +10,15 @@ final class ChunkSweeper {
     private let abandoned: AbandonedChunks
 
     init(
-        _ session: VaultSession, _ plan: PlanLimits, _ index: ManifestIndex, _ waiting: WaitingChunks,
+        _ scope: ItemScope, _ plan: PlanLimits, _ index: ManifestIndex, _ waiting: WaitingChunks,
         _ abandoned: AbandonedChunks
     ) {
-        self.session = session
+        self.scope = scope
         self.plan = plan
         self.index = index
         self.waiting = waiting
         self.abandoned = abandoned
-        store = session.store
+        store = scope.store
     }
 
     /// The largest number of chunks that a sync removes.
@@ -56,16 +56,16 @@ final class ChunkSweeper {
         at moment: Date, age: Int64?, limit: Int = .max, after round: () async throws(VaultError) -> SyncReport
     ) async throws(VaultError) -> (count: Int, report: SyncReport) {
         try await abandoned.takeAllBack()
-        guard try session.stored({ try store.hasChunks() }) else { return (0, SyncReport()) }
+        guard try scope.stored({ try store.hasChunks() }) else { return (0, SyncReport()) }
         // A plan has ten years at most; a hostile server may return any number.
-        let days = Int64(min(max(try await plan.account().limits.deletedDays, 30), 3_650))
-        await session.serverLock.lock()
-        defer { session.serverLock.unlock() }
+        let days = Int64(min(max(try await plan.usage().limits.deletedDays, 30), 3_650))
+        await scope.serverLock.lock()
+        defer { scope.serverLock.unlock() }
         // Fetches manifests that other devices have put since, before a decision.
         let report = try await round()
         guard report.isHeld == false else { throw .deletionsHeld }
-        let opened = try session.open
-        let confirmed = age == nil ? try session.confirmedAge() : age
+        let opened = try scope.open
+        let confirmed = age == nil ? try scope.confirmedAge() : age
         guard let age = confirmed else { return (0, report) }
         let end = moment.addingTimeInterval(-Double(days) * 86_400)
         let unnamed = try unnamedChunks(at: age, days: days, storedUntil: end, opened.engine.sealer)
@@ -73,10 +73,10 @@ final class ChunkSweeper {
         for chunk in unnamed where count < limit {
             if Task.isCancelled { throw .unavailable(.transport(.cancelled)) }
             // An attachment that is created at the same time may use it.
-            guard try session.stored({ try store.chunk(chunk.id) }) == chunk else { continue }
+            guard try scope.stored({ try store.chunk(chunk.id) }) == chunk else { continue }
             do throws(APIError) {
-                _ = try await session.settings.retries({ () throws(APIError) in
-                    try await session.api.deleteItem(chunk.id, .revision(chunk.revision), opened.token)
+                _ = try await scope.settings.retries({ () throws(APIError) in
+                    try await scope.api.deleteItem(chunk.id, .revision(chunk.revision), opened.token)
                 })
                 count += 1
             } catch {
@@ -84,7 +84,7 @@ final class ChunkSweeper {
                 guard [.notFound, .preconditionFailed].contains(error.code) else { throw VaultError(error) }
                 continue
             }
-            try session.stored {
+            try scope.stored {
                 try store.forgetChunk(chunk.id)
                 try store.forgetUnnamed(chunk.id)
                 try store.forgetDraftChunk(chunk.id)
@@ -96,11 +96,11 @@ final class ChunkSweeper {
     /// Records the chunks without a name, and returns those that have had none for this number of days.
     /// - Parameter end: Chunks that the server stored later are excluded.
     private func unnamedChunks(
-        at age: Int64, days: Int64, storedUntil end: Date, _ sealer: Sealer
+        at age: Int64, days: Int64, storedUntil end: Date, _ sealer: any ItemSealing
     ) throws(VaultError) -> [StoredChunk] {
-        try session.stored { try store.removeAgedVersions(at: age) }
+        try scope.stored { try store.removeAgedVersions(at: age) }
         let (indexed, isIndexWhole) = try index.indexedChunks(sealer)
-        guard isIndexWhole, try !session.stored({ try store.hasItemsBehind() }) else { return [] }
+        guard isIndexWhole, try !scope.stored({ try store.hasItemsBehind() }) else { return [] }
         let due = try noteUnnamed(except: indexed, at: age, days: days).filter { $0.storedAt <= end }
         if due.isEmpty { return [] }
         // A removed chunk is lost for all devices. Therefore all content is opened instead of using the index.
@@ -108,7 +108,7 @@ final class ChunkSweeper {
         guard isWhole else { return [] }
         let (kept, areVersionsWhole) = try index.chunksOfReplacedVersions(sealer)
         guard areVersionsWhole else { return [] }
-        try session.stored {
+        try scope.stored {
             try store.transaction {
                 for chunk in due where named.contains(chunk.id) { try store.forgetUnnamed(chunk.id) }
             }
@@ -120,7 +120,7 @@ final class ChunkSweeper {
     private func noteUnnamed(
         except named: Set<ItemID>, at age: Int64, days: Int64
     ) throws(VaultError) -> [StoredChunk] {
-        try session.stored {
+        try scope.stored {
             try store.transaction {
                 for chunk in try store.chunks() {
                     if named.contains(chunk.id) {

@@ -7,16 +7,20 @@ package struct ContentPieces: Sendable {
     package let attachment: Attachment?
     package let byteCount: Int64
     private let body: SecureBytes
-    private let vault: Vault
+    private let items: OwnedItems
     private let keepsCopies: Bool
 
     /// - Parameter keepsCopies: True to keep copies of fetched pieces on this device.
     package init(of body: SecureBytes, in vault: Vault, keepsCopies: Bool = true) {
+        self.init(of: body, in: OwnedItems(vault), keepsCopies: keepsCopies)
+    }
+
+    package init(of body: SecureBytes, in items: OwnedItems, keepsCopies: Bool = true) {
         // A body that begins like a manifest and is not a valid one is content.
         let attachment = Attachment(body)
         self.attachment = attachment
         self.body = attachment?.inline ?? body
-        self.vault = vault
+        self.items = items
         self.keepsCopies = keepsCopies
         byteCount = attachment?.byteCount ?? Int64(body.count)
     }
@@ -34,7 +38,7 @@ package struct ContentPieces: Sendable {
     package func piece(_ index: Int) async throws(VaultError) -> SecureBytes {
         if let attachment, isFetched {
             do throws(VaultError) {
-                return try await vault.piece(index, of: attachment, keepsCopy: keepsCopies)
+                return try await items.piece(index, of: attachment, keepsCopy: keepsCopies)
             } catch {
                 throw error.ofContent
             }
@@ -49,13 +53,13 @@ package struct ContentPieces: Sendable {
 
     /// Returns the whole content, which has to fit in memory.
     package func whole() async throws(VaultError) -> SecureBytes {
-        isFetched ? try await vault.wholeContent(of: body) : body
+        isFetched ? try await items.wholeContent(of: body) : body
     }
 
     /// Returns the number of pieces at the start of the content that `source` already contains.
     package func fetchedPieces(in source: AttachmentSource) async throws(VaultError) -> Int {
         guard let attachment else { return 0 }
-        return try await vault.fetchedPieces(of: attachment, in: source)
+        return try await items.fetchedPieces(of: attachment, in: source)
     }
 
     /// Returns the offset of a piece, in bytes.

@@ -6,23 +6,23 @@ final class ManifestIndex {
     /// the kit.
     fileprivate static let foreignFormats: Set = ["rncryptor-v3", "aes-256-gcm", "aes-256-gcm-iv16", "opaque"]
 
-    private let session: VaultSession
+    private let scope: ItemScope
     private let store: Store
     /// The number of versions that were opened to search for manifests.
     private(set) var readCount = 0
 
-    init(_ session: VaultSession) {
-        self.session = session
-        store = session.store
+    init(_ scope: ItemScope) {
+        self.scope = scope
+        store = scope.store
     }
 
     /// Calls `body` with the manifests of one attachment on this device, in all versions. It opens versions that are
     /// not indexed yet, each once, and then the candidates from the index.
     /// - Returns: True when all items that may be manifests can be opened.
     func forEachManifest(
-        of attachment: ItemID, _ sealer: Sealer, _ body: (ItemID, ItemContent, Attachment) throws -> Void
+        of attachment: ItemID, _ sealer: any ItemSealing, _ body: (ItemID, ItemContent, Attachment) throws -> Void
     ) throws(VaultError) -> Bool {
-        try session.stored {
+        try scope.stored {
             try store.transaction {
                 var isWhole = try readUnread(sealer)
                 for id in try store.items(ofAttachment: attachment) {
@@ -49,7 +49,7 @@ final class ManifestIndex {
     /// Returns the manifests on this device, in all versions, whose chunks are not all on the server.
     /// - Returns: Also true when all items that may be manifests can be opened.
     func manifests(
-        lackingChunksOf there: Set<ItemID>, _ sealer: Sealer
+        lackingChunksOf there: Set<ItemID>, _ sealer: any ItemSealing
     ) throws(VaultError) -> (lacking: [Attachment], isWhole: Bool) {
         var lacking: [Attachment] = []
         let isWhole = try forEachManifestWithChunks(sealer) { _, _, manifest in
@@ -61,9 +61,9 @@ final class ManifestIndex {
     /// Calls `body` with the manifests on this device, in all versions, that name chunks.
     /// - Returns: True when all items that may be manifests can be opened.
     func forEachManifestWithChunks(
-        _ sealer: Sealer, _ body: (ItemID, ItemContent, Attachment) throws -> Void
+        _ sealer: any ItemSealing, _ body: (ItemID, ItemContent, Attachment) throws -> Void
     ) throws(VaultError) -> Bool {
-        try session.stored {
+        try scope.stored {
             try store.transaction {
                 var isWhole = try readUnread(sealer)
                 for id in try store.itemsWithChunks() {
@@ -86,7 +86,7 @@ final class ManifestIndex {
 
     /// Indexes the versions that are not indexed.
     /// - Returns: True when all of them can be opened. The others are examined again, because their key may arrive.
-    private func readUnread(_ sealer: Sealer) throws -> Bool {
+    private func readUnread(_ sealer: any ItemSealing) throws -> Bool {
         var isWhole = true
         for id in try store.unreadItems() {
             var opens = true
@@ -104,7 +104,7 @@ final class ManifestIndex {
         return isWhole
     }
 
-    private func read(_ content: ItemContent, _ id: ItemID, _ sealer: Sealer) -> PlainItem? {
+    private func read(_ content: ItemContent, _ id: ItemID, _ sealer: any ItemSealing) -> PlainItem? {
         readCount += 1
         return (try? sealer.open(content, id))?.item
     }
@@ -114,14 +114,14 @@ final class ManifestIndex {
     /// Returns true when a manifest can be in unreadable content. Such content is in a format of a later version of the
     /// kit, or a version on the server that cannot be opened. Then no chunk is removed.
     func mayLackManifests() throws(VaultError) -> Bool {
-        try session.stored {
+        try scope.stored {
             try store.hasItemsBehind() || store.hasFormats(otherThan: Self.foreignFormats.union([SealedBox.format]))
         }
     }
 
     /// Returns the chunks that items name, according to the index of manifests.
     /// - Returns: Also true when everything that arrived since the last search can be read.
-    func indexedChunks(_ sealer: Sealer) throws(VaultError) -> (named: Set<ItemID>, isWhole: Bool) {
+    func indexedChunks(_ sealer: any ItemSealing) throws(VaultError) -> (named: Set<ItemID>, isWhole: Bool) {
         var named: Set<ItemID> = []
         let isWhole = try forEachManifestWithChunks(sealer) { _, _, manifest in named.formUnion(manifest.chunks) }
         return (named, isWhole)
@@ -129,9 +129,9 @@ final class ManifestIndex {
 
     /// Opens all content and returns the chunks that it names.
     /// - Returns: Also true when all of it can be read. Unreadable content may name any chunk.
-    func namedChunks(_ sealer: Sealer) throws(VaultError) -> (named: Set<ItemID>, isWhole: Bool) {
+    func namedChunks(_ sealer: any ItemSealing) throws(VaultError) -> (named: Set<ItemID>, isWhole: Bool) {
         var chunks = NamedChunks()
-        try session.stored {
+        try scope.stored {
             try store.forEachContent { id, content in chunks.add(content, id, sealer) }
         }
         return (chunks.named, chunks.isWhole)
@@ -139,9 +139,9 @@ final class ManifestIndex {
 
     /// Returns the chunks that kept replaced versions name. Such versions keep chunks, but do not postpone the day on
     /// which a chunk without another name is removed.
-    func chunksOfReplacedVersions(_ sealer: Sealer) throws(VaultError) -> (named: Set<ItemID>, isWhole: Bool) {
+    func chunksOfReplacedVersions(_ sealer: any ItemSealing) throws(VaultError) -> (named: Set<ItemID>, isWhole: Bool) {
         var chunks = NamedChunks()
-        try session.stored {
+        try scope.stored {
             try store.forEachReplaced(of: nil) { version in chunks.add(version.content, version.item, sealer) }
         }
         return (chunks.named, chunks.isWhole)
@@ -152,7 +152,7 @@ private struct NamedChunks {
     var named: Set<ItemID> = []
     var isWhole = true
 
-    mutating func add(_ content: ItemContent, _ id: ItemID, _ sealer: Sealer) {
+    mutating func add(_ content: ItemContent, _ id: ItemID, _ sealer: any ItemSealing) {
         guard content.format == SealedBox.format else {
             if !ManifestIndex.foreignFormats.contains(content.format) { isWhole = false }
             return

@@ -40,10 +40,10 @@ struct PlanRoom: Hashable, Sendable {
     var itemBytes: Int64
     var bytes: Int64
 
-    init(_ account: AccountDescription) {
-        items = Self.left(account.limits.items, account.usage.items)
-        itemBytes = min(account.limits.itemBytes, Self.itemByteLimit)
-        bytes = Self.left(account.limits.bytes, account.usage.bytes)
+    init(_ plan: ItemUsage) {
+        items = Self.left(plan.limits.items, plan.usage.items)
+        itemBytes = min(plan.limits.itemBytes, Self.itemByteLimit)
+        bytes = Self.left(plan.limits.bytes, plan.usage.bytes)
     }
 
     /// Returns the unused part of a limit, at least 0, for any numbers that a server may send.

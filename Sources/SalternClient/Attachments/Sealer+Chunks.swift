@@ -4,17 +4,8 @@ extension Sealer {
     /// Returns the name of a chunk. Without the vault key, equal content of two accounts or attachments cannot be
     /// recognised.
     func chunkID(_ attachment: ItemID, _ index: Int, _ content: SecureBytes) -> ItemID {
-        let key = HKDF.deriveKey(from: keyring.vaultKey, info: SealingLabels.chunkID.utf8)
-        let prefix = attachment.bytes + UInt64(index).bigEndianBytes
-        let message = SecureBytes(count: prefix.count + content.count) { buffer in
-            buffer.copyBytes(from: prefix)
-            content.withUnsafeBytes {
-                UnsafeMutableRawBufferPointer(rebasing: buffer[prefix.count...]).copyMemory(from: $0)
-            }
-        }
-        let code = HMACSHA256.authenticationCode(for: message, using: key).bytes
-        guard let id = ItemID(bytes: code.prefix(16)) else { preconditionFailure("sixteen bytes are an id") }
-        return id
+        Attachment.chunkID(
+            attachment, index, content, with: HKDF.deriveKey(from: keyring.vaultKey, info: SealingLabels.chunkID.utf8))
     }
 
     func sealChunk(_ content: SecureBytes, _ id: ItemID) throws(SealedBox.Failure) -> ItemContent {
@@ -31,5 +22,23 @@ extension Sealer {
 
     private func place(ofChunk id: ItemID) -> SealedBox.Place {
         SealedBox.Place(.chunk, account: account, item: id, collection: Attachment.chunkCollection)
+    }
+}
+
+extension Attachment {
+    /// Returns the name of a chunk under a key for names.
+    static func chunkID(
+        _ attachment: ItemID, _ index: Int, _ content: SecureBytes, with key: SecureBytes
+    ) -> ItemID {
+        let prefix = attachment.bytes + UInt64(index).bigEndianBytes
+        let message = SecureBytes(count: prefix.count + content.count) { buffer in
+            buffer.copyBytes(from: prefix)
+            content.withUnsafeBytes {
+                UnsafeMutableRawBufferPointer(rebasing: buffer[prefix.count...]).copyMemory(from: $0)
+            }
+        }
+        let code = HMACSHA256.authenticationCode(for: message, using: key).bytes
+        guard let id = ItemID(bytes: code.prefix(16)) else { preconditionFailure("sixteen bytes are an id") }
+        return id
     }
 }

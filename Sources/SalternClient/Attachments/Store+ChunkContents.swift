@@ -129,13 +129,10 @@ extension Store {
     // MARK: Keys
 
     /// Seals the content under the keys of `new`. A copy that `old` does not open is removed.
-    func resealContents(from old: Sealer, to new: Sealer) throws {
+    func resealContents(from old: any ItemSealing, to new: any ItemSealing) throws {
         let ids = try database.rows("SELECT id FROM chunk_contents") { try Self.id($0, 0) }
         for id in ids {
-            guard let content = try chunkContent(id), let key = try? SealedBox.keyID(of: content.body.bytes) else {
-                continue
-            }
-            if (try? new.keyring.key(key)) != nil { continue }
+            guard let content = try chunkContent(id), new.isOutdated(content) else { continue }
             if let plain = try? old.openChunk(content, id), let sealed = try? new.sealChunk(plain, id) {
                 try database.execute(
                     "UPDATE chunk_contents SET body = ?, byte_count = ? WHERE id = ?", .blob(sealed.body.bytes),

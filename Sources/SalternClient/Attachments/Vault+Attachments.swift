@@ -119,13 +119,7 @@ extension Vault {
     /// if let item = try await vault.item(id) { print(try await vault.wholeContent(of: item.body).count) }
     /// ```
     public func wholeContent(of body: SecureBytes) async throws(VaultError) -> SecureBytes {
-        // A body that only begins like a manifest is content that a user has put.
-        guard let attachment = Attachment(body) else { return body }
-        do throws(VaultError) {
-            return try await content(of: attachment)
-        } catch {
-            throw error.ofContent
-        }
+        try await owners.account.wholeContent(of: body)
     }
 
     /// Returns a body for an item with this content: the content itself, or a manifest if the content begins like a
@@ -153,18 +147,7 @@ extension Vault {
     ///   ``VaultError/noRoom(_:)`` for content that is longer than an item of the plan. ``VaultError/unreadable`` when
     ///   the source cannot be read.
     public func body(holding source: AttachmentSource) async throws(VaultError) -> SecureBytes {
-        do throws(VaultError) {
-            let count = min(source.byteCount, Int64(Attachment.markByteCount))
-            if Attachment.isMarked(try source.piece(0, Int(count))) { return try await attach(source).body() }
-        } catch {
-            throw error.ofContent
-        }
-        try await plan.refuseTooLong(bodyOf: source.byteCount)
-        do throws(VaultError) {
-            return try source.piece(0, Int(source.byteCount))
-        } catch {
-            throw error.ofContent
-        }
+        try await owners.account.body(holding: source)
     }
 
     /// Returns a body with other content. A manifest is replaced by a manifest with the same properties.
@@ -176,18 +159,7 @@ extension Vault {
     /// ```
     public func body(holding content: SecureBytes, insteadOf body: SecureBytes) async throws(VaultError) -> SecureBytes
     {
-        let before = Attachment(body)
-        guard before != nil || Attachment.isMarked(content) else {
-            try await plan.refuseTooLong(bodyOf: Int64(content.count))
-            return content
-        }
-        do throws(VaultError) {
-            return try await attach(
-                AttachmentSource(content), id: before?.id, properties: before?.properties ?? [:]
-            ).body()
-        } catch {
-            throw error.ofContent
-        }
+        try await owners.account.body(holding: content, insteadOf: body)
     }
 
     /// Returns a body with the content of a source. A manifest is replaced by a manifest with the same properties, such
@@ -195,12 +167,7 @@ extension Vault {
     package func body(
         holding source: AttachmentSource, insteadOf body: SecureBytes
     ) async throws(VaultError) -> SecureBytes {
-        guard let before = Attachment(body) else { return try await self.body(holding: source) }
-        do throws(VaultError) {
-            return try await attach(source, id: before.id, properties: before.properties).body()
-        } catch {
-            throw error.ofContent
-        }
+        try await owners.account.body(holding: source, insteadOf: body)
     }
 
     // MARK: Storage

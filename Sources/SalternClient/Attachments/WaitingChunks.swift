@@ -3,7 +3,7 @@ internal import Cryptography
 /// Chunks that were added while the server was unreachable. They wait sealed on this device, as edits do. A sync sends
 /// them before the items that name them.
 final class WaitingChunks {
-    private let session: VaultSession
+    private let scope: ItemScope
     private let store: Store
     private let index: ManifestIndex
     private let running: RunningAttachments
@@ -11,15 +11,15 @@ final class WaitingChunks {
     private let sender: ChunkSender
 
     init(
-        _ session: VaultSession, _ index: ManifestIndex, _ running: RunningAttachments, _ copies: ChunkCopies,
+        _ scope: ItemScope, _ index: ManifestIndex, _ running: RunningAttachments, _ copies: ChunkCopies,
         _ sender: ChunkSender
     ) {
-        self.session = session
+        self.scope = scope
         self.index = index
         self.running = running
         self.copies = copies
         self.sender = sender
-        store = session.store
+        store = scope.store
     }
 
     /// Returns the limit that prevents content from waiting here; nil when there is enough room.
@@ -31,10 +31,10 @@ final class WaitingChunks {
         _ byteCount: Int64, size: Int, of attachment: ItemID
     ) throws(VaultError) -> PlanShortage? {
         let needed = AttachmentSize(of: byteCount, chunkByteCount: size, properties: [:]).chunksByteCount
-        let waiting = try session.stored { try store.waitingChunks() }.filter { $0.attachment != attachment }
+        let waiting = try scope.stored { try store.waitingChunks() }.filter { $0.attachment != attachment }
             .reduce(0) { $0 + $1.byteCount }
         return PlanShortage(
-            .waitingBytes, needed: needed, free: session.settings.attachments.waitingByteLimit - waiting)
+            .waitingBytes, needed: needed, free: scope.settings.attachments.waitingByteLimit - waiting)
     }
 
     /// Stores a piece until the server is reachable.
@@ -42,15 +42,15 @@ final class WaitingChunks {
     func keep(
         _ content: SecureBytes, _ draft: AttachmentDraft, _ index: Int
     ) throws(VaultError) -> ItemID {
-        let sealer = try session.sealer
+        let sealer = try scope.sealer
         let id = sealer.chunkID(draft.id, index, content)
-        if try session.stored({ try store.isWaiting(id) }) { return id }
+        if try scope.stored({ try store.isWaiting(id) }) { return id }
         // A chunk on the server that an item on this device names stays on the server.
-        if try session.stored({ try store.chunk(id) }) != nil, try running.before(draft).named.contains(id) {
+        if try scope.stored({ try store.chunk(id) }) != nil, try running.before(draft).named.contains(id) {
             return id
         }
         guard let sealed = try? sealer.sealChunk(content, id) else { throw .unreadable }
-        try session.stored {
+        try scope.stored {
             try store.keepWaiting(id, sealed.body.bytes, of: draft.id, isDraft: !draft.isResumable)
         }
         return id
@@ -60,10 +60,10 @@ final class WaitingChunks {
     func forget(of attachment: ItemID, except kept: [ItemID] = []) throws(VaultError) {
         // Another call may be adding it.
         guard !running.contains(attachment) else { return }
-        guard try session.stored({ try store.waitingChunks() }).contains(where: { $0.attachment == attachment }) else {
+        guard try scope.stored({ try store.waitingChunks() }).contains(where: { $0.attachment == attachment }) else {
             return
         }
-        let sealer = try session.sealer
+        let sealer = try scope.sealer
         var named = Set(kept)
         let isWhole = try index.forEachManifest(of: attachment, sealer) { _, _, manifest in
             named.formUnion(manifest.chunks)
@@ -71,13 +71,13 @@ final class WaitingChunks {
         let (versions, areVersionsWhole) = try index.chunksOfReplacedVersions(sealer)
         guard isWhole, areVersionsWhole else { return }
         named.formUnion(versions)
-        try session.stored { try store.transaction { try store.forgetWaiting(of: attachment, except: named) } }
+        try scope.stored { try store.transaction { try store.forgetWaiting(of: attachment, except: named) } }
     }
 
     /// Removes waiting content that had no name for 30 days of the store's age.
     func forgetUnnamed(at age: Int64) throws(VaultError) {
-        let waiting = try session.stored { try store.waitingChunks() }
-        let sealer = try session.sealer
+        let waiting = try scope.stored { try store.waitingChunks() }
+        let sealer = try scope.sealer
         if try index.mayLackManifests() { return }
         var (named, isWhole) = waiting.isEmpty ? ([], true) : try index.chunksOfReplacedVersions(sealer)
         for attachment in Set(waiting.map(\.attachment)) {
@@ -87,7 +87,7 @@ final class WaitingChunks {
             if !opens { isWhole = false }
         }
         guard isWhole else { return }
-        try session.stored {
+        try scope.stored {
             try store.transaction {
                 let unnamed = waiting.filter { !named.contains($0.id) && !running.contains($0.attachment) }.map(\.id)
                 for id in unnamed { try store.noteUnnamed(id, .waiting, at: age) }
@@ -103,7 +103,7 @@ final class WaitingChunks {
 
     /// Removes waiting content of calls that ended with their process.
     func forgetUnsettled() throws(VaultError) {
-        for attachment in try session.stored({ try store.unsettledAttachments() }) where !running.contains(attachment) {
+        for attachment in try scope.stored({ try store.unsettledAttachments() }) where !running.contains(attachment) {
             try forget(of: attachment)
         }
     }
@@ -116,9 +116,9 @@ final class WaitingChunks {
     /// - Returns: True when an item may have become complete.
     func send() async throws(VaultError) -> Bool {
         try sendLostAgain()
-        guard try session.stored({ try store.hasWaitingChunks() }) else { return false }
+        guard try scope.stored({ try store.hasWaitingChunks() }) else { return false }
         let items = try waitingItems()
-        let chunks = try session.stored { try store.waitingChunks() }.filter { items[$0.id] != nil }
+        let chunks = try scope.stored { try store.waitingChunks() }.filter { items[$0.id] != nil }
         let total = chunks.reduce(0) { $0 + $1.byteCount }
         var sent: Int64 = 0
         var isFull = false
@@ -126,12 +126,12 @@ final class WaitingChunks {
             if Task.isCancelled { throw .unavailable(.transport(.cancelled)) }
             do throws(VaultError) {
                 guard try await send(chunk) else {
-                    for item in items[chunk.id] ?? [] { try session.stored { try store.note(.unreadableChange, item) } }
+                    for item in items[chunk.id] ?? [] { try scope.stored { try store.note(.unreadableChange, item) } }
                     continue
                 }
             } catch .refused(let problem) {
                 isFull = problem.code == .quotaExceeded
-                try session.stored {
+                try scope.stored {
                     for item in items[chunk.id] ?? [] {
                         try store.note(isFull ? .quotaExceeded : .refused, item)
                     }
@@ -139,15 +139,15 @@ final class WaitingChunks {
                 continue
             }
             sent += chunk.byteCount
-            session.observers.progress.notify(.sentContent(sent, of: total))
+            scope.observers.progress.notify(.sentContent(sent, of: total))
         }
         return sent > 0
     }
 
     /// Returns, for each waiting chunk, the items whose present version names it.
     private func waitingItems() throws(VaultError) -> [ItemID: Set<ItemID>] {
-        let sealer = try session.sealer
-        let waiting = try session.stored { try store.waitingChunks() }
+        let sealer = try scope.sealer
+        let waiting = try scope.stored { try store.waitingChunks() }
         let ids = Set(waiting.map(\.id))
         var items: [ItemID: Set<ItemID>] = [:]
         for attachment in Set(waiting.map(\.attachment)) {
@@ -161,16 +161,16 @@ final class WaitingChunks {
 
     /// - Returns: True when the server has the chunk now.
     private func send(_ chunk: WaitingChunk) async throws(VaultError) -> Bool {
-        let opened = try session.open
-        guard let content = try session.stored({ try store.chunkContent(chunk.id) }),
+        let opened = try scope.open
+        guard let content = try scope.stored({ try store.chunkContent(chunk.id) }),
             // Content that cannot be opened here cannot be opened on any device.
             (try? opened.engine.sealer.openChunk(content, chunk.id)) != nil
         else { return false }
-        let known = try session.stored { try store.chunk(chunk.id) }
+        let known = try scope.stored { try store.chunk(chunk.id) }
         // An existing chunk is written again: another device may have sent it, and may take it back at its revision.
         let written = try await sender.write(
             chunk.id, content, known.map { .revision($0.revision) } ?? .absent, nil, opened)
-        try session.stored {
+        try scope.stored {
             try store.transaction {
                 try store.noteChunk(written.state.id, written.state.revision, storedAt: written.state.updatedAt)
                 try store.forgetDraftChunk(chunk.id)
@@ -182,14 +182,14 @@ final class WaitingChunks {
 
     /// Marks copies of chunks that the server has lost, for example by a restore, as waiting.
     private func sendLostAgain() throws(VaultError) {
-        guard try session.stored({ try store.number(.chunksLost) != nil && store.hasCopies() }) else { return }
-        let there = Set(try session.stored { try store.chunks().map(\.id) })
+        guard try scope.stored({ try store.number(.chunksLost) != nil && store.hasCopies() }) else { return }
+        let there = Set(try scope.stored { try store.chunks().map(\.id) })
         var lost: [ItemID: ItemID] = [:]
-        _ = try index.forEachManifestWithChunks(session.sealer) { item, content, manifest in
+        _ = try index.forEachManifestWithChunks(scope.sealer) { item, content, manifest in
             guard try store.current(item) == content else { return }
             for chunk in manifest.chunks where !there.contains(chunk) { lost[chunk] = manifest.id }
         }
-        try session.stored {
+        try scope.stored {
             try store.transaction {
                 for (chunk, attachment) in lost { try store.sendAgain(chunk, of: attachment) }
                 try store.set(.chunksLost, nil)

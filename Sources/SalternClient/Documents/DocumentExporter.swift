@@ -3,15 +3,15 @@ internal import Foundation
 
 /// Writes the items of a vault to a file of documents.
 struct DocumentExporter {
-    let session: VaultSession
+    let scope: ItemScope
     let items: VaultItems
     /// Reads the pieces of long content.
-    let vault: Vault
+    let owned: OwnedItems
 
     /// Writes every item that can be opened to a new file, as plain text. Each line is a JSON object. The last line has
     /// the number of documents, and the numbers of omitted and incomplete items. Long content is written in pieces.
     func export(to file: URL, collection: String?) async throws(VaultError) -> DocumentExport {
-        _ = try session.open
+        _ = try scope.open
         let target = try NewFile(file)
         do throws(VaultError) {
             let done = try await write(collection, to: target)
@@ -46,7 +46,7 @@ struct DocumentExporter {
                 continue
             }
             if done.documents.isMultiple(of: 100) {
-                session.observers.progress.notify(.exported(Int(try file.byteCount())))
+                scope.observers.progress.notify(.exported(Int(try file.byteCount())))
             }
         }
         var end = DocumentLine(type: "end", documents: done.documents)
@@ -63,7 +63,7 @@ struct DocumentExporter {
 
     /// Writes one item.
     private func write(_ item: PlainItem, _ summary: ItemSummary, to file: NewFile) async throws(VaultError) {
-        let pieces = ContentPieces(of: item.body, in: vault, keepsCopies: false)
+        let pieces = ContentPieces(of: item.body, in: owned, keepsCopies: false)
         let properties = pieces.attachment?.properties ?? [:]
         if pieces.count == 1 {
             let whole = PlainItem(title: item.title, body: try await pieces.piece(0))
@@ -92,7 +92,7 @@ struct DocumentExporter {
         for index in 0..<pieces.count {
             guard let characters = content.append(try await pieces.piece(index)) else { return false }
             try file.append(characters)
-            session.observers.progress.notify(.exported(Int(try file.byteCount())))
+            scope.observers.progress.notify(.exported(Int(try file.byteCount())))
         }
         guard let last = content.end() else { return false }
         try file.append(last)

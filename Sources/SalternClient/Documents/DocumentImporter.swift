@@ -3,7 +3,7 @@ internal import Foundation
 
 /// Puts the documents of a file into a vault.
 struct DocumentImporter {
-    let session: VaultSession
+    let scope: ItemScope
     let items: VaultItems
     let attachments: AttachmentService
 
@@ -21,10 +21,10 @@ struct DocumentImporter {
             try await take(document, &done)
             let count = done.created + done.unchanged + done.copies
             if count.isMultiple(of: 100) {
-                session.observers.progress.notify(.imported(Int(lines.offset), of: Int(source.byteCount)))
+                scope.observers.progress.notify(.imported(Int(lines.offset), of: Int(source.byteCount)))
             }
         }
-        session.observers.progress.notify(.imported(Int(source.byteCount), of: Int(source.byteCount)))
+        scope.observers.progress.notify(.imported(Int(source.byteCount), of: Int(source.byteCount)))
         return done
     }
 
@@ -39,7 +39,7 @@ struct DocumentImporter {
             if let digest, digest == content.digest { return done.unchanged += 1 }
         }
         let item = PlainItem(title: document.title, body: try await body(of: document, known))
-        guard let there = try session.stored({ try session.store.current(id) }) else {
+        guard let there = try scope.stored({ try scope.store.current(id) }) else {
             try items.put(item, id, in: collection)
             done.created += 1
             return
@@ -47,7 +47,7 @@ struct DocumentImporter {
         if there.collection == collection, try readable(id) == item { return done.unchanged += 1 }
         // The same document gets the same copy, unless that copy can no longer be opened.
         var copy = try copyID(item, id, collection)
-        while try readable(copy) == nil, try session.stored({ try session.store.current(copy) }) != nil {
+        while try readable(copy) == nil, try scope.stored({ try scope.store.current(copy) }) != nil {
             copy = try copyID(item, copy, collection)
         }
         if try readable(copy) == item { return done.unchanged += 1 }
@@ -97,8 +97,7 @@ struct DocumentImporter {
         }
         hash.update(id.bytes)
         hash.update(item.body)
-        let vaultKey = try session.sealer.keyring.vaultKey
-        let key = HKDF.deriveKey(from: vaultKey, info: SealingLabels.documentID.utf8)
+        let key = try scope.sealer.documentKey()
         let code = HMACSHA256.authenticationCode(for: hash.finalize().bytes, using: key)
         return ItemID(bytes: code.bytes.prefix(16)) ?? .random()
     }

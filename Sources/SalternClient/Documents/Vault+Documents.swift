@@ -50,7 +50,8 @@ extension Vault {
     /// - Throws: ``StoreError/unusable`` when the file exists.
     @discardableResult
     public func exportDocuments(to file: URL, collection: String? = nil) async throws(VaultError) -> DocumentExport {
-        try await DocumentExporter(session: session, items: items, vault: self).export(to: file, collection: collection)
+        try await DocumentExporter(scope: owners.account.scope, items: items, owned: OwnedItems(self)).export(
+            to: file, collection: collection)
     }
 
     /// Puts the documents of a file into the vault, under their ids. If an item has other content, the document becomes
@@ -65,6 +66,8 @@ extension Vault {
     ///   was changed then. ``VaultError/unreadable`` when the file cannot be read.
     @discardableResult
     public func importDocuments(from file: URL) async throws(VaultError) -> DocumentImport {
-        try await DocumentImporter(session: session, items: items, attachments: attachments).importAll(from: file)
+        try await DocumentImporter(
+            scope: owners.account.scope, items: items, attachments: attachments
+        ).importAll(from: file)
     }
 }

@@ -68,9 +68,10 @@ extension Vault {
     ) throws(VaultError) -> [ItemID]? {
         for (id, version) in versions where try self.version(of: id) != version { return nil }
         for case .put(let item, _, _, _) in steps { try plan.refuseTooLong(item) }
-        return try session.gathering { () throws(VaultError) in
-            try session.transaction {
-                try store.together {
+        let scope = owners.account.scope
+        return try scope.gathering { () throws(VaultError) in
+            try scope.transaction {
+                try scope.store.together {
                     var places: [ItemID] = []
                     for step in steps {
                         switch step {

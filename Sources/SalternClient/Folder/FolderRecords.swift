@@ -6,12 +6,12 @@ internal import Foundation
 /// Each call enters the vault once. A call that writes does so in one transaction, the items with the state of the
 /// folder.
 struct FolderRecords: Sendable {
-    let vault: Vault
+    let owned: OwnedItems
 
     /// Finds the folder of a path or a marker.
     /// - Returns: Its id, and true when its marker is missing.
     func openFolder(at root: String, marker: ItemID?) async throws(VaultError) -> (id: ItemID, isMarkerMissing: Bool) {
-        try await vault.perform { store, items in
+        try await owned.perform { store, items in
             try items.checkOpen()
             if let marker {
                 try store.setFolder(marker, at: root)
@@ -24,12 +24,12 @@ struct FolderRecords: Sendable {
 
     /// Returns true when this was the last path of a synced folder.
     func hasFolder(at root: String) async throws(VaultError) -> Bool {
-        try await vault.perform { store, _ in try store.folder(at: root) != nil }
+        try await owned.perform { store, _ in try store.folder(at: root) != nil }
     }
 
     /// Returns the last path of a folder; nil for one that was never synced.
     func place(ofFolder id: ItemID) async throws(VaultError) -> String? {
-        try await vault.perform { store, items in
+        try await owned.perform { store, items in
             try items.checkOpen()
             return try store.root(ofFolder: id)
         }
@@ -37,7 +37,7 @@ struct FolderRecords: Sendable {
 
     /// Stores the path and the collection of a folder. Writes nothing when the store has them.
     func noteFolder(_ id: ItemID, _ collection: String, at root: String) async throws(VaultError) {
-        try await vault.perform { store, _ in
+        try await owned.perform { store, _ in
             if try store.isRoot(root, ofFolder: id), try store.collection(ofFolder: id) == collection { return }
             try store.transaction {
                 try store.setFolder(id, at: root)
@@ -48,8 +48,8 @@ struct FolderRecords: Sendable {
 
     /// Returns the name of the account in markers: the first half of a SHA-256, which does not reveal the account.
     func folderAccount() async throws(VaultError) -> ItemID {
-        try await vault.perform { _, items in
-            let digest = SHA256.hash(Array("saltern-folder-account".utf8) + (try items.account).bytes).bytes
+        try await owned.perform { _, items in
+            let digest = SHA256.hash(try items.folderOwner).bytes
             return ItemID(bytes: digest.prefix(16)) ?? .random()
         }
     }
@@ -61,7 +61,7 @@ struct FolderRecords: Sendable {
     ) async throws(VaultError) -> String? {
         if let id, try await place(ofFolder: id) != nil { return nil }
         if try await hasFolder(at: root) { return nil }
-        return try await vault.perform { store, _ in
+        return try await owned.perform { store, _ in
             for (other, place) in try store.folders() where !place.utf8.elementsEqual(root.utf8) {
                 let known = try store.collection(ofFolder: other)
                 if let known, known != collection { continue }
@@ -81,7 +81,7 @@ struct FolderRecords: Sendable {
 
     /// Returns the collection of a folder's items; nil when there are none, or some are in this collection.
     func otherCollection(ofFolder id: ItemID, than collection: String) async throws(VaultError) -> String? {
-        try await vault.perform { store, _ in
+        try await owned.perform { store, _ in
             let known = try store.knownFiles(in: id).keys
             let own = try store.stamps(collection)
             if known.contains(where: { own[$0] != nil }) { return nil }
@@ -92,20 +92,20 @@ struct FolderRecords: Sendable {
         }
     }
 
-    func storeID() async throws(VaultError) -> ItemID { try await vault.perform { store, _ in try store.storeID() } }
+    func storeID() async throws(VaultError) -> ItemID { try await owned.perform { store, _ in try store.storeID() } }
 
     func generation(ofFolder id: ItemID) async throws(VaultError) -> FolderGeneration {
-        try await vault.perform { store, _ in try store.generation(ofFolder: id) }
+        try await owned.perform { store, _ in try store.generation(ofFolder: id) }
     }
 
     func setGeneration(_ generation: Int64, ofFolder id: ItemID) async throws(VaultError) {
-        try await vault.perform { store, _ in try store.setGeneration(generation, ofFolder: id) }
+        try await owned.perform { store, _ in try store.setGeneration(generation, ofFolder: id) }
     }
 
     // MARK: Deletions
 
     func noteHeld(_ held: HeldDeletions, inFolder id: ItemID) async throws(VaultError) {
-        try await vault.perform { store, _ in try store.setHeld(held, inFolder: id) }
+        try await owned.perform { store, _ in try store.setHeld(held, inFolder: id) }
     }
 
     /// Returns the initial state of the deletion guard for a round. In an approved direction, the deletions of the last
@@ -113,8 +113,8 @@ struct FolderRecords: Sendable {
     func deletions(
         inFolder id: ItemID, of total: Int, agreeing: Set<DeletionDirection>
     ) async throws(VaultError) -> [DeletionDirection: FolderDeletionGuard.Direction] {
-        let now = vault.settings.now()
-        return try await vault.perform { store, _ in
+        let now = owned.vault.settings.now()
+        return try await owned.perform { store, _ in
             try store.transaction {
                 let held = try store.held(inFolder: id)
                 var directions: [DeletionDirection: FolderDeletionGuard.Direction] = [:]
@@ -137,8 +137,8 @@ struct FolderRecords: Sendable {
         _ directions: Set<DeletionDirection>, from total: Int, inFolder id: ItemID
     ) async throws(VaultError) {
         if directions.isEmpty { return }
-        let now = vault.settings.now()
-        try await vault.perform { store, _ in
+        let now = owned.vault.settings.now()
+        try await owned.perform { store, _ in
             try store.transaction {
                 for direction in directions {
                     try store.noteDeletions(.folder(id, direction), from: total, at: now)
@@ -150,14 +150,14 @@ struct FolderRecords: Sendable {
     // MARK: Known files
 
     func fileHashes(in folder: ItemID) async throws(VaultError) -> [FolderPath: FolderTree.KnownHash] {
-        try await vault.perform { store, _ in try store.fileHashes(in: folder) }
+        try await owned.perform { store, _ in try store.fileHashes(in: folder) }
     }
 
     /// Returns the stored digests of the files at some paths, and below them.
     func fileHashes(
         at paths: some Sequence<FolderPath> & Sendable, in folder: ItemID
     ) async throws(VaultError) -> [FolderPath: FolderTree.KnownHash] {
-        try await vault.perform { store, _ in
+        try await owned.perform { store, _ in
             var hashes: [FolderPath: FolderTree.KnownHash] = [:]
             for path in paths { hashes.merge(try store.fileHashes(at: path, in: folder)) { _, last in last } }
             return hashes
@@ -168,7 +168,7 @@ struct FolderRecords: Sendable {
         _ hashes: [FolderPath: FolderTree.KnownHash], after known: [FolderPath: FolderTree.KnownHash], in folder: ItemID
     ) async throws(VaultError) {
         if hashes == known { return }
-        try await vault.perform { store, _ in
+        try await owned.perform { store, _ in
             try store.transaction { try store.setFileHashes(hashes, after: known, in: folder) }
         }
     }
@@ -176,13 +176,13 @@ struct FolderRecords: Sendable {
     // MARK: Writing
 
     func setKnownFile(_ id: ItemID, _ file: KnownFile?, in folder: ItemID) async throws(VaultError) {
-        try await vault.perform { store, _ in try store.transaction { try store.setKnownFile(id, file, in: folder) } }
+        try await owned.perform { store, _ in try store.transaction { try store.setKnownFile(id, file, in: folder) } }
     }
 
     /// Stores the states of several files, or removes them with nil.
     func setKnownFiles(_ files: [ItemID: KnownFile?], in folder: ItemID) async throws(VaultError) {
         if files.isEmpty { return }
-        try await vault.perform { store, _ in
+        try await owned.perform { store, _ in
             try store.transaction {
                 for (id, file) in files { try store.setKnownFile(id, file, in: folder) }
             }
@@ -190,14 +190,14 @@ struct FolderRecords: Sendable {
     }
 
     func setKnownFolder(_ id: ItemID, _ known: KnownFolder?, in folder: ItemID) async throws(VaultError) {
-        try await vault.perform { store, _ in try store.transaction { try store.setKnownFolder(id, known, in: folder) }
+        try await owned.perform { store, _ in try store.transaction { try store.setKnownFolder(id, known, in: folder) }
         }
     }
 
     /// Stores the states of several folders, or removes them with nil.
     func setKnownFolders(_ folders: [ItemID: KnownFolder?], in folder: ItemID) async throws(VaultError) {
         if folders.isEmpty { return }
-        try await vault.perform { store, _ in
+        try await owned.perform { store, _ in
             try store.transaction { for (id, known) in folders { try store.setKnownFolder(id, known, in: folder) } }
         }
     }
@@ -214,7 +214,7 @@ struct FolderRecords: Sendable {
         _ id: ItemID, _ path: FolderPath, _ body: SecureBytes?, over seen: ItemStamp?, _ collection: String,
         known: KnownFile?, in folder: ItemID
     ) async throws(VaultError) -> Bool {
-        try await vault.perform { store, items in
+        try await owned.perform { store, items in
             try store.transaction {
                 guard try store.stamp(id) == seen else { return false }
                 guard let body = try body ?? items.item(id)?.body else { return false }
@@ -234,7 +234,7 @@ struct FolderRecords: Sendable {
 
     /// Deletes a file's item and its state.
     func deleteFile(_ id: ItemID, _ seen: ItemStamp, in folder: ItemID) async throws(VaultError) -> Bool {
-        try await vault.perform { store, items in
+        try await owned.perform { store, items in
             try store.transaction {
                 guard try store.stamp(id) == seen else { return false }
                 try items.delete(id)
@@ -246,9 +246,9 @@ struct FolderRecords: Sendable {
 
     /// Creates the item of a folder.
     func putFolder(_ path: FolderPath, _ collection: String, in folder: ItemID) async throws(VaultError) {
-        let id = vault.settings.newID()
+        let id = owned.vault.settings.newID()
         let item = PlainItem(title: path.folderTitle, body: SecureBytes(copying: [UInt8]()))
-        try await vault.perform { store, items in
+        try await owned.perform { store, items in
             try store.transaction {
                 try items.putUnbounded(item, id, in: collection)
                 try store.setKnownFolder(id, KnownFolder(path: path, stamp: try store.stamp(id)), in: folder)
@@ -259,7 +259,7 @@ struct FolderRecords: Sendable {
     /// Deletes the item of a folder.
     /// - Returns: False when its version is not `seen`.
     func deleteFolder(_ id: ItemID, _ seen: ItemStamp, in folder: ItemID) async throws(VaultError) -> Bool {
-        try await vault.perform { store, items in
+        try await owned.perform { store, items in
             try store.transaction {
                 guard try store.stamp(id) == seen else { return false }
                 try items.delete(id)
@@ -273,7 +273,7 @@ struct FolderRecords: Sendable {
 
     /// Returns the draft for the replacement of this version of an item; nil when it is not an attachment.
     func draft(over id: ItemID, _ seen: ItemStamp) async throws(VaultError) -> AttachmentDraft? {
-        try await vault.perform { store, items in
+        try await owned.perform { store, items in
             guard try store.stamp(id) == seen, let known = try items.item(id).flatMap({ Attachment($0.body) }) else {
                 return nil
             }
@@ -287,7 +287,7 @@ struct FolderRecords: Sendable {
 
     /// Returns the attachment under which a new file is sent. It is the same until its item exists.
     func beginUpload(_ path: FolderPath, in folder: ItemID) async throws(VaultError) -> ItemID {
-        try await vault.perform { store, _ in
+        try await owned.perform { store, _ in
             try store.transaction {
                 if let begun = try store.upload(path, in: folder) { return begun }
                 let id = ItemID.random()
@@ -299,7 +299,7 @@ struct FolderRecords: Sendable {
 
     /// Records that a file's new content is sent under its attachment.
     func beginUpload(_ path: FolderPath, of attachment: ItemID, in folder: ItemID) async throws(VaultError) {
-        try await vault.perform { store, _ in
+        try await owned.perform { store, _ in
             try store.transaction {
                 let begun = try store.upload(path, in: folder)
                 if begun == attachment { return }
@@ -310,36 +310,36 @@ struct FolderRecords: Sendable {
     }
 
     func uploads(in folder: ItemID) async throws(VaultError) -> [FolderPath: ItemID] {
-        try await vault.perform { store, _ in try store.uploads(in: folder) }
+        try await owned.perform { store, _ in try store.uploads(in: folder) }
     }
 
     /// Abandons an upload. Without a server the sent chunks are taken back later.
     func abandonUpload(_ path: FolderPath, _ attachment: ItemID, in folder: ItemID) async throws(VaultError) {
-        try await vault.perform { store, _ in
+        try await owned.perform { store, _ in
             try store.transaction {
                 try store.setUpload(path, nil, in: folder)
                 try store.abandonDraft(attachment)
             }
         }
-        do throws(VaultError) { try await vault.abandonAttachment(attachment) } catch .unavailable {}
+        do throws(VaultError) { try await owned.abandonAttachment(attachment) } catch .unavailable {}
     }
 
     // MARK: Trash and warnings
 
     func trashedFiles(in folder: ItemID) async throws(VaultError) -> [String: TrashedFile] {
-        try await vault.perform { store, _ in try store.trashedFiles(in: folder) }
+        try await owned.perform { store, _ in try store.trashedFiles(in: folder) }
     }
 
     func trashedFile(_ name: String, in folder: ItemID) async throws(VaultError) -> TrashedFile? {
-        try await vault.perform { store, _ in try store.trashedFile(name, in: folder) }
+        try await owned.perform { store, _ in try store.trashedFile(name, in: folder) }
     }
 
     func forgetTrashed(_ name: String, in folder: ItemID) async throws(VaultError) {
-        try await vault.perform { store, _ in try store.transaction { try store.setTrashed(name, nil, in: folder) } }
+        try await owned.perform { store, _ in try store.transaction { try store.setTrashed(name, nil, in: folder) } }
     }
 
     func noteTrashed(_ name: String, _ file: TrashedFile, in folder: ItemID) async throws(VaultError) {
-        try await vault.perform { store, _ in try store.transaction { try store.setTrashed(name, file, in: folder) } }
+        try await owned.perform { store, _ in try store.transaction { try store.setTrashed(name, file, in: folder) } }
     }
 
     /// Stores the differences of a folder's trash.
@@ -347,7 +347,7 @@ struct FolderRecords: Sendable {
         _ files: [String: TrashedFile], after known: [String: TrashedFile], in folder: ItemID
     ) async throws(VaultError) {
         if files == known { return }
-        try await vault.perform { store, _ in
+        try await owned.perform { store, _ in
             try store.transaction {
                 for name in known.keys where files[name] == nil { try store.setTrashed(name, nil, in: folder) }
                 for (name, file) in files where known[name] != file { try store.setTrashed(name, file, in: folder) }
@@ -361,7 +361,7 @@ struct FolderRecords: Sendable {
     func note(
         _ warnings: [FolderWarning], inFolder id: ItemID, isWhole: Bool
     ) async throws(VaultError) -> [FolderWarning] {
-        try await vault.perform { store, _ in
+        try await owned.perform { store, _ in
             let before = try store.warned(in: id)
             let lasting = Set(warnings.filter(\.isLasting).map(\.name))
             if !isWhole && lasting.isSubset(of: before) && lasting.isEmpty { return warnings }

@@ -6,7 +6,7 @@ extension FolderSync {
     /// Sends chunks that a restored server has lost and whose content is in a local file, possibly the only copy. It
     /// does so before that file is replaced.
     func supplyChunks(_ round: inout Round, _ report: inout FolderReport) async throws {
-        let lacking = try await vault.attachmentsLackingChunks()
+        let lacking = try await owned.lackingChunks()
         if lacking.isEmpty || report.isOffline { return }
         // Any file may have the content.
         if round.focus != nil { try await round.takeWhole(records) }
@@ -17,7 +17,7 @@ extension FolderSync {
             for (path, content) in scan.files where content.digest == attachment.digest {
                 guard let (source, _) = round.tree.source(path) else { continue }
                 do throws(VaultError) {
-                    try await vault.supply(attachment, from: source)
+                    try await owned.supply(attachment, from: source)
                 } catch {
                     // Each round repeats the warning until the server has the chunk.
                     if case .noRoom(let shortage) = error {
@@ -83,7 +83,7 @@ extension FolderSync {
                 guard system.read(part.file, at: offset, into: buffer) == count else { throw .unusable }
             }
         }
-        let first = try await vault.fetchedPieces(of: attachment, in: arrived)
+        let first = try await owned.fetchedPieces(of: attachment, in: arrived)
         if isCutOff, first < attachment.chunks.count {
             round.tree.unfinishedFetches.insert(part.name)
             return false
@@ -93,7 +93,7 @@ extension FolderSync {
             guard byteCount == kept || system.truncate(part.file, to: kept) else { throw .sourceFailed }
             for index in first..<attachment.pieceCount {
                 try await restBeforePiece()
-                let piece = try await vault.piece(index, of: attachment, keepsCopy: false)
+                let piece = try await owned.piece(index, of: attachment, keepsCopy: false)
                 let isWritten = piece.withUnsafeBytes { system.write($0, to: part.file) }
                 guard isWritten else { throw .sourceFailed }
             }

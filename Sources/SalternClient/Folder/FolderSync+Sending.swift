@@ -26,14 +26,14 @@ extension FolderSync {
             var draft = try await draft(path, content, id, seen, round.folder)
             // The file itself keeps the content.
             draft.keepsContent = false
-            made = try await vault.attach(
+            made = try await owned.attach(
                 source, draft,
                 properties: FileVersion.properties(isExecutable: content.isExecutable, modified: modified))
         } catch {
             if case .noRoom(let shortage) = error {
                 report.warn(shortage, path)
                 // The room without this file, because its chunks were taken back.
-                round.room = try? await vault.room()
+                round.room = try? await owned.room()
                 if let room = round.room {
                     unfitting[path] = UnfittingFile(content: content, room: room, shortage: shortage)
                 }
@@ -55,7 +55,7 @@ extension FolderSync {
         _ path: FolderPath, _ content: FileContent, _ round: inout Round
     ) async throws -> PlanShortage? {
         guard let file = unfitting[path], file.content == content else { return nil }
-        if round.room == nil { round.room = try? await vault.room() }
+        if round.room == nil { round.room = try? await owned.room() }
         guard let room = round.room, !room.isLarger(than: file.room) else { return nil }
         return file.shortage
     }

@@ -28,7 +28,7 @@ extension FolderSync {
         let watcher = FolderWatcher(root, calls, schedule) { continuation.yield() }
         let vault = self.vault
         let news = WatchedChanges()
-        let changes = vault.changes()
+        let changes = vault.changes(of: owned.owner)
         let lends = settings.lendsStore
         continuation.yield()
         let following = Task { () -> VaultError? in

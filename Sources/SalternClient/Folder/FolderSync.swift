@@ -13,7 +13,7 @@ public import Foundation
 /// try await folder.watch { report in print(report.conflicts.count) }
 /// ```
 public actor FolderSync {
-    let vault: Vault
+    let owned: OwnedItems
     let records: FolderRecords
     let views: FolderViews
     let root: String
@@ -35,8 +35,15 @@ public actor FolderSync {
 
     /// - Parameter root: An existing folder. It gets a folder `.saltern`, which identifies it.
     public init(vault: Vault, root: URL, settings: FolderSettings = FolderSettings()) {
-        self.init(vault, root.standardizedFileURL.resolvingSymlinksInPath().path, settings, DiskFolders())
+        self.init(OwnedItems(vault), root: root, settings: settings)
     }
+
+    /// Syncs a folder with a collection of an account or of a shared vault.
+    package init(_ owned: OwnedItems, root: URL, settings: FolderSettings) {
+        self.init(owned, root.standardizedFileURL.resolvingSymlinksInPath().path, settings, DiskFolders())
+    }
+
+    var vault: Vault { owned.vault }
 
     /// Returns the collection that a folder syncs; nil for one without a marker.
     public static func collection(of root: URL) -> String? {
@@ -44,10 +51,10 @@ public actor FolderSync {
         return system.openRoot(root.path).flatMap { FolderTree.marker(in: $0, system) }?.collection
     }
 
-    init(_ vault: Vault, _ root: String, _ settings: FolderSettings, _ system: any FolderSystem) {
-        self.vault = vault
-        records = FolderRecords(vault: vault)
-        views = FolderViews(vault: vault)
+    init(_ owned: OwnedItems, _ root: String, _ settings: FolderSettings, _ system: any FolderSystem) {
+        self.owned = owned
+        records = FolderRecords(owned: owned)
+        views = FolderViews(owned: owned)
         self.root = root
         self.settings = settings
         self.system = system
@@ -77,7 +84,7 @@ public actor FolderSync {
                 var report = FolderReport()
                 report.warn(.markerMissing, root)
                 _ = try await syncVault(allowed, &report)
-                report.unsent = try await vault.unsentCount()
+                report.unsent = try await owned.unsentCount()
                 return report
             }
             let tree = try FolderTree(root, system)
@@ -86,7 +93,7 @@ public actor FolderSync {
             guard let (id, isAnew) = try await identify(tree, &report) else {
                 // A replaced folder gives no information about the known one, and gets none of its files.
                 _ = try await syncVault(allowed, &report)
-                report.unsent = try await vault.unsentCount()
+                report.unsent = try await owned.unsentCount()
                 return report
             }
             // The user has approved a new start on the condition that nothing is deleted.
@@ -109,7 +116,7 @@ public actor FolderSync {
             }
             if round.hasAdvanced { try await advance(round, &report) }
             try await records.noteHeld(report.held, inFolder: id)
-            report.unsent = try await vault.unsentCount()
+            report.unsent = try await owned.unsentCount()
             report.warnings = try await records.note(report.warnings, inFolder: id, isWhole: round.focus == nil)
             if !round.needsWhole { memory = round.memory }
             return report
@@ -192,9 +199,9 @@ public actor FolderSync {
         do throws(VaultError) {
             let result =
                 allowed.contains(.here)
-                ? try await vault.agreeToDeletions(in: settings.collection) : try await vault.sync()
+                ? try await owned.agreeToDeletions(in: settings.collection) : try await owned.sync()
             report.isVaultHeld = result.isHeld
-            report.removed.formUnion(await vault.takeRemoved())
+            report.removed.formUnion(try await owned.takeRemoved())
             return result.changed
         } catch {
             guard case .unavailable(let cause) = error else { throw error }

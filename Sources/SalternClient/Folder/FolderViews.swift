@@ -2,13 +2,13 @@ internal import Cryptography
 
 /// Reads the vault's side of folders.
 struct FolderViews: Sendable {
-    let vault: Vault
+    let owned: OwnedItems
 
     /// Returns a view with the known states and the content of the vault.
     func folderView(
         _ folder: ItemID, _ collection: String
     ) async throws(VaultError) -> (view: FolderView, warnings: [FolderWarning]) {
-        try await vault.perform { store, items in
+        try await owned.perform { store, items in
             try items.checkOpen()
             var view = FolderView()
             var warnings: [FolderWarning] = []
@@ -25,7 +25,7 @@ struct FolderViews: Sendable {
 
     /// Returns the file to download, if it still has this version.
     func file(_ id: ItemID, _ seen: ItemStamp) async throws(VaultError) -> FileVersion? {
-        try await vault.perform { store, items in
+        try await owned.perform { store, items in
             guard try store.stamp(id) == seen, let item = try items.item(id) else { return nil }
             return FileVersion(item.body)
         }
@@ -36,7 +36,7 @@ struct FolderViews: Sendable {
     func extended(
         _ view: FolderView, by paths: Set<FolderPath>, _ ids: Set<ItemID>, _ folder: ItemID, _ collection: String
     ) async throws(VaultError) -> (view: FolderView, paths: Set<FolderPath>, warnings: [FolderWarning]) {
-        try await vault.perform { store, items in
+        try await owned.perform { store, items in
             try items.checkOpen()
             var view = view
             var found: Set<FolderPath> = []
@@ -62,7 +62,7 @@ struct FolderViews: Sendable {
 
     /// Returns a view with the required data of files outside of it.
     func finished(_ view: FolderView, _ folder: ItemID) async throws(VaultError) -> FolderView {
-        try await vault.perform { store, items in
+        try await owned.perform { store, items in
             var view = view
             try Self.noteBuried(&view, store)
             Self.noteTimes(&view, items)

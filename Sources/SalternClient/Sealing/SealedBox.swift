@@ -60,8 +60,8 @@ public enum SealedBox {
 
     /// The position of a version in the history of its item.
     public struct Edit: Hashable, Sendable {
-        /// The number, from 1, which each edit increases by one. ``creating(after:deletedAt:)`` continues it after a
-        /// deletion.
+        /// The number, from 1, which each edit increases by one. ``creating(afterHash:deletedAt:)`` continues it after
+        /// a deletion.
         public var number: UInt64
         /// SHA-256 of the sealed bytes of the previous edit; zeros for the first.
         public var previous: [UInt8]
@@ -85,25 +85,20 @@ public enum SealedBox {
         static func number(after number: UInt64) -> UInt64 { number < limit ? number + 1 : limit }
 
         /// Returns the edit after the one that is sealed in these bytes.
-        public func next(after sealed: [UInt8]) -> Edit {
-            Edit(number: Self.number(after: number), previous: SHA256.hash(sealed).bytes)
-        }
+        public func next(after sealed: [UInt8]) -> Edit { next(afterHash: SHA256.hash(sealed).bytes) }
 
-        /// Returns the first edit of an item that begins as a copy of the version that is sealed in these bytes.
-        static func copy(of sealed: [UInt8]) -> Edit { Edit(number: 1, previous: SHA256.hash(sealed).bytes) }
+        /// Returns the edit after the one with this hash.
+        func next(afterHash hash: [UInt8]) -> Edit { Edit(number: Self.number(after: number), previous: hash) }
 
         /// True for the first edit of an item that began as a copy of a version.
         var isCopy: Bool { number == 1 && previous != Self.first.previous }
-
-        /// Returns true when this edit was made from the edit that is sealed in these bytes.
-        func follows(_ sealed: [UInt8]) -> Bool { previous == SHA256.hash(sealed).bytes }
 
         /// Returns the edit after this one, which creates the item again after its deletion.
         ///
         /// The device that deleted the item may have had later edits than this one. Every edit that was sent has a
         /// separate revision, so all of them have numbers below ``floor(of:)``.
-        func creating(after sealed: [UInt8], deletedAt deletion: Revision?) -> Edit {
-            var edit = next(after: sealed)
+        func creating(afterHash hash: [UInt8], deletedAt deletion: Revision?) -> Edit {
+            var edit = next(afterHash: hash)
             if let deletion { edit.number = max(edit.number, Self.number(after: Self.floor(of: deletion))) }
             return edit
         }

@@ -163,5 +163,8 @@ extension SharedVaultService {
     }
 
     /// The vault's revision up to which this device has the items; nil when it is unknown.
-    func revision(of id: SharedVaultID) throws(VaultError) -> Revision? { nil }
+    func revision(of id: SharedVaultID) throws(VaultError) -> Revision? {
+        let store = try owners.parts(of: .vault(id)).scope.store
+        return try session.stored { try store.highestRevision() }
+    }
 }

@@ -83,6 +83,24 @@ public struct SharedVault: Identifiable, Sendable {
         try await vault.forgetShared(id)
     }
 
+    /// Gives the vault another name, for all members. The next sync sends it.
+    public func rename(_ name: String) async throws(VaultError) {
+        try await vault.changing(id) { changes throws(VaultError) in try changes.service.writeName(name, id) }
+    }
+
+    // MARK: Items
+
+    /// Returns a collection of the vault's items. Its type and behaviour are those of the account's collections.
+    ///
+    /// ```swift
+    /// let lists = family.collection("lists", of: ShoppingList.self)
+    /// ```
+    public func collection<Value>(
+        _ name: String, of type: Value.Type = Value.self, schema: ItemSchema<Value> = ItemSchema()
+    ) -> VaultCollection<Value> {
+        VaultCollection(name: name, vault: vault, owner: .vault(id), schema: schema)
+    }
+
     // MARK: Keys and ownership
 
     /// Replaces the key under which items are written.

@@ -1,10 +1,35 @@
+internal import Cryptography
 internal import Foundation
 internal import VaultLog
 
 /// The names of vaults and members. Members claim their names.
 extension SharedVaultService {
     /// The name of a vault, as a manager has written it, or as it was at the founding or join.
-    func name(of state: SharedVaultState) -> String { state.record.name ?? state.id.description }
+    func name(of state: SharedVaultState) -> String {
+        (try? writtenName(state)) ?? state.record.name ?? state.id.description
+    }
+
+    /// The name in the vault's own item; nil when there is none by a manager.
+    private func writtenName(_ state: SharedVaultState) throws(VaultError) -> String? {
+        let item = ItemID(state.id.uuid)
+        let store = try owners.parts(of: .vault(state.id)).scope.store
+        guard let content = try session.stored({ try store.current(item) }),
+            content.collection == Self.nameCollection,
+            let signed = try? sealing(state).signed(content, item),
+            state.log.members[signed.body.author]?.role(at: signed.body.head.number) == .manager
+        else { return nil }
+        let text = signed.body.content.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
+        return ClaimedName(text)?.text
+    }
+
+    /// Writes the name into the vault's own item. The next sync sends it.
+    func writeName(_ name: String, _ id: SharedVaultID) throws(VaultError) {
+        guard let name = ClaimedName(name.precomposedStringWithCanonicalMapping) else { throw .shared(.invalidName) }
+        guard try known(id).role == .manager else { throw .shared(.notPermitted) }
+        try owners.parts(of: .vault(id)).items.putUnbounded(
+            PlainItem(body: SecureBytes(copying: name.text.utf8)), ItemID(id.uuid), in: Self.nameCollection)
+        notify([id])
+    }
 
     /// Returns the name that a member claims; nil when this device does not have its key yet.
     func name(of member: VaultMember, _ state: SharedVaultState) -> String? {

@@ -1,7 +1,7 @@
 internal import Foundation
 internal import VaultLog
 
-/// Brings all shared vaults of the account to the server's state, and carries out what is due.
+/// Brings all shared vaults of the account to the server's state. What is due then is ``VaultUpkeep``.
 struct SharedVaultRefresh {
     let service: SharedVaultService
 
@@ -28,20 +28,24 @@ struct SharedVaultRefresh {
     }
 
     /// Refreshes all vaults. An account without vaults sends no request.
-    func run() async throws(VaultError) {
+    /// - Returns: The vaults whose items are synced.
+    func run() async throws(VaultError) -> [SharedVaultID] {
         try service.restoreRecords()
-        guard try !service.recordIDs().isEmpty else { return }
-        try await service.holding { () async throws(VaultError) in
+        guard try !service.recordIDs().isEmpty else { return [] }
+        return try await service.holding { () async throws(VaultError) in
             try await VaultFounding(service: service).finishAll()
             let listed = try await descriptions()
             let moment = Int64(session.serverTime.timeIntervalSince1970)
+            var present: [SharedVaultID] = []
             for id in try service.recordIDs() {
                 if let description = listed[id] {
                     try await refresh(id, description)
+                    if try service.state(id)?.own != nil { present.append(id) }
                 } else {
                     try await LogUpdate(service: service, id: id).decideMissing(at: moment)
                 }
             }
+            return present
         }
     }
 
@@ -68,6 +72,33 @@ struct SharedVaultRefresh {
                 try await service.call { api throws(APIError) in try await api.getVault(id, token) }
             }
         try service.note(description.members ?? [], id)
-        try await VaultUpkeep(service: service, id: id).run(description)
+        service.descriptions[id] = description
     }
+}
+
+extension SharedVaultService: Memberships {
+    func refresh() async throws(VaultError) -> [SharedVaultID] {
+        try await SharedVaultRefresh(service: self).run()
+    }
+
+    func sealing(of id: SharedVaultID) throws(VaultError) -> any ItemSealing { try sealing(try known(id)) }
+
+    func learn(_ id: SharedVaultID) async throws(VaultError) -> (any ItemSealing)? {
+        let before = try known(id)
+        try await SharedVaultRefresh(service: self).run(id)
+        let after = try known(id)
+        let isSame =
+            before.log.head == after.log.head && before.keys.numbers == after.keys.numbers
+            && before.findings == after.findings
+        return isSame ? nil : try sealing(after)
+    }
+
+    func afterRound(_ id: SharedVaultID) async throws(VaultError) {
+        guard let description = descriptions[id] else { return }
+        try await holding { () async throws(VaultError) in
+            try await VaultUpkeep(service: self, id: id).run(description)
+        }
+    }
+
+    func noteEnd(of id: SharedVaultID) throws(VaultError) { try note(id) { $0.isEnded = true } }
 }

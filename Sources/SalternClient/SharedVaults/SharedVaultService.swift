@@ -7,22 +7,28 @@ internal import VaultLog
 /// Logs change only while ``lock`` is held. A task that holds it never waits for ``VaultSession/serverLock``.
 final class SharedVaultService {
     let session: VaultSession
-    let items: VaultItems
+    let owners: ItemOwners
     let syncing: SyncService
     let lock = AsyncMutex()
     /// The last loaded states, with the versions of which they were made.
     private var states: [SharedVaultID: (version: ItemVersion, count: UInt64, state: SharedVaultState)] = [:]
+    /// The sealings of the last states, with the findings of which they were made.
+    private var sealings: [SharedVaultID: (findings: VaultFindings, sealing: VaultSealing)] = [:]
+    /// The server's last statements about the vaults.
+    var descriptions: [SharedVaultID: VaultDescription] = [:]
 
-    init(_ session: VaultSession, _ items: VaultItems, _ syncing: SyncService) {
+    init(_ session: VaultSession, _ owners: ItemOwners, _ syncing: SyncService) {
         self.session = session
-        self.items = items
+        self.owners = owners
         self.syncing = syncing
+        session.memberships = self
     }
+
+    /// The items of the account.
+    var items: VaultItems { owners.account.items }
 
     var founding: VaultFounding { VaultFounding(service: self) }
     var inviting: VaultInviting { VaultInviting(service: self) }
-
-    func refresh() async throws(VaultError) { try await SharedVaultRefresh(service: self).run() }
 
     var token: Token { get throws(VaultError) { try session.open.token } }
 
@@ -97,6 +103,7 @@ final class SharedVaultService {
             let previous = try session.stored { try store.previousKeys(of: id) }
             state.openKeys(previous)
             states[id] = (version, count, state)
+            sealings[id] = nil
         }
         state.findings = try read(.findings, of: id) ?? VaultFindings()
         state.seats = try read(.seats, of: id) ?? []
@@ -121,7 +128,26 @@ final class SharedVaultService {
                 for key in previousKeys { try store.putPreviousKey(key.key.bytes, key.generation, of: id) }
             }
         }
-        if !previousKeys.isEmpty || !entries.isEmpty { states[id] = nil }
+        if !previousKeys.isEmpty || !entries.isEmpty { forgetState(id) }
+    }
+
+    /// Forgets what was made of the stored log, so that the next call makes it again.
+    func forgetState(_ id: SharedVaultID) {
+        states[id] = nil
+        sealings[id] = nil
+    }
+
+    /// Returns the sealing of a state.
+    func sealing(_ state: SharedVaultState) throws(VaultError) -> VaultSealing {
+        if let known = sealings[state.id], known.findings == state.findings { return known.sealing }
+        var names: [VaultLog.MemberID: String] = [:]
+        for member in state.log.members.values { names[member.id] = name(of: member, state) }
+        let lists = try session.stored { try session.store.sealLists(of: state.id) }
+        let sealing = VaultSealing(
+            id: state.id, log: state.log, keys: state.keys, signer: try? state.signer, role: state.role,
+            isStopped: state.problems.contains { $0.stopsWriting && $0 != .ended }, lists: lists, names: names)
+        sealings[state.id] = (state.findings, sealing)
+        return sealing
     }
 
     func note(_ id: SharedVaultID, _ change: (inout VaultFindings) -> Void) throws(VaultError) {
@@ -151,7 +177,9 @@ final class SharedVaultService {
     /// Removes the log and the keys of a vault from this device, and the keys from the account.
     func forget(_ id: SharedVaultID) throws(VaultError) {
         try session.stored { try session.store.transaction { try session.store.forgetVault(id) } }
-        states[id] = nil
+        forgetState(id)
+        try session.stored { try session.store.removeTables(of: id) }
+        owners.forget(id)
         try items.deleteHidden(ItemID(id.uuid))
         notify([id])
     }

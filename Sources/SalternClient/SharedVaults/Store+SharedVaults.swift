@@ -14,18 +14,6 @@ enum VaultFact: String {
     case seats
 }
 
-/// The last accepted edit of an item of a shared vault.
-struct AcceptedEdit: Hashable {
-    var item: ItemID
-    var number: UInt64
-    var author: MemberID
-    /// The number of the entry that was the author's head.
-    var head: UInt64
-    var mark: [UInt8]
-    /// The number of this device's latest entry at the acceptance.
-    var known: UInt64
-}
-
 /// The logs of shared vaults on this device. Nothing in them is secret but the names, which are sealed.
 extension Store {
     // MARK: Entries
@@ -103,47 +91,6 @@ extension Store {
             .integer(Int64(number)), .blob(list.bytes))
     }
 
-    // MARK: Accepted edits
-
-    private static let editColumns = "item, number, author, head, mark, known"
-
-    func acceptedEdit(_ item: ItemID, of vault: SharedVaultID) throws -> AcceptedEdit? {
-        try database.rows(
-            "SELECT \(Self.editColumns) FROM vault_edits WHERE vault = ? AND item = ?", .blob(vault.bytes),
-            .blob(item.bytes), decode: Self.acceptedEdit
-        ).first
-    }
-
-    func acceptedEdits(of vault: SharedVaultID) throws -> [AcceptedEdit] {
-        try database.rows(
-            "SELECT \(Self.editColumns) FROM vault_edits WHERE vault = ? ORDER BY item", .blob(vault.bytes),
-            decode: Self.acceptedEdit)
-    }
-
-    func put(_ edit: AcceptedEdit, of vault: SharedVaultID) throws {
-        try database.execute(
-            """
-            INSERT OR REPLACE INTO vault_edits (vault, item, number, author, head, mark, known)
-            VALUES (?, ?, ?, ?, ?, ?, ?)
-            """, .blob(vault.bytes), .blob(edit.item.bytes), .integer(Int64(bitPattern: edit.number)),
-            .blob(edit.author.bytes), .integer(Int64(edit.head)), .blob(edit.mark), .integer(Int64(edit.known)))
-    }
-
-    func forgetAcceptedEdit(_ item: ItemID, of vault: SharedVaultID) throws {
-        try database.execute(
-            "DELETE FROM vault_edits WHERE vault = ? AND item = ?", .blob(vault.bytes), .blob(item.bytes))
-    }
-
-    private static func acceptedEdit(_ row: SQLiteRow) throws -> AcceptedEdit {
-        guard let item = row.blob(0).flatMap({ ItemID(bytes: $0) }), let number = row.integer(1),
-            let author = row.blob(2).flatMap({ MemberID(bytes: $0) }), let head = row.integer(3),
-            let mark = row.blob(4), let known = row.integer(5)
-        else { throw StoreError.damaged }
-        return AcceptedEdit(
-            item: item, number: UInt64(bitPattern: number), author: author, head: UInt64(head), mark: mark,
-            known: UInt64(known))
-    }
-
     // MARK: Facts
 
     func fact(_ name: VaultFact, of vault: SharedVaultID) throws -> [UInt8]? {
@@ -171,9 +118,29 @@ extension Store {
             .text(name.rawValue), .blob(value))
     }
 
+    /// Returns the highest revision of this view's items and tombstones; nil for none.
+    func highestRevision() throws -> Revision? {
+        let highest =
+            try database.rows(
+                "SELECT max(revision) FROM (SELECT revision FROM items UNION ALL SELECT revision FROM graves)"
+            ) { $0.integer(0) }.first ?? nil
+        return highest.map { Revision($0) }
+    }
+
+    /// Calls `body` with the items of the server that this device has accepted, without local changes.
+    func forEachAccepted(_ body: (StoredItem) throws -> Void) throws {
+        var last: ItemID?
+        while true {
+            let ids = try itemIDs(after: last, limit: 500)
+            guard let end = ids.last else { return }
+            last = end
+            for id in ids { if let item = try item(id), !item.isSealed { try body(item) } }
+        }
+    }
+
     /// Removes everything of a vault, except its items.
     func forgetVault(_ vault: SharedVaultID) throws {
-        for table in ["vault_entries", "vault_previous_keys", "vault_seal_lists", "vault_edits", "vault_facts"] {
+        for table in ["vault_entries", "vault_previous_keys", "vault_seal_lists", "vault_facts"] {
             try database.execute("DELETE FROM \(table) WHERE vault = ?", .blob(vault.bytes))
         }
     }

@@ -83,7 +83,9 @@ extension Vault {
     /// ```swift
     /// try await vault.refreshSharedVaults()
     /// ```
-    public func refreshSharedVaults() async throws(VaultError) { try await sharedVaultService.refresh() }
+    public func refreshSharedVaults() async throws(VaultError) {
+        _ = try await sharedVaultService.refresh()
+    }
 
     // MARK: Operations of a shared vault
 

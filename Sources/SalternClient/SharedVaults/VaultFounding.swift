@@ -53,6 +53,7 @@ struct VaultFounding {
         }
         try service.take([entry], [], id)
         try session.stored { try session.store.set(.founding, of: id, nil) }
+        if let name = try service.record(id)?.name { try service.writeName(name, id) }
         service.notify([id])
     }
 
@@ -75,10 +76,20 @@ extension VaultError {
 }
 
 extension SharedVaultService {
+    /// The collection of the item with a vault's name. Only managers' edits of it count.
+    static let nameCollection = "saltern-vault"
+
+    /// Runs a round of the account alone.
+    private func sendAccountItems() async throws(VaultError) {
+        await session.serverLock.lock()
+        defer { session.serverLock.unlock() }
+        _ = try await syncing.round()
+    }
+
     /// Sends this account's keys in a vault.
     /// - Throws: ``VaultError/unsentEdits(count:)`` when the server does not accept them, for example because the plan is full.
     func sendRecord(_ id: SharedVaultID) async throws(VaultError) {
-        try await syncing.sync()
+        try await sendAccountItems()
         guard try session.stored({ try session.store.change(ItemID(id.uuid)) }) == nil else {
             throw .unsentEdits(count: 1)
         }

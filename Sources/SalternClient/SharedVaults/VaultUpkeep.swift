@@ -157,11 +157,16 @@ struct VaultUpkeep {
 
     private func list(_ number: EntryNumber, _ state: SharedVaultState) throws(VaultError) -> SealList {
         var edits: [VaultItemID: EditMark] = [:]
-        for edit in try session.stored({ try session.store.acceptedEdits(of: id) }) where edit.known < number.value {
-            guard let head = EntryNumber(edit.head), let mark = EditMark(edit.mark),
-                state.log.cut(of: VaultLog.MemberID(edit.author), at: head) == number
-            else { continue }
-            edits[VaultItemID(edit.item)] = mark
+        let sealing = try service.sealing(state)
+        let store = try service.owners.parts(of: .vault(id)).scope.store
+        try session.stored {
+            try store.forEachAccepted { item in
+                guard let judgedAt = item.judgedAt, judgedAt < Int64(number.value),
+                    let (author, head, mark) = sealing.mark(of: item.content, item.id),
+                    state.log.cut(of: author, at: head) == number
+                else { return }
+                edits[VaultItemID(item.id)] = mark
+            }
         }
         return SealList(edits)
     }

@@ -134,13 +134,13 @@ final class SQLiteDatabase {
     /// Runs a statement without results.
     /// - Returns: The number of changed rows.
     @discardableResult
-    func execute(_ sql: String, _ values: SQLiteValue...) throws -> Int {
+    func execute(_ sql: String, _ values: [SQLiteValue] = []) throws -> Int {
         try run(sql, values) { _ in }
         return Int(sqlite3_changes(handle))
     }
 
     func rows<Row>(
-        _ sql: String, _ values: SQLiteValue..., decode: (SQLiteRow) throws -> Row
+        _ sql: String, _ values: [SQLiteValue] = [], decode: (SQLiteRow) throws -> Row
     ) throws -> [Row] {
         var rows: [Row] = []
         try run(sql, values) { row in rows.append(try decode(row)) }

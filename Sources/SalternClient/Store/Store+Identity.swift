@@ -29,8 +29,10 @@ extension Store {
             try set(.storeID, nil)
             try database.execute("UPDATE folder_generations SET has_line = 2 WHERE has_line = 1")
         }
-        try forEachChange { change in if change.sent == nil { try markSent([change]) } }
-        try database.execute("DELETE FROM draft_chunks")
+        for store in try views() {
+            try store.forEachChange { change in if change.sent == nil { try store.markSent([change]) } }
+            try store.database.execute("DELETE FROM draft_chunks")
+        }
         try database.execute("DELETE FROM folder_uploads")
     }
 

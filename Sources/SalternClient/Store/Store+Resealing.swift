@@ -6,7 +6,7 @@ extension Store {
     /// Seals content again that the keys of `new` cannot open: items, the trash, replaced versions, chunks, and
     /// changes. An item keeps its edit, as on the server. A change becomes a later edit, because its previous bytes may
     /// be in transit. Content that `old` cannot open is not changed.
-    func reseal(from old: Sealer, to new: Sealer) throws {
+    func reseal(from old: any ItemSealing, to new: any ItemSealing) throws {
         try resealItems("items", from: old, to: new)
         try resealItems("trash", from: old, to: new)
         try resealVersions(from: old, to: new)
@@ -14,7 +14,14 @@ extension Store {
         try forEachChange { try reseal($0, from: old, to: new) }
     }
 
-    private func resealItems(_ table: String, from old: Sealer, to new: Sealer) throws {
+    /// Seals unsent changes and waiting chunks again that are outdated for `new`. Items of the server stay as they are
+    /// there.
+    func resealUnsent(from old: any ItemSealing, to new: any ItemSealing) throws {
+        try resealContents(from: old, to: new)
+        try forEachChange { try reseal($0, from: old, to: new) }
+    }
+
+    private func resealItems(_ table: String, from old: any ItemSealing, to new: any ItemSealing) throws {
         var last: [UInt8] = []
         while true {
             let page = try ids(in: table, after: last, limit: Self.page)
@@ -31,7 +38,7 @@ extension Store {
         }
     }
 
-    private func reseal(_ change: LocalChange, from old: Sealer, to new: Sealer) throws {
+    private func reseal(_ change: LocalChange, from old: any ItemSealing, to new: any ItemSealing) throws {
         var next = change
         if let content = change.content, let sealed = new.resealed(content, change.id, from: old, asNextEdit: true) {
             next.content = sealed
@@ -51,7 +58,7 @@ extension Store {
         try write(next, isSame: true)
     }
 
-    private func resealVersions(from old: Sealer, to new: Sealer) throws {
+    private func resealVersions(from old: any ItemSealing, to new: any ItemSealing) throws {
         var last: Int64 = 0
         while true {
             let page = try replacedNumbers(after: last, limit: Self.page)
@@ -82,21 +89,5 @@ extension Store {
         let heads = try database.rows(
             "SELECT substr(body, 1, 5) FROM changes WHERE body IS NOT NULL", decode: { $0.blob(0) ?? [] })
         return heads.count { head in !keyring.dataKeys.contains { head.dropFirst().starts(with: $0.id.bytes) } }
-    }
-}
-
-extension Sealer {
-    /// Returns the same content sealed with the current data key.
-    /// - Returns: nil for content under a key of the keyring, and for content that `old` cannot open.
-    func resealed(_ content: ItemContent, _ id: ItemID, from old: Sealer, asNextEdit: Bool = false) -> ItemContent? {
-        guard let key = try? SealedBox.keyID(of: content.body.bytes), (try? keyring.key(key)) == nil,
-            let known = try? old.open(content, id)
-        else { return nil }
-        let edit = asNextEdit ? known.edit.next(after: content.body.bytes) : known.edit
-        guard let sealed = try? seal(known.item, id, collection: content.collection, edit),
-            // Content that cannot be opened again would be lost.
-            let opened = try? open(sealed, id), opened.item == known.item
-        else { return nil }
-        return sealed
     }
 }

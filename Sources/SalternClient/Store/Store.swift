@@ -6,18 +6,21 @@ internal import Foundation
 /// Every function that changes data is one transaction, so syncing can continue after any interruption of the process.
 /// It is not `Sendable`: only the vault, an actor, uses it.
 final class Store {
-    let database: SQLiteDatabase
+    let database: StoreTables
     /// The number of the edits that are being stored together; see ``together(_:)``.
     private(set) var group: Int64?
 
     /// Opens the store at a path, or creates one.
     init(path: String) throws {
-        database = try SQLiteDatabase(path: path)
+        database = StoreTables(try SQLiteDatabase(path: path))
         try StoreSchema.prepare(database)
     }
 
     /// Copies a store into memory.
-    init(copyOf store: Store) throws { database = try SQLiteDatabase(copyOf: store.database) }
+    init(copyOf store: Store) throws { database = try store.database.copied() }
+
+    /// Uses the tables of one owner.
+    init(_ tables: StoreTables) { database = tables }
 
     func transaction<Result>(_ body: () throws -> Result) throws -> Result {
         try database.transaction(body)
@@ -32,17 +35,20 @@ final class Store {
 
     // MARK: Facts
 
+    /// The tables with a fact.
+    private func facts(_ name: StoreFact) -> StoreTables { name.isOfOwner ? database : database.ofAccount }
+
     func fact(_ name: StoreFact) throws -> [UInt8]? {
-        try database.rows("SELECT value FROM facts WHERE name = ?", .text(name.rawValue)) { $0.blob(0) ?? [] }.first
+        try facts(name).rows("SELECT value FROM facts WHERE name = ?", .text(name.rawValue)) { $0.blob(0) ?? [] }.first
     }
 
     func set(_ name: StoreFact, _ value: [UInt8]?) throws {
         if let value {
-            try database.execute(
+            try facts(name).execute(
                 "INSERT INTO facts (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
                 .text(name.rawValue), .blob(value))
         } else {
-            try database.execute("DELETE FROM facts WHERE name = ?", .text(name.rawValue))
+            try facts(name).execute("DELETE FROM facts WHERE name = ?", .text(name.rawValue))
         }
     }
 
@@ -92,6 +98,7 @@ final class Store {
     /// Removes all data after a sign-out. Call ``close()`` then, because running operations would store data again.
     func removeEverything() throws {
         try database.transaction {
+            for owner in try vaults() { try removeTables(of: owner) }
             let tables = try database.rows(
                 "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
             ) { $0.text(0) ?? "" }
@@ -134,7 +141,7 @@ final class Store {
 
     // MARK: Items
 
-    private static let itemColumns = "id, revision, collection, format, iterations, title, body, edit"
+    private static let itemColumns = "id, revision, collection, format, iterations, title, body, edit, judged_at"
 
     func item(_ id: ItemID) throws -> StoredItem? {
         try database.rows("SELECT \(Self.itemColumns) FROM items WHERE id = ?", .blob(id.bytes), decode: Self.item)
@@ -153,13 +160,14 @@ final class Store {
         try noteVersion(item.id, content.body.bytes, opened: opened)
         try database.execute(
             """
-            INSERT INTO items (\(Self.itemColumns), listing) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+            INSERT INTO items (\(Self.itemColumns), listing) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             ON CONFLICT (id) DO UPDATE SET revision = excluded.revision, collection = excluded.collection,
                 format = excluded.format, iterations = excluded.iterations, title = excluded.title, body = excluded.body,
-                edit = excluded.edit, listing = excluded.listing, behind = NULL
+                edit = excluded.edit, judged_at = excluded.judged_at, listing = excluded.listing, behind = NULL
             """, .blob(item.id.bytes), .integer(item.revision.number), .text(content.collection),
             .text(content.format), .optional(content.iterations.map(Int64.init)), .optional(content.title?.bytes),
-            .blob(content.body.bytes), .integer(Int64(bitPattern: item.edit)), .integer(listing))
+            .blob(content.body.bytes), .integer(Int64(bitPattern: item.edit)), .optional(item.judgedAt),
+            .integer(listing))
         // An earlier record is useful as long as this version has not been opened.
         if !item.isSealed { try database.execute("DELETE FROM graves WHERE id = ?", .blob(item.id.bytes)) }
     }
@@ -175,9 +183,11 @@ final class Store {
             "SELECT \(Self.itemColumns) FROM items WHERE listing <> ?", .integer(listing), decode: Self.item)
     }
 
-    /// Calls `body` with the sealed bodies of the items that the complete listing contained.
-    func forEachBody(listed listing: Int64, _ body: ([UInt8]) -> Void) throws {
-        try database.forEach("SELECT body FROM items WHERE listing = ?", [.integer(listing)]) { body($0.blob(0) ?? []) }
+    /// Calls `body` with the items that the complete listing contained.
+    func forEachContent(listed listing: Int64, _ body: (ItemID, ItemContent) -> Void) throws {
+        try database.forEach(
+            "SELECT id, collection, format, iterations, title, body FROM items WHERE listing = ?", [.integer(listing)]
+        ) { body(try Self.id($0, 0), try Self.content($0, 1)) }
     }
 
     /// Records that a listing contained the item without a change.
@@ -232,7 +242,8 @@ final class Store {
 
     func trashed(_ id: ItemID) throws -> StoredItem? {
         try database.rows(
-            "SELECT id, 0, collection, format, iterations, title, body, edit FROM trash WHERE id = ?", .blob(id.bytes),
+            "SELECT id, 0, collection, format, iterations, title, body, edit, NULL FROM trash WHERE id = ?",
+            .blob(id.bytes),
             decode: Self.item
         ).first
     }
@@ -340,7 +351,7 @@ final class Store {
         guard let revision = row.integer(1), let edit = row.integer(7) else { throw StoreError.damaged }
         return StoredItem(
             id: try id(row, 0), revision: Revision(revision), content: try content(row, 2),
-            edit: UInt64(bitPattern: edit))
+            edit: UInt64(bitPattern: edit), judgedAt: row.integer(8))
     }
 
     /// Decodes collection, format, iterations, title and body, starting at a column.
@@ -410,10 +421,22 @@ enum StoreFact: String {
     /// The age of the store, and the moment at which it was last advanced (seconds since 1970); see
     /// ``Store/advanceAge(to:)``.
     case age, agedAt
+    /// The age at which expired content was last removed.
+    case agedTo
     /// The name of this store in the markers of folders, and its former names; see ``Store/renewIdentity()``.
     case storeID, formerStoreIDs
     /// The identity of the store's file when the store was last opened (``StoreFileIdentity``).
     case fileNumber, fileBirth
     /// Set from a sign-out until the device key is removed.
     case isSignedOut
+
+    /// True for a fact that each owner of items has. Others are those of the account and of the whole store.
+    var isOfOwner: Bool {
+        switch self {
+        case .cursor, .revisionBase, .listing, .lastEventID, .comparing, .held, .copies, .unread, .batchBytes,
+            .pageChanges, .itemBytes, .sweptAt, .agedTo, .chunksWhole, .chunksLost:
+            true
+        default: false
+        }
+    }
 }

@@ -210,6 +210,13 @@ enum StoreSchema {
         ) WITHOUT ROWID;
         """,
         """
+        -- Shared vaults with items on this device. Their tables have the number as a suffix; see StoreTables.
+        CREATE TABLE vaults (number INTEGER PRIMARY KEY, vault BLOB NOT NULL UNIQUE);
+
+        -- The number of the vault's log at which the version was accepted; null for an account.
+        ALTER TABLE items ADD COLUMN judged_at INTEGER;
+        """,
+        """
         -- The verified entries of the logs of shared vaults.
         CREATE TABLE vault_entries (
             vault BLOB NOT NULL, number INTEGER NOT NULL, entry BLOB NOT NULL, PRIMARY KEY (vault, number)
@@ -225,13 +232,6 @@ enum StoreSchema {
             vault BLOB NOT NULL, number INTEGER NOT NULL, list BLOB NOT NULL, PRIMARY KEY (vault, number)
         );
 
-        -- The last accepted edit of each item: its author, the number of the author's head, the mark in lists, and the
-        -- number of the latest known entry at the acceptance.
-        CREATE TABLE vault_edits (
-            vault BLOB NOT NULL, item BLOB NOT NULL, number INTEGER NOT NULL, author BLOB NOT NULL,
-            head INTEGER NOT NULL, mark BLOB NOT NULL, known INTEGER NOT NULL, PRIMARY KEY (vault, item)
-        ) WITHOUT ROWID;
-
         -- Findings, unconfirmed entries and the server's statements, by vault.
         CREATE TABLE vault_facts (
             vault BLOB NOT NULL, name TEXT NOT NULL, value BLOB NOT NULL, PRIMARY KEY (vault, name)
@@ -239,16 +239,36 @@ enum StoreSchema {
         """,
     ]
 
-    /// Migrates the store to the current schema.
-    static func prepare(_ database: SQLiteDatabase) throws {
+    /// Migrates the store to the current schema. Each step also changes the tables of shared vaults.
+    static func prepare(_ database: StoreTables) throws {
         let version = try database.rows("PRAGMA user_version") { $0.integer(0) ?? 0 }.first ?? 0
         guard version <= steps.count else { throw StoreError.tooNew }
         for (index, step) in steps.enumerated() where index >= version {
             try database.transaction {
-                for statement in statements(of: step) { try database.execute(statement) }
+                let vaults = try vaults(database, version)
+                for statement in statements(of: step) {
+                    try database.execute(statement)
+                    if !StoreTables.isOwned(statement) { continue }
+                    for vault in vaults { try vault.execute(statement) }
+                }
                 try database.execute("PRAGMA user_version = \(index + 1)")
             }
         }
+    }
+
+    /// Creates the tables of a shared vault.
+    static func create(_ tables: StoreTables) throws {
+        for step in steps {
+            for statement in statements(of: step) where StoreTables.isOwned(statement) { try tables.execute(statement) }
+        }
+    }
+
+    /// The version from which on a store can have shared vaults.
+    private static let vaultVersion = 17
+
+    private static func vaults(_ database: StoreTables, _ version: Int64) throws -> [StoreTables] {
+        guard version >= vaultVersion else { return [] }
+        return try database.rows("SELECT number FROM vaults") { database.of($0.integer(0) ?? 0) }
     }
 
     static func statements(of step: String) -> [String] {

@@ -5,6 +5,8 @@ struct StoredItem: Hashable, Sendable {
     var content: ItemContent
     /// The number of its edit; 0 for an item that was never opened here.
     var edit: UInt64
+    /// The number of the log's latest entry when the version was accepted, in a shared vault.
+    var judgedAt: Int64?
 
     /// True for an item that was never opened here.
     var isSealed: Bool { edit == 0 }

@@ -1,9 +1,17 @@
 /// The server's API in the form that the engine uses.
 struct LiveSyncServer: SyncServer {
-    let api: SalternAPI
-    let token: Token
-    let retries: Retries
+    private let api: SalternAPI
+    private let owner: ItemOwner
+    private let token: Token
+    private let retries: Retries
     var smallestBatchBytes = SyncLimits().smallestBatchBytes
+
+    init(_ api: SalternAPI, _ owner: ItemOwner = .account, token: Token, retries: Retries) {
+        self.api = api.of(owner)
+        self.owner = owner
+        self.token = token
+        self.retries = retries
+    }
 
     /// The limit of a cursor, which is stored. Cursors of this server have less than 100 bytes.
     private static let cursorByteLimit = 4 << 10
@@ -33,12 +41,12 @@ struct LiveSyncServer: SyncServer {
         return state
     }
 
-    func write(_ operations: [BatchOperation]) async throws(APIError) -> [Revision] {
+    func write(_ operations: [BatchOperation], head: Int64?) async throws(APIError) -> [Revision] {
         // The server accepts equal bytes again, so a retry after a lost reply is safe.
         let isLong = operations.count > 1 && operations.reduce(0) { $0 + $1.sealedByteCount } > smallestBatchBytes
         // A long batch that failed is not repeated unchanged: the engine divides it into smaller ones.
         let reply = try await retries(unless: { isLong && $0.isAboutPace }) { () throws(APIError) in
-            try await api.writeBatch(operations, token)
+            try await api.of(owner, head: head).writeBatch(operations, token)
         }
         guard reply.results.count == operations.count,
             zip(operations, reply.results).allSatisfy({ $0.canHave($1) })

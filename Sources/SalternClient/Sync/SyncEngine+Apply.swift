@@ -25,7 +25,7 @@ extension SyncEngine {
         case .conflict:
             try resolve(server, item, change, listing, into: &report)
         case .undoDeletion:
-            if let change, let taken = resealed(server, change) { return try goOn(change, from: taken, listing) }
+            if let change, let taken = resealed(server, change, item) { return try goOn(change, from: taken, listing) }
             try store.forgetChange(server.id)
             try storeServerVersion(server, over: item, isDeletedHere: true, listing, into: &report)
             try store.note(.deletionUndone, server.id)
@@ -60,7 +60,7 @@ extension SyncEngine {
         if change.base != nil || change.sent != nil { try store.note(.keptAfterDeletion, id) }
         // Other devices may have later edits from before the deletion. The new edit must follow those.
         if change.edit <= floor, let own = try? sealer.open(content, id) {
-            let edit = own.edit.creating(after: content.body.bytes, deletedAt: deletion)
+            let edit = sealer.creating(own.edit, after: content, id, deletedAt: deletion)
             if let sealed = try? sealer.seal(own.item, id, collection: content.collection, edit) {
                 change.content = sealed
                 change.edit = edit.number
@@ -79,18 +79,17 @@ extension SyncEngine {
         into report: inout SyncReport
     ) throws {
         guard let content = server.content else { return }
-        guard let opened = try? sealer.open(content, server.id) else {
+        guard let opened = judged(server, content, over: item) else {
             return try keepSealed(server, over: item, listing, into: &report)
         }
-        let theirs = StoredItem(
-            id: server.id, revision: server.revision, content: content, edit: opened.edit.number)
+        let theirs = stored(server, content, opened, over: item)
         if opened.edit.isCopy { try store.set(.copies, 1) }
         if let item, !item.isSealed, item.content != content {
             // The author of a version that follows the known one has seen it.
-            if try store.number(.comparing) != nil, !opened.edit.follows(item.content.body.bytes) {
+            if try store.number(.comparing) != nil, !sealer.follows(opened.edit, item.content, item.id) {
                 return try keepBoth(item.content, theirs, listing, into: &report)
             }
-            if isOutdated(theirs, opened.item, by: item) {
+            if isOutdated(theirs, by: item) {
                 if !isDeletedHere { return try pushBack(item, over: theirs, opened.item, listing, into: &report) }
                 try store.note(.rolledBack, item.id)
             }
@@ -128,14 +127,14 @@ extension SyncEngine {
         guard let known = try? sealer.open(item.content, item.id),
             let content = try? sealer.seal(
                 known.item, item.id, collection: item.content.collection,
-                known.edit.next(after: item.content.body.bytes))
+                sealer.next(known.edit, after: item.content, item.id))
         else { return try store.note(.rolledBack, item.id) }
         try store.record(item.id, content: content, edit: SealedBox.Edit.number(after: item.edit), isSame: true)
         // The same version gets the same copy on every device, so repeating it has no effect.
-        let copy = theirs.content.copyID(of: theirs.id)
+        let copy = sealer.copyID(of: theirs.content, theirs.id)
         guard known.item != older || item.content.collection != theirs.content.collection,
             let sealed = try? sealer.seal(
-                older, copy, collection: theirs.content.collection, .copy(of: theirs.content.body.bytes))
+                older, copy, collection: theirs.content.collection, sealer.copy(of: theirs.content, theirs.id))
         else { return try store.note(.rolledBack, item.id) }
         let isKnown =
             try store.current(copy) != nil || store.item(copy) != nil || store.trashed(copy) != nil
@@ -149,9 +148,9 @@ extension SyncEngine {
 
     /// Returns true when the unsent version is the known one, sent again.
     private func isPushedBack(
-        _ own: (item: PlainItem, edit: SealedBox.Edit), _ collection: String, _ item: StoredItem
+        _ own: OpenedItem, _ collection: String, _ item: StoredItem
     ) -> Bool {
-        own.edit.follows(item.content.body.bytes) && collection == item.content.collection
+        sealer.follows(own.edit, item.content, item.id) && collection == item.content.collection
             && (try? sealer.open(item.content, item.id))?.item == own.item
     }
 
@@ -160,7 +159,7 @@ extension SyncEngine {
     ) throws {
         guard let change, let content = server.content else { return }
         var confirmed = StoredItem(
-            id: server.id, revision: server.revision, content: content, edit: change.edit)
+            id: server.id, revision: server.revision, content: content, edit: change.edit, judgedAt: sealer.head)
         if isDone {
             try store.put(confirmed, listing: listing)
             return try store.forgetChange(server.id)
@@ -178,28 +177,27 @@ extension SyncEngine {
         guard let own = try? sealer.open(mine, server.id) else {
             return try keepUnreadable(server, item, listing, into: &report)
         }
-        guard let theirs = try? sealer.open(content, server.id) else {
+        guard let theirs = judged(server, content, over: item) else {
             return try keepBesideUnreadable(server, item, own.item, mine, listing, into: &report)
         }
-        let taken = StoredItem(
-            id: server.id, revision: server.revision, content: content, edit: theirs.edit.number)
+        let taken = stored(server, content, theirs, over: item)
         if theirs.edit.isCopy { try store.set(.copies, 1) }
         try forgetCopy(of: server.id, replacedBy: theirs.edit, into: &report)
-        if let item, isOutdated(taken, theirs.item, by: item) { try store.note(.rolledBack, item.id) }
-        if let item, isOutdated(taken, theirs.item, by: item), isPushedBack(own, mine.collection, item),
+        if let item, isOutdated(taken, by: item) { try store.note(.rolledBack, item.id) }
+        if let item, isOutdated(taken, by: item), isPushedBack(own, mine.collection, item),
             try store.number(.comparing) == nil
         {
             // This device has no change of a user: the known version is sent again over this one, too.
             try store.forgetChange(server.id)
             return try pushBack(item, over: taken, theirs.item, listing, into: &report)
         }
-        if own.edit.follows(content.body.bytes) {
+        if sealer.follows(own.edit, content, server.id) {
             // This device has sent it, and its reply arrived too late.
             return try goOn(change, from: taken, listing)
         }
         report.changed.insert(server.id)
         // When another device has made the same copy, a user has seen and changed it there.
-        let isEarlier = theirs.edit.follows(mine.body.bytes) || change.isFirstEdit && own.edit.isCopy
+        let isEarlier = sealer.follows(theirs.edit, mine, server.id) || change.isFirstEdit && own.edit.isCopy
         if isEarlier || own.item == theirs.item && mine.collection == content.collection {
             if mine.title != nil, content.title == nil { try store.note(.titleMissing, server.id) }
             if own.item != theirs.item || mine.collection != content.collection {
@@ -211,9 +209,9 @@ extension SyncEngine {
         let hadTitle = item?.content.title != nil || change.baseContent?.title != nil
         if hadTitle, content.title == nil { try store.note(.titleMissing, server.id) }
         let number = SealedBox.Edit.number(after: max(change.edit, theirs.edit.number))
-        let previous = theirs.edit.next(after: content.body.bytes).previous
+        let previous = sealer.next(theirs.edit, after: content, server.id).previous
         var next: PlainItem?
-        if resealed(server, change) != nil {
+        if resealed(server, change, item) != nil {
             next = own.item
         } else if mine.collection == content.collection {
             let base = change.baseContent.flatMap { base in
@@ -269,18 +267,17 @@ extension SyncEngine {
     ) throws {
         guard let content = server.content else { return }
         try store.note(.unreadableChange, server.id)
-        guard let theirs = try? sealer.open(content, server.id) else {
+        guard let theirs = judged(server, content, over: item) else {
             return try keepSealed(server, over: item, listing, into: &report)
         }
-        let taken = StoredItem(
-            id: server.id, revision: server.revision, content: content, edit: theirs.edit.number)
-        if let item, isOutdated(taken, theirs.item, by: item) { try store.note(.rolledBack, item.id) }
+        let taken = stored(server, content, theirs, over: item)
+        if let item, isOutdated(taken, by: item) { try store.note(.rolledBack, item.id) }
         try store.put(taken, listing: listing)
     }
 
     /// Returns true when the server has another version than the known one, and no later one.
-    private func isOutdated(_ theirs: StoredItem, _ content: PlainItem, by item: StoredItem) -> Bool {
-        theirs.content != item.content && theirs.edit <= item.edit && !isKnown(theirs, content, as: item)
+    private func isOutdated(_ theirs: StoredItem, by item: StoredItem) -> Bool {
+        theirs.content != item.content && theirs.edit <= item.edit && !isKnown(theirs, as: item)
     }
 
     /// Keeps an unreadable version, which a device with another key may have written, and makes a copy of the local
@@ -290,7 +287,7 @@ extension SyncEngine {
         into report: inout SyncReport
     ) throws {
         let (copy, isKept) = try copyPlace(of: mine, server.id)
-        let edit = SealedBox.Edit.copy(of: mine.body.bytes)
+        let edit = sealer.copy(of: mine, server.id)
         guard let sealed = try? sealer.seal(own, copy, collection: mine.collection, edit) else { return }
         try store.forgetChange(server.id)
         try keepSealed(server, over: item, other: copy, listing, into: &report)
@@ -316,7 +313,7 @@ extension SyncEngine {
         }
         let (copy, isKept) = try copyPlace(of: mine, theirs.id)
         if !isKept {
-            let edit = SealedBox.Edit.copy(of: mine.body.bytes)
+            let edit = sealer.copy(of: mine, theirs.id)
             try recordCopy(copy, sealer.seal(own.item, copy, collection: mine.collection, edit))
         }
         try store.note(.conflict, theirs.id, other: copy)

@@ -1,12 +1,10 @@
-internal import Cryptography
-
 /// Copies of versions, kept beside the server's version. Every device with the sealed version makes the same copy. They
 /// are made after a restore of the server, and when a store was copied with its unsent edits.
 extension SyncEngine {
     /// Returns the id of a version's copy beside the server's version, and true when the copy exists already. An edit
     /// or a deletion of an existing copy was made by a user who has seen it.
     func copyPlace(of version: ItemContent, _ id: ItemID) throws -> (id: ItemID, isKept: Bool) {
-        let copy = version.copyID(of: id)
+        let copy = sealer.copyID(of: version, id)
         guard let there = try store.current(copy) ?? store.trashed(copy)?.content ?? store.item(copy)?.content else {
             // A tombstone of an item that never existed here is not authenticated.
             return (try store.tombstone(copy) == nil ? copy : newID(), false)
@@ -32,23 +30,25 @@ extension SyncEngine {
     ) throws -> Bool {
         guard try store.number(.comparing) != nil, let mine = change.content, let base = change.baseContent,
             // Other devices may have a copy of content that was sent.
-            change.sent == nil, !theirs.follows(base.body)
+            change.sent == nil
         else { return false }
         let lost = ItemContent(
             collection: item?.content.collection ?? mine.collection, format: mine.format, title: base.title,
             body: base.body)
+        if sealer.follows(theirs, lost, change.id) { return false }
         guard let version = try? sealer.open(lost, change.id).item else { return false }
-        let copy = lost.copyID(of: change.id)
+        let copy = sealer.copyID(of: lost, change.id)
         guard try store.change(copy) == nil, try store.trashed(copy) == nil, try store.tombstone(copy) == nil else {
             return false
         }
         let there = try store.item(copy)?.content
-        let begun = try there ?? sealer.seal(version, copy, collection: lost.collection, .copy(of: lost.body.bytes))
+        let begun =
+            try there ?? sealer.seal(version, copy, collection: lost.collection, sealer.copy(of: lost, change.id))
         guard let known = try? sealer.open(begun, copy), known.edit.isCopy, known.item == version else { return false }
         try store.put(taken, listing: listing)
         if there == nil { try recordCopy(copy, begun) }
         if own != version || mine.collection != lost.collection {
-            let edit = known.edit.next(after: begun.body.bytes)
+            let edit = sealer.next(known.edit, after: begun, copy)
             try store.record(
                 copy, content: sealer.seal(own, copy, collection: mine.collection, edit), edit: edit.number)
         }
@@ -87,15 +87,15 @@ extension SyncEngine {
         }
         if copies.isEmpty { return [] }
         var pointless: Set<ItemID> = []
-        try store.forEachBody(listed: listing) { body in
-            if let copy = copies[SHA256.hash(body).bytes] { pointless.insert(copy) }
+        try store.forEachContent(listed: listing) { id, content in
+            if let hash = sealer.hash(of: content, id), let copy = copies[hash] { pointless.insert(copy) }
         }
         return pointless
     }
 
     /// Returns the copy of a version that another device has made and sent.
     func keptCopy(of version: ItemContent, _ id: ItemID) throws -> ItemID? {
-        guard let copy = try store.item(version.copyID(of: id)), try store.change(copy.id) == nil,
+        guard let copy = try store.item(sealer.copyID(of: version, id)), try store.change(copy.id) == nil,
             let own = try? sealer.open(version, id), let kept = try? sealer.open(copy.content, copy.id),
             own.item == kept.item, version.collection == copy.content.collection
         else { return nil }
@@ -113,13 +113,5 @@ extension SyncEngine {
             try store.note(.conflict, item.id, other: copy)
             report.changed.insert(item.id)
         }
-    }
-}
-
-extension ItemContent {
-    /// Returns the id of a copy of this version, the same on every device.
-    func copyID(of id: ItemID) -> ItemID {
-        let name = Array("saltern-1 copy".utf8) + id.bytes + body.bytes
-        return ItemID(bytes: SHA256.hash(name).bytes.prefix(16)) ?? .random()
     }
 }

@@ -8,7 +8,7 @@ extension SyncEngine {
     ) throws {
         guard let content = server.content else { return }
         try store.note(.unreadable, server.id, other: other)
-        if isUnderUnknownKey(content) { try store.set(.unread, 1) }
+        if isUnderUnknownKey(content) || isPutAside(server, content, over: item) { try store.set(.unread, 1) }
         if let item, !item.isSealed {
             try store.setListed(item.id, listing)
             return try store.setBehind(item.id, server.revision)
@@ -19,16 +19,16 @@ extension SyncEngine {
 
     /// Returns true for content that is sealed with an unknown key.
     func isUnderUnknownKey(_ content: ItemContent) -> Bool {
-        guard content.format == SealedBox.format, let id = try? SealedBox.keyID(of: content.body.bytes) else {
-            return false
-        }
-        return (try? sealer.keyring.key(id)) == nil
+        content.format == SealedBox.format && sealer.isUnderUnknownKey(content)
     }
 
     /// Returns true when the page contains an item sealed with an unknown key.
     func hasUnknownKey(_ page: ChangePage) -> Bool {
         page.changes.contains { change in
-            !change.isChunk && change.content.map(isUnderUnknownKey) ?? false
+            !change.isChunk
+                && change.content.map {
+                    isUnderUnknownKey($0) || sealer.namesUnknownEntry($0, change.id)
+                } ?? false
         }
     }
 
@@ -37,25 +37,48 @@ extension SyncEngine {
     ///
     /// Sealing again keeps the number of the edit. A user who restores a version makes the next edit, which is a change
     /// of its own.
-    func resealed(_ server: ItemState, _ change: LocalChange) -> StoredItem? {
+    func resealed(_ server: ItemState, _ change: LocalChange, _ item: StoredItem?) -> StoredItem? {
         guard let content = server.content, let base = change.baseContent,
-            let theirs = try? sealer.open(content, server.id),
+            let theirs = judged(server, content, over: item),
             let known = try? sealer.open(
                 ItemContent(
                     collection: content.collection, format: content.format, title: base.title, body: base.body),
                 server.id),
             known.item == theirs.item, theirs.edit.number == known.edit.number
         else { return nil }
-        return StoredItem(id: server.id, revision: server.revision, content: content, edit: theirs.edit.number)
+        return stored(server, content, theirs, over: item)
     }
 
-    /// Returns true when a version is the known one in other bytes: the same edit and content, under the current key.
-    ///
-    /// After a rotation every device seals its content again. The previous edit is not compared, because its bytes
-    /// differ. A version that precedes the rotation is an older one, and is sealed again.
-    func isKnown(_ version: StoredItem, _ content: PlainItem, as item: StoredItem) -> Bool {
-        version.edit == item.edit && version.content.collection == item.content.collection
-            && (try? SealedBox.keyID(of: version.content.body.bytes)) == sealer.keyring.currentKey.id
-            && (try? sealer.open(item.content, item.id).item) == content
+    // MARK: Verdicts
+
+    /// Opens a version of the server; nil for one that cannot be opened, or does not count.
+    func judged(_ server: ItemState, _ content: ItemContent, over item: StoredItem?) -> OpenedItem? {
+        sealer.judge(server, content, known: item.flatMap { $0.isSealed ? nil : $0 }).opened
+    }
+
+    private func isPutAside(_ server: ItemState, _ content: ItemContent, over item: StoredItem?) -> Bool {
+        if case .putAside = sealer.judge(server, content, known: item.flatMap { $0.isSealed ? nil : $0 }) {
+            return true
+        }
+        return false
+    }
+
+    /// Returns an accepted version in the form of the store. An edit under another key was accepted with the known one.
+    func stored(
+        _ server: ItemState, _ content: ItemContent, _ opened: OpenedItem, over item: StoredItem?
+    ) -> StoredItem {
+        var judgedAt = sealer.head
+        if judgedAt != nil, let item, !item.isSealed,
+            sealer.hash(of: item.content, item.id) == sealer.hash(of: content, server.id)
+        {
+            judgedAt = item.judgedAt
+        }
+        return StoredItem(
+            id: server.id, revision: server.revision, content: content, edit: opened.edit.number, judgedAt: judgedAt)
+    }
+
+    /// Returns true when a version is the known one in other bytes: the same edit and content, under the present key.
+    func isKnown(_ version: StoredItem, as item: StoredItem) -> Bool {
+        version.edit == item.edit && sealer.isSameEdit(version.content, as: item.content, item.id)
     }
 }

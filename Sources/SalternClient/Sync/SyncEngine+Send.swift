@@ -92,7 +92,9 @@ extension SyncEngine {
     private func send(
         _ changes: [LocalChange], _ refused: inout Set<Int64>, into report: inout SyncReport
     ) async throws -> [Dispute] {
-        switch await Result.of({ () throws(APIError) in try await server.write(changes.map(\.operation)) }) {
+        switch await Result.of({ () throws(APIError) in
+            try await server.write(changes.map(\.operation), head: sealer.head)
+        }) {
         case .success(let revisions):
             try acknowledge(changes, revisions, into: &report)
             return []
@@ -103,7 +105,7 @@ extension SyncEngine {
             let disputed = try await send(Array(changes[..<half]), &refused, into: &report)
             guard disputed.isEmpty else { return disputed }
             return try await send(Array(changes[half...]), &refused, into: &report)
-        case .failure(.problem(let problem)) where problem.isRefusal:
+        case .failure(.problem(let problem)) where problem.isRefusal && !problem.isAboutMembership:
             return try await pushAlone(changes, &refused, into: &report)
         case .failure(let error): throw error
         }
@@ -115,11 +117,13 @@ extension SyncEngine {
     ) async throws -> [Dispute] {
         // Deletions release room, so they come first.
         for change in changes.filter({ $0.content == nil }) + changes.filter({ $0.content != nil }) {
-            switch await Result.of({ () throws(APIError) in try await server.write([change.operation]) }) {
+            switch await Result.of({ () throws(APIError) in
+                try await server.write([change.operation], head: sealer.head)
+            }) {
             case .success(let revisions): try acknowledge([change], revisions, into: &report)
             case .failure(.problem(let problem)) where problem.code == .batchConflict:
                 return try disputes(problem, [change])
-            case .failure(.problem(let problem)) where problem.isRefusal:
+            case .failure(.problem(let problem)) where problem.isRefusal && !problem.isAboutMembership:
                 try store.note(problem.code == .quotaExceeded ? .quotaExceeded : .refused, change.id)
                 refused.insert(change.sequence)
                 report.unsent += 1
@@ -127,6 +131,26 @@ extension SyncEngine {
             }
         }
         return []
+    }
+
+    /// Withdraws the unsent changes where the account may no longer write. Their content stays on this device, in the
+    /// trash or among the replaced versions.
+    func retireChanges(into report: inout SyncReport) throws {
+        try store.transaction {
+            try store.forEachChange { change in
+                let item = try store.item(change.id)
+                if let content = change.content, item != nil {
+                    try store.keepReplaced(change.id, content, edit: change.edit)
+                } else if let content = change.content {
+                    try store.trash(
+                        StoredItem(id: change.id, revision: Revision(0), content: content, edit: change.edit),
+                        at: moment)
+                }
+                try store.forgetChange(change.id)
+                try store.note(.refused, change.id)
+                report.changed.insert(change.id)
+            }
+        }
     }
 
     private func disputes(_ problem: Problem, _ sent: [LocalChange]) throws -> [Dispute] {
@@ -163,7 +187,9 @@ extension SyncEngine {
             for (change, revision) in zip(sent, revisions) {
                 if let content = change.content {
                     try store.put(
-                        StoredItem(id: change.id, revision: revision, content: content, edit: change.edit),
+                        StoredItem(
+                            id: change.id, revision: revision, content: content, edit: change.edit,
+                            judgedAt: sealer.head),
                         listing: listing)
                 } else {
                     try store.storeTombstone(change.id, revision, at: moment)

@@ -7,11 +7,12 @@ internal import Foundation
 final class SyncEngine {
     let store: Store
     let server: any SyncServer
-    var sealer: Sealer
+    /// The present keys of the owner. Another call can replace them between two transactions.
+    private let sealing: () -> any ItemSealing
     /// Merges two versions; nil keeps both.
     var merge: MergeRule?
-    /// Fetches a later keyring and uses it.
-    var takeLaterKeyring: (() async throws -> Void)?
+    /// Fetches later keys and uses them: a keyring, or the log of a shared vault.
+    var learn: (() async throws -> Void)?
     /// Receives the progress of a round.
     var onProgress: (SyncReport) -> Void = { _ in }
     let limits: SyncLimits
@@ -21,16 +22,19 @@ final class SyncEngine {
     var horizon = SyncHorizon()
 
     init(
-        store: Store, server: any SyncServer, sealer: Sealer, limits: SyncLimits = SyncLimits(),
+        store: Store, server: any SyncServer, sealing: @escaping () -> any ItemSealing,
+        limits: SyncLimits = SyncLimits(),
         newID: @escaping () -> ItemID = { .random() }, now: @escaping () -> Date = Date.init
     ) {
         self.store = store
         self.server = server
-        self.sealer = sealer
+        self.sealing = sealing
         self.limits = limits
         self.newID = newID
         self.now = now
     }
+
+    var sealer: any ItemSealing { sealing() }
 
     /// Runs one round: fetches, then sends, until both sides have no new changes. Waiting deletions do not block other
     /// changes.
@@ -47,12 +51,19 @@ final class SyncEngine {
         var refused: Set<Int64> = []
         for _ in 0..<limits.rounds {
             try await pull(&guardian, agreement, &progress, into: &report)
-            if !sends { return }
+            if !sends || sealer.isStopped { return }
+            if !sealer.canWrite { return try retireChanges(into: &report) }
             // After a restore of the server, no change is sent before all of its items were compared.
             if report.isHeld, try store.number(.comparing) != nil { return }
             try await settle(disputed, into: &report)
-            disputed = try await push(except: &refused, into: &report)
-            if disputed.isEmpty { return }
+            do {
+                disputed = try await push(except: &refused, into: &report)
+                if disputed.isEmpty { return }
+            } catch APIError.problem(let problem) where problem.isAboutMembership && learn != nil {
+                // An entry of the log has changed the keys or the roles since.
+                disputed = []
+                try await learn?()
+            }
             try Task.checkCancellation()
         }
     }
@@ -95,9 +106,9 @@ final class SyncEngine {
                 if cursor != nil { continue }
             }
             if !hasAsked, try hasUnknownKey(page) || store.hasUnread() {
-                // Fetches the keyring before any decision: another device may have written the unreadable items.
+                // Fetches the keys before any decision: another device may have written the unreadable items.
                 hasAsked = true
-                try await takeLaterKeyring?()
+                try await learn?()
                 // Its keys may open items of earlier pages.
                 if try store.text(.cursor) != cursor {
                     progress.begin()
@@ -262,9 +273,10 @@ protocol SyncServer: Sendable {
     /// - Throws: ``APIError/unexpectedReply`` for another item.
     func item(_ id: ItemID) async throws(APIError) -> ItemState?
     /// Sends operations, all or none.
+    /// - Parameter head: The number of the latest known entry of a shared vault's log.
     /// - Returns: Their revisions, in order.
     /// - Throws: ``APIError/unexpectedReply`` for revisions of other items, and for impossible revisions.
-    func write(_ operations: [BatchOperation]) async throws(APIError) -> [Revision]
+    func write(_ operations: [BatchOperation], head: Int64?) async throws(APIError) -> [Revision]
 }
 
 /// The limits of a round.
@@ -299,6 +311,8 @@ public struct SyncReport: Sendable {
     public internal(set) var unsent = 0
     /// True when deletions wait for the user's approval: see ``Vault/heldDeletions()``.
     public internal(set) var isHeld = false
+    /// The reports of the shared vaults.
+    package internal(set) var vaults: [SharedVaultID: SyncReport] = [:]
 
     /// Adds the report of a later round.
     mutating func add(_ later: SyncReport) {
@@ -309,5 +323,10 @@ public struct SyncReport: Sendable {
         sent += later.sent
         unsent = later.unsent
         isHeld = later.isHeld
+        vaults.merge(later.vaults) { earlier, later in
+            var sum = earlier
+            sum.add(later)
+            return sum
+        }
     }
 }

@@ -9,5 +9,7 @@ public enum CollectionName {
             }
     }
     /// Returns true for a collection of the kit itself, which lists of items omit.
-    static func isHidden(_ name: String) -> Bool { name == MembershipRecord.collection }
+    static func isHidden(_ name: String) -> Bool {
+        name == MembershipRecord.collection || name == SharedVaultService.nameCollection
+    }
 }

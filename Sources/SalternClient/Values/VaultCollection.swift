@@ -9,6 +9,8 @@ public struct VaultCollection<Value: Codable>: Sendable {
     /// The name, which the server sees: `[a-z0-9-]{1,32}`.
     public let name: String
     let vault: Vault
+    /// The owner of the items.
+    let owner: ItemOwner
     let schema: ItemSchema<Value>
 
     /// Returns the items that can be read, and the unreadable ones, each with the reason.
@@ -21,7 +23,7 @@ public struct VaultCollection<Value: Codable>: Sendable {
     public func contents(
         sorted order: CollectionOrder<Value> = .byTitle
     ) async throws(VaultError) -> CollectionContents<Value> {
-        let (items, sealed) = try await vault.perform { [name] _, items in try items.items(name) }
+        let (items, sealed) = try await vault.perform(owner) { [name] _, items in try items.items(name) }
         var contents = CollectionContents<Value>()
         for id in sealed { contents.unreadable[id] = .doesNotOpen }
         var entries: [CollectionEntry<Value>] = []
@@ -59,7 +61,7 @@ public struct VaultCollection<Value: Codable>: Sendable {
     /// - Throws: ``VaultError/unreadable`` when it cannot be read.
     public subscript(_ id: ItemID) -> Value? {
         get async throws(VaultError) {
-            guard let item = try await vault.item(id) else { return nil }
+            guard let item = try await item(id) else { return nil }
             do { return try schema.read(item.body).value } catch { throw .unreadable }
         }
     }
@@ -74,7 +76,9 @@ public struct VaultCollection<Value: Codable>: Sendable {
     /// ```
     /// - Throws: ``VaultError/unreadable`` when the item cannot be read.
     public func entry(_ id: ItemID) async throws(VaultError) -> CollectionEntry<Value>? {
-        guard let present = try await vault.perform({ _, items in try items.presentItem(id) }) else { return nil }
+        guard let present = try await vault.perform(owner, { _, items in try items.presentItem(id) }) else {
+            return nil
+        }
         do {
             let value = try schema.read(present.item.body).value
             return CollectionEntry(id: id, title: present.item.title, value: value, version: present.version)
@@ -88,7 +92,7 @@ public struct VaultCollection<Value: Codable>: Sendable {
     /// ```swift
     /// print(try await notes.title(of: id) ?? "untitled")
     /// ```
-    public func title(of id: ItemID) async throws(VaultError) -> String? { try await vault.item(id)?.title }
+    public func title(of id: ItemID) async throws(VaultError) -> String? { try await item(id)?.title }
 
     /// Writes an item, a new one unless an id is given. An existing item keeps its title.
     ///
@@ -139,7 +143,7 @@ public struct VaultCollection<Value: Codable>: Sendable {
         _ id: ItemID, _ change: (inout Value) throws(VaultError) -> Void
     ) async throws(VaultError) -> Value {
         while true {
-            guard let present = try await vault.perform({ _, items in try items.presentItem(id) }) else {
+            guard let present = try await vault.perform(owner, { _, items in try items.presentItem(id) }) else {
                 throw .notFound
             }
             var value: Value
@@ -152,7 +156,7 @@ public struct VaultCollection<Value: Codable>: Sendable {
             } catch {
                 throw .unreadable
             }
-            let place = try await vault.perform { _, items in
+            let place = try await vault.perform(owner) { _, items in
                 try items.put(item, id, in: present.collection, over: nil, inPlaceOf: present.version)
             }
             if place != nil { return value }
@@ -163,11 +167,13 @@ public struct VaultCollection<Value: Codable>: Sendable {
         _ id: ItemID, over seen: ItemVersion?, _ make: (PlainItem?) throws -> PlainItem
     ) async throws(VaultError) -> ItemID {
         while true {
-            let (before, version) = try await vault.perform { _, items in try items.present(id, isSeen: seen != nil) }
+            let (before, version) = try await vault.perform(owner) { _, items in
+                try items.present(id, isSeen: seen != nil)
+            }
             let item: PlainItem
             do { item = try make(before) } catch { throw .unreadable }
             // The value is encoded outside of the vault. If the item was written during that time, it is encoded again.
-            let place = try await vault.perform { [name] _, items in
+            let place = try await vault.perform(owner) { [name] _, items in
                 try items.put(item, id, in: name, over: seen, inPlaceOf: version)
             }
             if let place { return place }
@@ -184,17 +190,27 @@ public struct VaultCollection<Value: Codable>: Sendable {
     /// Returns the present version of an item on this device; nil when there is no item.
     ///
     /// Example: "Edit" in docs/app.md.
-    public func version(of id: ItemID) async throws(VaultError) -> ItemVersion? { try await vault.version(of: id) }
+    public func version(of id: ItemID) async throws(VaultError) -> ItemVersion? {
+        try await vault.perform(owner) { _, items in try items.version(of: id) }
+    }
 
     /// Deletes an item; see ``Vault/delete(_:)``.
     ///
     /// Example: "Edit" in docs/app.md.
-    public func delete(_ id: ItemID) async throws(VaultError) { try await vault.delete(id) }
+    public func delete(_ id: ItemID) async throws(VaultError) {
+        try await vault.perform(owner) { _, items in try items.delete(id) }
+    }
 
     /// Restores a deleted item from the trash of this device; see ``Vault/restore(_:)``.
     ///
     /// Example: "Edit" in docs/app.md.
-    public func restore(_ id: ItemID) async throws(VaultError) { try await vault.restore(id) }
+    public func restore(_ id: ItemID) async throws(VaultError) {
+        try await vault.perform(owner) { _, items in try items.restore(id) }
+    }
+
+    private func item(_ id: ItemID) async throws(VaultError) -> PlainItem? {
+        try await vault.perform(owner) { _, items in try items.item(id) }
+    }
 }
 
 /// A version of an item, for comparison by a later ``VaultCollection/put(_:_:over:)``.
@@ -248,7 +264,7 @@ public struct CollectionUpdates<Value: Codable>: AsyncSequence {
             if let begun = self.nudges {
                 nudges = begun
             } else {
-                nudges = await collection.vault.nudges(in: collection.name)
+                nudges = await collection.vault.nudges(in: collection.name, of: collection.owner)
                 self.nudges = nudges
             }
             while await Self.next(of: nudges) != nil {

@@ -44,9 +44,11 @@ struct AccountRemoval {
     func forgetEverything(keepsUnsentEdits: Bool, keepsHeldDeletions: Bool = false) throws(VaultError) {
         if session.store.isClosed { return }
         try session.transaction {
-            let unsent = try session.store.changeCount()
+            let unsent = try session.store.views().reduce(0) { try $0 + $1.changeCount() }
             guard unsent == 0 || !keepsUnsentEdits else { throw VaultError.unsentEdits(count: unsent) }
-            if keepsHeldDeletions, try session.store.holdsDeletions() { throw VaultError.deletionsHeld }
+            if keepsHeldDeletions, try session.store.views().contains(where: { try $0.holdsDeletions() }) {
+                throw VaultError.deletionsHeld
+            }
             try session.store.removeEverything()
             try session.store.set(.isSignedOut, 1)
         }
@@ -55,7 +57,8 @@ struct AccountRemoval {
         session.store.close()
         session.opened = nil
         // Readers of sequences receive the end of the data.
-        session.notify([])
+        session.observers.items.notify(ItemChanges(ids: [], collections: nil))
+        session.observers.edits.notify(.account)
         session.observers.end()
         try session.stored { try ending.get() }
     }
@@ -70,7 +73,7 @@ struct AccountRemoval {
         let credentials = try possibleCredentials(opened)
         let (proof, isOwn, candidates) = try await proofs(password, credentials)
         if !discardingUnsentEdits {
-            let unsent = try session.stored { try session.store.changeCount() }
+            let unsent = try session.stored { try session.store.views().reduce(0) { try $0 + $1.changeCount() } }
             guard unsent == 0 else { throw .unsentEdits(count: unsent) }
         }
         let before = try session.stored { try session.store.number(.leaving) }

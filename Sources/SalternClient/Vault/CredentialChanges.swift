@@ -149,7 +149,7 @@ struct CredentialChanges {
                     recoveryKey: stretched.passwordKey, keyring: recoveryKeyring, accountKeyring: (sealed, revision),
                     currentPasswordKey: proof.passwordKey, opened.token)
             } orFindsDone: {
-                (session.opened?.engine.sealer.keyring).map(done.isDone) ?? false
+                (session.opened?.sealer.keyring).map(done.isDone) ?? false
             }
         } catch {
             throw VaultError(error)

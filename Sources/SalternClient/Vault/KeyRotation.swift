@@ -30,7 +30,7 @@ struct KeyRotation {
         } catch {
             // Possibly only the reply was lost.
             try? await session.unconfirmed.settleRotation()
-            guard let current = session.opened, current.engine.sealer.keyring.currentKey == key else { throw error }
+            guard let current = session.opened, current.sealer.keyring.currentKey == key else { throw error }
         }
         return report
     }
@@ -89,7 +89,7 @@ struct KeyRotation {
         _ rotation: RotationID, _ new: Sealer, _ opened: VaultSession.Opened, _ staged: inout [ItemID: Revision]
     ) async throws(VaultError) -> Int {
         let limits = session.settings.limits
-        let before = opened.engine.sealer
+        let before = opened.sealer
         var batch: [StagedItem] = []
         var (bytes, count) = (0, 0)
         var last: ItemID?
@@ -118,7 +118,7 @@ struct KeyRotation {
             last = end
         }
         for chunk in try session.stored({ try session.store.chunks() }) where staged[chunk.id] != chunk.revision {
-            guard let item = try await sender.resealedChunk(chunk, from: before, to: new, opened) else {
+            guard let item = try await sender.resealedChunk(chunk, from: before, to: new, opened.token) else {
                 continue
             }
             batch.append(item)
@@ -169,8 +169,10 @@ struct KeyRotation {
 
     /// Shuts out a lost or stolen device. It removes the passkeys that unlock, sets a new password, which ends all
     /// other sessions, replaces the data key, and creates a new printed code if the account has one.
+    /// - Parameter replaceVaultKeys: Replaces the account's keys in shared vaults, which the lost device also has.
     func shutOutLostDevice(
-        password: Password, newPassword: Password, onPasswordChange: @Sendable () -> Void
+        password: Password, newPassword: Password, onPasswordChange: @Sendable () -> Void,
+        replaceVaultKeys: () async throws(VaultError) -> Void
     ) async throws(VaultError) -> RecoveryCode? {
         // The rotation needs an empty list of held deletions, and an account whose items can be opened.
         guard try await !syncing.sync().isHeld else { throw .deletionsHeld }
@@ -179,6 +181,7 @@ struct KeyRotation {
         try await session.credentials.changePassword(from: password, to: newPassword)
         onPasswordChange()
         try await rotateKeys(password: newPassword)
+        try await replaceVaultKeys()
         return hasCode ? try await session.credentials.makeRecoveryCode(password: newPassword) : nil
     }
 }

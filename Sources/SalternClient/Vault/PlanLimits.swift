@@ -1,9 +1,10 @@
 internal import Cryptography
 internal import Foundation
 
-/// The limits of the account's plan, for checks before content is stored or sent.
+/// The limits of the plan for the items of an owner, for checks before content is stored or sent. Those of a shared
+/// vault are in the plan of the vault's owner.
 final class PlanLimits {
-    private let session: VaultSession
+    private let scope: ItemScope
     private let store: Store
     /// True when the limits may be fetched although the call does not need the server. False after an attempt without a
     /// reply.
@@ -11,45 +12,54 @@ final class PlanLimits {
     /// True when an item was rejected by an earlier limit of the plan.
     private var isInDoubt = false
 
-    init(_ session: VaultSession) {
-        self.session = session
-        store = session.store
+    init(_ scope: ItemScope) {
+        self.scope = scope
+        store = scope.store
     }
 
-    /// Fetches plan, limits and usage.
+    /// Fetches plan, limits and usage of the account.
     func account() async throws(VaultError) -> AccountDescription {
-        let token = try session.open.token
-        let account = try await session.call { api throws(APIError) in try await api.getAccount(token) }
-        try note(account.limits)
+        let token = try scope.open.token
+        let account = try await scope.session.call { api throws(APIError) in try await api.getAccount(token) }
+        if scope.owner == .account { try note(itemBytes: account.limits.itemBytes) }
         return account
     }
 
-    /// Fetches the unused part of the plan.
-    func room() async throws(VaultError) -> PlanRoom { PlanRoom(try await account()) }
+    /// Fetches the limits and the usage of the owner's items.
+    func usage() async throws(VaultError) -> ItemUsage {
+        if scope.owner == .account { return ItemUsage(try await account()) }
+        let (api, token) = (scope.api, try scope.open.token)
+        let usage = try await scope.session.call { _ throws(APIError) in try await api.getUsage(token) }
+        try note(itemBytes: usage.limits.itemBytes)
+        return usage
+    }
 
-    /// Stores the limits for use without network.
-    func note(_ limits: AccountDescription.Limits) throws(VaultError) {
-        if try session.stored({ try store.number(.itemBytes) }) == limits.itemBytes { return }
+    /// Fetches the unused part of the plan.
+    func room() async throws(VaultError) -> PlanRoom { PlanRoom(try await usage()) }
+
+    /// Stores the limit of an item for use without network.
+    func note(itemBytes: Int64) throws(VaultError) {
+        if try scope.stored({ try store.number(.itemBytes) }) == itemBytes { return }
         var concerned: Set<ItemID> = []
-        try session.stored {
-            try store.set(.itemBytes, limits.itemBytes)
+        try scope.stored {
+            try store.set(.itemBytes, itemBytes)
             for id in try store.changedIDs(limit: .max) where try store.change(id)?.content != nil {
                 concerned.insert(id)
             }
         }
         // Their chance to be sent has changed.
-        if !concerned.isEmpty { session.notify(concerned) }
+        if !concerned.isEmpty { scope.notify(concerned) }
     }
 
     /// Returns the last limit of one item that the server returned. Without network there is no limit.
     func itemByteLimit() async throws(VaultError) -> Int64 {
-        if let known = try session.stored({ try store.number(.itemBytes) }) { return known }
+        if let known = try scope.stored({ try store.number(.itemBytes) }) { return known }
         // Requested once, so that writes without network wait at most once.
         guard mayAsk else { return .max }
         mayAsk = false
-        guard let account = try? await session.api.getAccount(session.open.token) else { return .max }
-        try note(account.limits)
-        return account.limits.itemBytes
+        guard let limits = try? await scope.api.getUsage(scope.open.token).limits else { return .max }
+        try note(itemBytes: limits.itemBytes)
+        return limits.itemBytes
     }
 
     /// Records that the server is reachable.
@@ -60,13 +70,13 @@ final class PlanLimits {
     func recheck(hasUnsent: Bool) async {
         guard isInDoubt || hasUnsent else { return }
         isInDoubt = false
-        _ = try? await account()
+        _ = try? await usage()
     }
 
     /// Rejects an item that is longer than the plan allows, because it would stay unsent permanently.
     /// - Throws: ``VaultError/noRoom(_:)``
     func refuseTooLong(_ item: PlainItem) throws(VaultError) {
-        let allowed = try session.stored { try store.number(.itemBytes) } ?? .max
+        let allowed = try scope.stored { try store.number(.itemBytes) } ?? .max
         if let shortage = item.shortage(allowed: allowed) {
             // The plan may have changed: the next sync fetches it.
             isInDoubt = true
@@ -85,6 +95,31 @@ final class PlanLimits {
         if PlanShortage(itemOf: needed, allowed: known) == nil { return }
         let allowed = (try? await room())?.itemBytes ?? known
         if let shortage = PlanShortage(itemOf: needed, allowed: allowed) { throw .noRoom(shortage) }
+    }
+}
+
+/// The limits of an owner's items, and their use.
+struct ItemUsage: Decodable, Sendable {
+    struct Limits: Decodable, Sendable {
+        let deletedDays: Int
+        let items: Int64
+        let itemBytes: Int64
+        let bytes: Int64
+    }
+
+    struct Usage: Decodable, Sendable {
+        let items: Int64
+        let bytes: Int64
+    }
+
+    let limits: Limits
+    let usage: Usage
+
+    init(_ account: AccountDescription) {
+        limits = Limits(
+            deletedDays: account.limits.deletedDays, items: account.limits.items,
+            itemBytes: account.limits.itemBytes, bytes: account.limits.bytes)
+        usage = Usage(items: account.usage.items, bytes: account.usage.bytes)
     }
 }
 

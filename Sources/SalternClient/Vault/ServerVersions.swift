@@ -19,28 +19,28 @@ public struct VersionReport: Hashable, Sendable {
 /// that replaced it here, so that present or later content is not accepted. A version becomes the present content only
 /// as a new edit of this device.
 struct ServerVersions {
-    private let session: VaultSession
+    private let scope: ItemScope
     private let store: Store
     private let items: VaultItems
 
-    init(_ session: VaultSession, _ items: VaultItems) {
-        self.session = session
+    init(_ scope: ItemScope, _ items: VaultItems) {
+        self.scope = scope
         self.items = items
-        store = session.store
+        store = scope.store
     }
 
     private static let versionPageLimit = 100
 
     /// Lists the versions of an item on the server, the latest first; empty for an item that it does not have.
     func list(of id: ItemID) async throws(VaultError) -> [VersionHeader] {
-        let token = try session.open.token
+        let token = try scope.open.token
         var versions: [VersionHeader] = []
         var next: String?
         for _ in 0..<Self.versionPageLimit {
             let page: VersionPage
             do throws(APIError) {
-                page = try await session.settings.retries({ [next] () throws(APIError) in
-                    try await session.api.listVersions(id, limit: 500, page: next, token)
+                page = try await scope.settings.retries({ [next] () throws(APIError) in
+                    try await scope.api.listVersions(id, limit: 500, page: next, token)
                 })
             } catch {
                 if error.code == .notFound { return [] }
@@ -76,7 +76,7 @@ struct ServerVersions {
     @discardableResult
     func fetch(of id: ItemID) async throws(VaultError) -> VersionReport {
         let listed = try await list(of: id)
-        let (known, room) = try session.stored { (try store.replacedRevisions(of: id), try store.versionRoom(of: id)) }
+        let (known, room) = try scope.stored { (try store.replacedRevisions(of: id), try store.versionRoom(of: id)) }
         var report = VersionReport()
         var bytes: Int64 = 0
         var later = UInt64.max
@@ -108,7 +108,7 @@ struct ServerVersions {
         }
         // The earliest comes first, so that versions of one second are numbered in order.
         for (header, version) in found.reversed() {
-            try session.stored {
+            try scope.stored {
                 if try !store.hasReplaced(id, version.content) { report.fetched += 1 }
                 try store.keepReplaced(
                     id, version.content, edit: version.edit, revision: header.revision, at: header.replacedAt)
@@ -125,11 +125,11 @@ struct ServerVersions {
     }
 
     private func version(_ id: ItemID, _ revision: Revision) async throws(VaultError) -> ServerVersion {
-        let opened = try session.open
+        let opened = try scope.open
         let state: ItemState
         do throws(APIError) {
-            state = try await session.settings.retries({ () throws(APIError) in
-                try await session.api.getVersion(id, revision, opened.token)
+            state = try await scope.settings.retries({ () throws(APIError) in
+                try await scope.api.getVersion(id, revision, opened.token)
             })
         } catch {
             throw error.code == .notFound ? .notFound : VaultError(error)
@@ -146,9 +146,9 @@ struct ServerVersions {
     /// Compares a version with the known item. An earlier revision must have an earlier edit, and one revision one
     /// content.
     private func checkOrder(
-        of version: ServerVersion, _ id: ItemID, _ revision: Revision, _ sealer: Sealer
+        of version: ServerVersion, _ id: ItemID, _ revision: Revision, _ sealer: any ItemSealing
     ) throws(VaultError) {
-        guard let known = try session.stored({ try store.item(id) }), !known.isSealed else { return }
+        guard let known = try scope.stored({ try store.item(id) }), !known.isSealed else { return }
         if revision < known.revision, version.edit < known.edit { return }
         if revision > known.revision, version.edit > known.edit { return }
         // After a deletion and a restoration, a later revision has the same content.

@@ -40,14 +40,14 @@ struct StoreLending {
 final class StoreSharing {
     private let session: VaultSession
     private let store: Store
-    private let attachments: AttachmentService
+    private let owners: ItemOwners
     private(set) var lending = StoreLending()
     /// The versions of all items when the store was released.
-    private var lentStamps: [ItemID: StoreStamp] = [:]
+    private var lentStamps: [ItemOwner: [ItemID: StoreStamp]] = [:]
 
-    init(_ session: VaultSession, _ attachments: AttachmentService) {
+    init(_ session: VaultSession, _ owners: ItemOwners) {
         self.session = session
-        self.attachments = attachments
+        self.owners = owners
         store = session.store
     }
 
@@ -55,7 +55,7 @@ final class StoreSharing {
 
     /// Prepares sharing. The first round of a watched folder uses the open store.
     func begin() {
-        attachments.beforePiece = { [weak self] () async throws(VaultError) in _ = try await self?.giveWay() }
+        owners.beforePiece = { [weak self] () async throws(VaultError) in _ = try await self?.giveWay() }
     }
 
     /// Opens the store for a round, after the processes that wait for it or use it. Each call that returns needs
@@ -134,7 +134,7 @@ final class StoreSharing {
         guard lending.users == 0 else { return }
         await session.serverLock.lock()
         defer { session.serverLock.unlock() }
-        if lending.users == 0 && attachments.running.isEmpty { lend() }
+        if lending.users == 0 && !owners.areAttaching { lend() }
     }
 
     private func lend() {
@@ -149,8 +149,8 @@ final class StoreSharing {
         await session.serverLock.lock()
         defer { session.serverLock.unlock() }
         if store.isLent || store.isClosed { return }
-        guard lending.users == 0, attachments.running.isEmpty else { throw .store(.inUse) }
-        lentStamps = try session.stored { try store.stamps() }
+        guard lending.users == 0, !owners.areAttaching else { throw .store(.inUse) }
+        lentStamps = try session.stored { try owners.stamps() }
         lend()
     }
 
@@ -167,10 +167,13 @@ final class StoreSharing {
 
     /// Reports the items that another process has changed.
     private func notifyOtherProcesses() {
-        guard let stamps = try? store.stamps() else { return }
-        let ids = Set(stamps.keys).union(lentStamps.keys).filter { stamps[$0] != lentStamps[$0] }
+        guard let stamps = try? owners.stamps() else { return }
+        for (owner, now) in stamps {
+            let before = lentStamps[owner] ?? [:]
+            let ids = Set(now.keys).union(before.keys).filter { now[$0] != before[$0] }
+            // This process also sends the other process's unsent changes.
+            if !ids.isEmpty { try? owners.parts(of: owner).scope.notify(ids) }
+        }
         lentStamps = [:]
-        // This process also sends the other process's unsent changes.
-        if !ids.isEmpty { session.notify(Set(ids)) }
     }
 }

@@ -1,30 +1,46 @@
 internal import Foundation
 
-/// Syncs a vault with its server. One round runs at a time.
+/// Syncs a vault with its server: the account's items, and those of its shared vaults. One round runs at a time.
 final class SyncService {
     private let session: VaultSession
     private let store: Store
-    private let plan: PlanLimits
-    private let attachments: AttachmentService
-    /// The items that other devices have deleted and that were not reported yet, after syncs in the background.
-    private var removed: Set<ItemID> = []
+    private let owners: ItemOwners
 
-    init(_ session: VaultSession, _ plan: PlanLimits, _ attachments: AttachmentService) {
+    init(_ session: VaultSession, _ owners: ItemOwners) {
         self.session = session
-        self.plan = plan
-        self.attachments = attachments
+        self.owners = owners
         store = session.store
     }
 
-    /// Runs a round, and once a day a sweep.
+    private var account: ItemParts { owners.account }
+
+    /// Runs a round of each owner, and once a day a sweep.
+    /// - Parameters:
+    ///   - owner: The owner of the items with approved deletions.
+    ///   - concerned: The owners with changes; nil for all.
     @discardableResult
-    func sync(_ agreement: DeletionAgreement = .none) async throws(VaultError) -> SyncReport {
-        var report = try await roundInTurn(agreement)
-        let (moment, age) = (session.settings.now(), try session.confirmedAge())
-        let later = await attachments.sweeper.sweepWhenDue(at: moment, age: age) { () async throws(VaultError) in
-            try await round()
+    func sync(
+        _ agreement: DeletionAgreement = .none, of owner: ItemOwner = .account, only concerned: Set<ItemOwner>? = nil
+    ) async throws(VaultError) -> SyncReport {
+        var report = SyncReport()
+        if concerned?.contains(.account) ?? true {
+            report = try await roundInTurn(owner == .account ? agreement : .none)
+            if let later = try await sweepWhenDue(account, { () async throws(VaultError) in try await round() }) {
+                report.add(later)
+            }
         }
-        if let later { report.add(later) }
+        guard let memberships = session.memberships else { return report }
+        var failure: VaultError?
+        for id in try await memberships.refresh() where concerned?.contains(.vault(id)) ?? true {
+            do throws(VaultError) {
+                report.vaults[id] = try await round(of: id, owner == .vault(id) ? agreement : .none)
+            } catch {
+                // The error of one vault does not block the others.
+                if error.isOfAllOwners { throw error }
+                failure = failure ?? error
+            }
+        }
+        if let failure { throw failure }
         return report
     }
 
@@ -35,91 +51,67 @@ final class SyncService {
     }
 
     /// Fetches new changes from the server, and sends nothing.
-    func fetch(_ agreement: DeletionAgreement) async throws(VaultError) -> SyncReport {
+    func fetch(
+        _ agreement: DeletionAgreement, of owner: ItemOwner = .account
+    ) async throws(VaultError) -> SyncReport {
         await session.serverLock.lock()
         defer { session.serverLock.unlock() }
-        return try await runEngine(agreement, sends: false)
+        return try await owners.parts(of: owner).runEngine(agreement, sends: false)
+    }
+
+    private func sweepWhenDue(
+        _ parts: ItemParts, _ round: () async throws(VaultError) -> SyncReport
+    ) async throws(VaultError) -> SyncReport? {
+        let (moment, age) = (session.settings.now(), try session.confirmedAge())
+        return await parts.attachments.sweeper.sweepWhenDue(at: moment, age: age, after: round)
     }
 
     /// Removes chunks that no item names, after a round.
     /// - Returns: The number of removed chunks.
     func sweep() async throws(VaultError) -> Int {
         // The age is that of the server's clock in the reply.
-        try await attachments.sweeper.sweep(at: session.settings.now(), age: nil) { () async throws(VaultError) in
+        try await account.attachments.sweeper.sweep(at: session.settings.now(), age: nil) {
+            () async throws(VaultError) in
             try await round()
         }.count
     }
 
     // MARK: Rounds
 
-    /// Runs one round. The caller holds ``VaultSession/serverLock``.
+    /// Runs one round of the account. The caller holds ``VaultSession/serverLock``.
     func round(_ agreement: DeletionAgreement = .none) async throws(VaultError) -> SyncReport {
         try await session.syncing { () async throws(VaultError) in
             try await session.unconfirmed.settleKeys()
-            try await makeRoom()
-            var report = try await runEngine(agreement)
-            if try await attachments.waiting.send(), try session.stored({ try store.changeCount() }) > 0 {
-                report.add(try await runEngine(agreement))
-            }
+            let report = try await account.round(agreement)
             try session.stored { try store.set(.leaving, nil) }
-            await plan.recheck(hasUnsent: report.unsent > 0)
+            await account.plan.recheck(hasUnsent: report.unsent > 0)
             return report
         }
     }
 
-    /// Before anything is sent: abandoned chunks may use the room.
-    private func makeRoom() async throws(VaultError) {
-        try attachments.waiting.forgetUnsettled()
-        do throws(VaultError) { try await attachments.abandoned.removeAbandoned() } catch .refused {
-            // An error does not block other changes.
-        }
-    }
-
-    /// - Parameter sends: False to fetch only.
-    func runEngine(
-        _ agreement: DeletionAgreement = .none, sends: Bool = true
+    /// Runs one round of a shared vault.
+    private func round(
+        of id: SharedVaultID, _ agreement: DeletionAgreement
     ) async throws(VaultError) -> SyncReport {
-        let engine = try session.engine
-        let noticesBefore = try session.stored { try store.lastNotice() }
-        var report = SyncReport()
-        do {
-            // Stored changes are not fetched again, so they are reported even after an error.
-            defer {
-                noteRemoved(report)
-                let hasNotices = (try? store.lastNotice()) != noticesBefore
-                if !report.changed.isEmpty || hasNotices { session.notifySynced(report.changed) }
+        let parts = try owners.parts(of: .vault(id))
+        await session.serverLock.lock()
+        defer { session.serverLock.unlock() }
+        return try await session.syncing { () async throws(VaultError) in
+            do throws(VaultError) {
+                let report = try await parts.round(agreement)
+                await parts.plan.recheck(hasUnsent: report.unsent > 0)
+                try await session.memberships?.afterRound(id)
+                return report
+            } catch .refused(let problem) where problem.code == .notFound {
+                // The items stay readable until a person decides.
+                try session.memberships?.noteEnd(of: id)
+                return SyncReport()
             }
-            try await engine.round(into: &report, agreement, sends: sends)
-            plan.noteReply()
-            try removeAged()
-            return report
-        } catch let error where error is StoreError || error is StoreClosed {
-            throw VaultError(ofStore: error)
-        } catch let error as APIError {
-            throw VaultError(error)
-        } catch let error as VaultError {
-            throw error
-        } catch {
-            throw .unavailable(.transport(.cancelled))
         }
     }
 
-    /// Removes expired content from the trash, at the end of a successful round.
-    private func removeAged() throws(VaultError) {
-        let before = try session.stored { try store.number(.age) }
-        guard let age = try session.confirmedAge(), age != before else { return }
-        try session.stored { try store.removeAged(at: age) }
-    }
-
-    private func noteRemoved(_ report: SyncReport) {
-        removed.subtract(report.changed)
-        removed.formUnion(report.removed)
-    }
-
-    /// Returns the items that other devices have deleted since the last call.
-    func takeRemoved() -> Set<ItemID> {
-        defer { removed = [] }
-        return removed
+    func runEngine(_ agreement: DeletionAgreement = .none) async throws(VaultError) -> SyncReport {
+        try await account.runEngine(agreement)
     }
 
     // MARK: Following
@@ -171,22 +163,23 @@ final class SyncService {
         onSuccess()
         await withTaskGroup { group in
             group.addTask {
-                let error = await Self.events(api, token) {
-                    news.add($0)
+                let error = await Self.events(api, token) { owner, revision in
+                    news.add(owner, revision)
                     continuation.yield()
                 }
                 end.set(VaultError(error))
                 continuation.finish()
             }
             group.addTask {
-                for await _ in edits {
-                    news.add(nil)
+                for await owner in edits {
+                    news.add(owner, nil)
                     continuation.yield()
                 }
             }
             for await _ in nudges {
                 do throws(VaultError) {
-                    if try isNews(news.take()) { try await sync() }
+                    let concerned = try concerned(news.take())
+                    if !concerned.isEmpty { try await sync(only: concerned) }
                 } catch {
                     end.set(error)
                     break
@@ -198,10 +191,24 @@ final class SyncService {
         throw end.error
     }
 
-    private func isNews(_ reports: [Int64?]) throws(VaultError) -> Bool {
-        let engine = try session.engine
-        // Each event is recorded.
-        return reports.filter { report in report.map { engine.horizon.isNews($0) } ?? true }.isEmpty == false
+    /// Returns the owners with changes, here or on the server.
+    private func concerned(_ news: [ItemOwner: FollowedChanges.News]) throws(VaultError) -> Set<ItemOwner> {
+        _ = try session.open
+        var concerned: Set<ItemOwner> = []
+        for (owner, news) in news {
+            // Each event is recorded.
+            var isNews = news.hasOthers
+            if let revision = news.revision, try self.isNews(revision, of: owner) { isNews = true }
+            if isNews { concerned.insert(owner) }
+        }
+        return concerned
+    }
+
+    private func isNews(_ revision: Int64, of owner: ItemOwner) throws(VaultError) -> Bool {
+        if owner == .account { return try account.isNews(revision) }
+        guard session.memberships != nil else { return false }
+        // The membership in a new vault can be on its way to this device.
+        return (try? owners.parts(of: owner).isNews(revision)) ?? true
     }
 
     /// Reports possible changes on the server, until the task is cancelled or the session ends. It does not use the
@@ -212,7 +219,7 @@ final class SyncService {
         while !Task.isCancelled {
             let hasChanged = Locked(false)
             let error = VaultError(
-                await Self.events(session.api, try session.open.token) { _ in
+                await Self.events(session.api, try session.open.token) { _, _ in
                     hasChanged.withLock { $0 = true }
                     onChange()
                 })
@@ -226,17 +233,26 @@ final class SyncService {
     }
 
     /// Reads the events of one stream.
-    /// - Parameter onChange: Receives the account's revision; nil for an event without one.
+    /// - Parameter onChange: Receives an owner and the revision of its items; nil for an event without one.
     /// - Returns: The reason for which the stream has ended.
-    private static func events(_ api: SalternAPI, _ token: Token, _ onChange: (Int64?) -> Void) async -> APIError {
+    private static func events(
+        _ api: SalternAPI, _ token: Token, _ onChange: (ItemOwner, Int64?) -> Void
+    ) async -> APIError {
         let events: ServerSentEvents
         do throws(APIError) { events = try await api.streamChanges(token) } catch { return error }
         var iterator = events.makeAsyncIterator()
         var pace = EventPace(at: .now)
         do throws(TransportError) {
             while let event = try await iterator.next() {
-                guard event.name == "change" else { continue }
-                onChange(event.id.flatMap { Int64($0) })
+                switch event.name {
+                case "change": onChange(.account, event.id.flatMap { Int64($0) })
+                case "vault":
+                    guard let position = try? SalternAPI.decode(VaultPosition.self, Array(event.data.utf8)) else {
+                        continue
+                    }
+                    onChange(.vault(position.id), position.revision)
+                default: continue
+                }
                 try? await Task.sleep(for: pace.wait(at: .now))
             }
             return .transport(.connectionLost)
@@ -257,17 +273,46 @@ private final class FollowingEnd: Sendable {
 
 /// The events since the start of the last sync.
 private final class FollowedChanges: Sendable {
-    /// The last revision that the server has reported, and true after an edit or a report without a revision.
-    private let reports = Locked<(revision: Int64?, hasOthers: Bool)>((nil, false))
-
-    func add(_ revision: Int64?) {
-        reports.withLock { if let revision { $0.revision = revision } else { $0.hasOthers = true } }
+    struct News: Sendable {
+        /// The last revision that the server has reported.
+        var revision: Int64?
+        /// True after an edit or a report without a revision.
+        var hasOthers = false
     }
 
-    func take() -> [Int64?] {
-        reports.withLock { reports in
-            defer { reports = (nil, false) }
-            return (reports.revision.map { [$0] } ?? []) + (reports.hasOthers ? [nil] : [])
+    private let news = Locked<[ItemOwner: News]>([:])
+
+    func add(_ owner: ItemOwner, _ revision: Int64?) {
+        news.withLock { news in
+            if let revision {
+                news[owner, default: News()].revision = revision
+            } else {
+                news[owner, default: News()].hasOthers = true
+            }
+        }
+    }
+
+    func take() -> [ItemOwner: News] {
+        news.withLock { news in
+            defer { news = [:] }
+            return news
+        }
+    }
+}
+
+/// The event of a shared vault.
+private struct VaultPosition: Decodable {
+    let id: SharedVaultID
+    /// Nil when the membership has ended.
+    let revision: Int64?
+}
+
+extension VaultError {
+    /// True when the items of other owners cannot be synced either.
+    fileprivate var isOfAllOwners: Bool {
+        switch self {
+        case .unavailable, .sessionEnded, .locked, .store: true
+        default: false
         }
     }
 }

@@ -83,7 +83,8 @@ extension Vault {
         password: Password, newPassword: Password, onPasswordChange: @Sendable () -> Void = {}
     ) async throws(VaultError) -> RecoveryCode? {
         try await rotation.shutOutLostDevice(
-            password: password, newPassword: newPassword, onPasswordChange: onPasswordChange)
+            password: password, newPassword: newPassword, onPasswordChange: onPasswordChange
+        ) { () async throws(VaultError) in try await sharedVaultService.replaceAllKeys() }
     }
 
     // MARK: Passkeys

@@ -81,11 +81,14 @@ extension Vault {
     /// - Throws: The errors of ``keepInSync()``.
     func listen(_ onChange: @Sendable () -> Void) async throws(VaultError) { try await syncing.listen(onChange) }
 
-    func fetch(_ agreement: DeletionAgreement) async throws(VaultError) -> SyncReport {
-        try await syncing.fetch(agreement)
+    func sync(_ agreement: DeletionAgreement, of owner: ItemOwner) async throws(VaultError) -> SyncReport {
+        try await syncing.sync(agreement, of: owner)
     }
 
-    func takeRemoved() -> Set<ItemID> { syncing.takeRemoved() }
+    func fetch(_ agreement: DeletionAgreement, of owner: ItemOwner) async throws(VaultError) -> SyncReport {
+        try await syncing.fetch(agreement, of: owner)
+    }
+
 }
 
 /// A deletion by another device that waits for the user's approval.

@@ -13,9 +13,7 @@ public actor Vault {
     let settings: VaultSettings
     nonisolated let observers: VaultObservers
     let session: VaultSession
-    let plan: PlanLimits
-    let items: VaultItems
-    let attachments: AttachmentService
+    let owners: ItemOwners
     let syncing: SyncService
     let sharing: StoreSharing
     let sharedVaultService: SharedVaultService
@@ -46,12 +44,10 @@ public actor Vault {
         self.settings = settings
         observers = VaultObservers()
         session = VaultSession(settings, store, observers)
-        plan = PlanLimits(session)
-        items = VaultItems(session, plan)
-        attachments = AttachmentService(session, plan)
-        syncing = SyncService(session, plan, attachments)
-        sharing = StoreSharing(session, attachments)
-        sharedVaultService = SharedVaultService(session, items, syncing)
+        owners = ItemOwners(session)
+        syncing = SyncService(session, owners)
+        sharing = StoreSharing(session, owners)
+        sharedVaultService = SharedVaultService(session, owners, syncing)
     }
 
     // MARK: Items
@@ -63,7 +59,7 @@ public actor Vault {
     public nonisolated func collection<Value>(
         _ name: String, of type: Value.Type = Value.self, schema: ItemSchema<Value> = ItemSchema()
     ) -> VaultCollection<Value> {
-        VaultCollection(name: name, vault: self, schema: schema)
+        VaultCollection(name: name, vault: self, owner: .account, schema: schema)
     }
 
     /// Returns the present item on this device; nil when there is none.
@@ -139,7 +135,7 @@ public actor Vault {
         if notice.kind.isLasting { return }
         try stored { try store.forgetNotice(notice.number) }
         // No item has changed, but models show notices.
-        session.notifySynced([])
+        owners.account.scope.notifySynced([])
     }
 
     // MARK: Observing
@@ -152,33 +148,39 @@ public actor Vault {
     ///     print(try await vault.summary(of: id)?.title ?? "deleted")
     /// }
     /// ```
-    public nonisolated func changes() -> AsyncStream<Set<ItemID>> { observers.items.add { $0.ids } }
+    public nonisolated func changes() -> AsyncStream<Set<ItemID>> { changes(of: .account) }
 
     // MARK: Parts
 
-    /// Uses the store and the items together, and converts errors of the store.
+    var plan: PlanLimits { owners.account.plan }
+
+    var items: VaultItems { owners.account.items }
+
+    var attachments: AttachmentService { owners.account.attachments }
+
+    /// Uses the store and the items of an owner together, and converts errors of the store.
     func perform<Result: Sendable>(
-        _ step: @Sendable (Store, VaultItems) throws -> Result
+        _ owner: ItemOwner = .account, _ step: @Sendable (Store, VaultItems) throws -> Result
     ) throws(VaultError) -> Result {
-        do { return try step(store, items) } catch let error as VaultError { throw error } catch {
+        let parts = try owners.parts(of: owner)
+        do { return try step(parts.scope.store, parts.items) } catch let error as VaultError { throw error } catch {
             throw VaultError(ofStore: error)
         }
     }
 
-    func confirmedAge() throws(VaultError) -> Int64? { try session.confirmedAge() }
-
-    func room() async throws(VaultError) -> PlanRoom { try await plan.room() }
-
-    func attachmentsLackingChunks() throws(VaultError) -> [Attachment] { try attachments.lackingChunks() }
-
-    func supply(_ attachment: Attachment, from source: AttachmentSource) async throws(VaultError) {
-        try await attachments.supply(attachment, from: source)
+    /// Uses the parts of an owner.
+    func use<Result: Sendable>(
+        _ owner: ItemOwner, _ body: (ItemParts) async throws(VaultError) -> Result
+    ) async throws(VaultError) -> Result {
+        try await body(owners.parts(of: owner))
     }
+
+    func confirmedAge() throws(VaultError) -> Int64? { try session.confirmedAge() }
 
     /// The state of the last sync, or of a locked or signed-out vault.
     public var state: SyncState { session.state }
 
-    var serverVersions: ServerVersions { ServerVersions(session, items) }
+    var serverVersions: ServerVersions { ServerVersions(owners.account.scope, items) }
 
     var rotation: KeyRotation {
         KeyRotation(session: session, plan: plan, syncing: syncing, sender: attachments.sender)

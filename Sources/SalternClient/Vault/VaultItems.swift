@@ -3,26 +3,33 @@ internal import Foundation
 
 /// The items of a vault on this device: present versions, replaced versions and the trash.
 final class VaultItems {
-    private let session: VaultSession
+    private let scope: ItemScope
     private let store: Store
     private let plan: PlanLimits
 
-    init(_ session: VaultSession, _ plan: PlanLimits) {
-        self.session = session
+    init(_ scope: ItemScope, _ plan: PlanLimits) {
+        self.scope = scope
         self.plan = plan
-        store = session.store
+        store = scope.store
     }
 
-    /// The account of the open vault.
-    var account: AccountID { get throws(VaultError) { try session.open.account } }
+    /// A text and the id of the owner, for a digest in folders.
+    var folderOwner: [UInt8] {
+        get throws(VaultError) {
+            switch scope.owner {
+            case .account: Array("saltern-folder-account".utf8) + (try scope.session.open.account.bytes)
+            case .vault(let id): Array("saltern-folder-vault".utf8) + id.bytes
+            }
+        }
+    }
 
     /// - Throws: ``VaultError/locked``.
-    func checkOpen() throws(VaultError) { _ = try session.open }
+    func checkOpen() throws(VaultError) { _ = try scope.open }
 
     /// Returns the present item on this device; nil when there is none.
     func item(_ id: ItemID) throws(VaultError) -> PlainItem? {
-        let sealer = try session.sealer
-        guard let content = try session.stored({ try store.current(id) }) else { return nil }
+        let sealer = try scope.sealer
+        guard let content = try scope.stored({ try store.current(id) }) else { return nil }
         guard let opened = try? sealer.open(content, id) else { throw .unreadable }
         return opened.item
     }
@@ -31,10 +38,10 @@ final class VaultItems {
     func items(
         _ collection: String
     ) throws(VaultError) -> (opened: [ItemID: (item: PlainItem, version: ItemVersion)], sealed: Set<ItemID>) {
-        let sealer = try session.sealer
+        let sealer = try scope.sealer
         var items: [ItemID: (item: PlainItem, version: ItemVersion)] = [:]
         var sealed: Set<ItemID> = []
-        try session.stored {
+        try scope.stored {
             try store.forEachCurrent(in: collection) { id, content, _ in
                 if let opened = try? sealer.open(content, id) {
                     items[id] = (opened.item, ItemVersion(of: content))
@@ -48,12 +55,12 @@ final class VaultItems {
 
     /// Returns the ids of a collection's items, in the order of the ids.
     func ids(_ collection: String) throws(VaultError) -> [ItemID] {
-        try session.stored { try store.currentIDs(collection) }
+        try scope.stored { try store.currentIDs(collection) }
     }
 
     /// Returns the present version of an item on this device; nil when there is no item.
     func version(of id: ItemID) throws(VaultError) -> ItemVersion? {
-        try session.stored { try store.current(id) }.map { ItemVersion(of: $0) }
+        try scope.stored { try store.current(id) }.map { ItemVersion(of: $0) }
     }
 
     // MARK: Editing
@@ -74,8 +81,8 @@ final class VaultItems {
         _ item: PlainItem, _ id: ItemID, in collection: String, over seen: ItemVersion? = nil
     ) throws(VaultError) -> ItemID {
         guard CollectionName.isValid(collection) else { throw .invalidCollection(collection) }
-        let sealer = try session.sealer
-        let before = try session.stored { try store.current(id) }
+        let sealer = try scope.sealer
+        let before = try scope.stored { try store.current(id) }
         if let before, let seen, ItemVersion(of: before) != seen {
             guard let opened = try? sealer.open(before, id) else { throw .unreadable }
             if opened.item == item && before.collection == collection { return id }
@@ -88,8 +95,8 @@ final class VaultItems {
             guard let opened = try? sealer.open(before, id) else { throw .unreadable }
             if opened.item == item && before.collection == collection { return id }
             // An edit that was never sent is replaced without a new number.
-            let isReplaced = try session.stored { try store.change(id).map { !$0.wasSent } ?? false }
-            edit = isReplaced && !opened.edit.isCopy ? opened.edit : opened.edit.next(after: before.body.bytes)
+            let isReplaced = try scope.stored { try store.change(id).map { !$0.wasSent } ?? false }
+            edit = isReplaced && !opened.edit.isCopy ? opened.edit : sealer.next(opened.edit, after: before, id)
         } else {
             edit = try nextEdit(ofRemoved: id, sealer)
         }
@@ -98,11 +105,11 @@ final class VaultItems {
     }
 
     private func write(
-        _ item: PlainItem, _ id: ItemID, _ collection: String, _ edit: SealedBox.Edit, _ sealer: Sealer,
+        _ item: PlainItem, _ id: ItemID, _ collection: String, _ edit: SealedBox.Edit, _ sealer: any ItemSealing,
         conflictWith other: ItemID? = nil
     ) throws(VaultError) {
         guard let content = try? sealer.seal(item, id, collection: collection, edit) else { throw .unreadable }
-        try session.stored {
+        try scope.stored {
             try store.transaction {
                 try store.record(id, content: content, edit: edit.number, opened: item.body)
                 for attachment in Attachment.all(in: item.body).found {
@@ -111,20 +118,20 @@ final class VaultItems {
                 if let other { try store.note(.conflict, other, other: id) }
             }
         }
-        session.notify([id])
+        scope.notify([id])
     }
 
-    private func nextEdit(ofRemoved id: ItemID, _ sealer: Sealer) throws(VaultError) -> SealedBox.Edit {
+    private func nextEdit(ofRemoved id: ItemID, _ sealer: any ItemSealing) throws(VaultError) -> SealedBox.Edit {
         // The trash may have an unsent edit of the server's item, or an older one.
-        let known = try session.stored { try [store.trashed(id), store.item(id)] }.compactMap(\.self)
+        let known = try scope.stored { try [store.trashed(id), store.item(id)] }.compactMap(\.self)
         let last = known.max { $0.edit < $1.edit }?.content
-        let deletion = try session.stored { try store.tombstone(id) }?.deletion
+        let deletion = try scope.stored { try store.tombstone(id) }?.deletion
         guard let last, let opened = try? sealer.open(last, id) else {
             var edit = SealedBox.Edit.first
             if let deletion { edit.number += SealedBox.Edit.floor(of: deletion) }
             return edit
         }
-        return opened.edit.creating(after: last.body.bytes, deletedAt: deletion)
+        return sealer.creating(opened.edit, after: last, id, deletedAt: deletion)
     }
 
     /// Deletes an item. Its content is kept in the trash of this device for a period.
@@ -135,13 +142,13 @@ final class VaultItems {
 
     /// True for an item of the kit itself, which a person cannot delete.
     private func isHidden(_ id: ItemID) throws(VaultError) -> Bool {
-        try session.stored { try store.current(id) }.map { CollectionName.isHidden($0.collection) } ?? false
+        try scope.stored { try store.current(id) }.map { CollectionName.isHidden($0.collection) } ?? false
     }
 
     /// Deletes an item of any collection.
     func deleteHidden(_ id: ItemID) throws(VaultError) {
-        let sealer = try session.sealer
-        try session.stored {
+        let sealer = try scope.sealer
+        try scope.stored {
             try store.transaction {
                 guard let content = try store.current(id) else { return }
                 let change = try store.change(id)
@@ -162,25 +169,25 @@ final class VaultItems {
                 }
             }
         }
-        session.notify([id])
+        scope.notify([id])
     }
 
     /// Restores an item that was deleted on this or another device, from the trash of this device.
     func restore(_ id: ItemID) throws(VaultError) {
-        let sealer = try session.sealer
-        guard let item = try session.stored({ try store.trashed(id) }) else { throw .notFound }
+        let sealer = try scope.sealer
+        guard let item = try scope.stored({ try store.trashed(id) }) else { throw .notFound }
         guard let opened = try? sealer.open(item.content, id) else { throw .unreadable }
         try put(opened.item, id, in: item.content.collection)
-        try session.stored { try store.removeFromTrash(id) }
+        try scope.stored { try store.removeFromTrash(id) }
     }
 
     /// Discards the unsent change of an item. The item returns to its last received state of the server, if there is
     /// one. The discarded content goes to the trash of this device. If the item exists, the content gets another id
     /// there.
     func discardChange(_ id: ItemID) throws(VaultError) {
-        let sealer = try session.sealer
+        let sealer = try scope.sealer
         let copy = ItemID.random()
-        try session.transaction {
+        try scope.transaction {
             guard let change = try store.change(id) else { throw VaultError.notFound }
             let item = try store.item(id)
             if let content = change.content {
@@ -199,7 +206,7 @@ final class VaultItems {
             try store.forgetChange(id)
             try store.forgetRefusals(of: id)
         }
-        session.notify([id])
+        scope.notify([id])
     }
 
     // MARK: Edits of a present version
@@ -217,7 +224,7 @@ final class VaultItems {
     func presentItem(
         _ id: ItemID
     ) throws(VaultError) -> (item: PlainItem, version: ItemVersion, collection: String)? {
-        guard let item = try item(id), let content = try session.stored({ try store.current(id) }) else { return nil }
+        guard let item = try item(id), let content = try scope.stored({ try store.current(id) }) else { return nil }
         return (item, ItemVersion(of: content), content.collection)
     }
 
@@ -234,9 +241,9 @@ final class VaultItems {
 
     /// Returns the items on this device, in the order of their ids.
     func items(in collection: String? = nil) throws(VaultError) -> [ItemSummary] {
-        let sealer = try session.sealer
+        let sealer = try scope.sealer
         var items: [ItemSummary] = []
-        try session.stored {
+        try scope.stored {
             let allowed = try store.number(.itemBytes)
             try store.forEachCurrent(in: collection) { id, content, isUnsent in
                 if CollectionName.isHidden(content.collection) { return }
@@ -248,8 +255,8 @@ final class VaultItems {
 
     /// Returns the summary of one item; nil when there is none.
     func summary(of id: ItemID) throws(VaultError) -> ItemSummary? {
-        let sealer = try session.sealer
-        return try session.stored {
+        let sealer = try scope.sealer
+        return try scope.stored {
             guard let content = try store.current(id) else { return nil }
             return summary(
                 id, content, sealer, isUnsent: try store.change(id) != nil, allowed: try store.number(.itemBytes))
@@ -258,9 +265,9 @@ final class VaultItems {
 
     /// Returns the deleted items that this device can restore, the latest first.
     func deletedItems() throws(VaultError) -> [ItemSummary] {
-        let sealer = try session.sealer
+        let sealer = try scope.sealer
         var items: [ItemSummary] = []
-        try session.stored {
+        try scope.stored {
             try store.forEachTrashed { id, content, isUnsent, removedAt in
                 if CollectionName.isHidden(content.collection) { return }
                 items.append(
@@ -275,7 +282,7 @@ final class VaultItems {
     /// Returns the items whose present version the server does not have, in the order of sending, without deletions.
     func unsentItems(limit: Int = .max) throws(VaultError) -> [ItemSummary] {
         var items: [ItemSummary] = []
-        for id in try session.stored({ try store.changedIDs(limit: Int64(limit)) }) {
+        for id in try scope.stored({ try store.changedIDs(limit: Int64(limit)) }) {
             if let item = try summary(of: id), !CollectionName.isHidden(item.collection) { items.append(item) }
         }
         return items
@@ -284,7 +291,7 @@ final class VaultItems {
     /// Returns the items that other devices have deleted and that are kept until the user approves, by collection and
     /// title.
     func heldDeletions() throws(VaultError) -> [HeldDeletion] {
-        let held = try session.stored { try store.heldDeletions() }
+        let held = try scope.stored { try store.heldDeletions() }
         var deletions: [HeldDeletion] = []
         for deletion in held {
             let title = try? item(deletion.id)?.title
@@ -300,7 +307,7 @@ final class VaultItems {
     /// Opens an item for a list.
     /// - Parameter allowed: The limit of an item, in sealed bytes; nil while it is unknown.
     private func summary(
-        _ id: ItemID, _ content: ItemContent, _ sealer: Sealer, isUnsent: Bool, allowed: Int64? = nil,
+        _ id: ItemID, _ content: ItemContent, _ sealer: any ItemSealing, isUnsent: Bool, allowed: Int64? = nil,
         removedAt: Date? = nil
     ) -> ItemSummary {
         let opened = try? sealer.open(content, id).item
@@ -315,9 +322,9 @@ final class VaultItems {
     /// Returns the replaced versions of an item, the latest first. Edits here, received versions and merges replace
     /// versions.
     func replacedVersions(of id: ItemID? = nil) throws(VaultError) -> [ReplacedVersion] {
-        let sealer = try session.sealer
+        let sealer = try scope.sealer
         var versions: [ReplacedVersion] = []
-        try session.stored {
+        try scope.stored {
             try store.forEachReplaced(of: id) { version in
                 guard let item = try? sealer.open(version.content, version.item).item else { return }
                 versions.append(
@@ -342,8 +349,8 @@ final class VaultItems {
     }
 
     private func replaced(_ id: ItemID, _ number: Int64) throws(VaultError) -> (item: PlainItem, collection: String) {
-        let sealer = try session.sealer
-        guard let version = try session.stored({ try store.replaced(number) }), version.item == id else {
+        let sealer = try scope.sealer
+        guard let version = try scope.stored({ try store.replaced(number) }), version.item == id else {
             throw .notFound
         }
         guard let opened = try? sealer.open(version.content, id) else { throw .unreadable }

@@ -149,7 +149,7 @@ struct VaultKeys {
 
     /// Returns a sealer that opens the store, even of a locked vault if the password is the same.
     func storeSealer(_ account: AccountID, _ password: KnownPassword) throws(VaultError) -> Sealer? {
-        if let opened = session.opened { return opened.engine.sealer }
+        if let opened = session.opened { return opened.sealer }
         if let kept = try keptOpen() { return Sealer(account: account, keyring: kept.keyring) }
         guard let sealed = try session.stored({ try session.store.fact(.keyring) }),
             let keyring = try? Keyring(sealed: sealed, openedBy: password)
@@ -200,26 +200,35 @@ struct VaultKeys {
         if session.store.isClosed { return }
         try remember(
             account: opened.account, userid: userid, iterations: iterations, session: opened.token, device: device,
-            keyring: keyring, sealed: sealed, keyringRevision: revision, password, from: opened.engine.sealer,
+            keyring: keyring, sealed: sealed, keyringRevision: revision, password, from: opened.sealer,
             opens: session.opened != nil)
     }
 
     private func makeOpened(
         _ account: AccountID, _ userid: String, _ token: Token, _ password: KnownPassword, _ keyring: Keyring
     ) -> VaultSession.Opened {
+        let keys = VaultSession.OpenKeys(Sealer(account: account, keyring: keyring))
+        let engine = makeEngine(session.store, .account, token) { keys.sealer }
+        engine.learn = { [weak session] in try await session?.keys.takeLaterKeyring() }
+        return VaultSession.Opened(
+            account: account, userid: userid, token: token, password: password, keys: keys, engine: engine)
+    }
+
+    /// Creates the engine of an owner's items.
+    func makeEngine(
+        _ store: Store, _ owner: ItemOwner, _ token: Token, sealing: @escaping () -> any ItemSealing
+    ) -> SyncEngine {
         let engine = SyncEngine(
-            store: session.store,
-            server: LiveSyncServer(api: session.api, token: token, retries: session.settings.retries),
-            sealer: Sealer(account: account, keyring: keyring), limits: session.settings.limits,
-            newID: session.settings.newID)
+            store: store,
+            server: LiveSyncServer(session.api, owner, token: token, retries: session.settings.retries),
+            sealing: sealing, limits: session.settings.limits, newID: session.settings.newID)
         engine.merge = MembershipRecord.mergeRule(session.settings.mergeRule)
-        engine.takeLaterKeyring = { [weak session] in try await session?.keys.takeLaterKeyring() }
-        engine.onProgress = { [observers = session.observers, store = session.store] report in
+        engine.onProgress = { [observers = session.observers] report in
             let unsent = (try? store.changeCount()) ?? 0
             observers.progress.notify(
                 report.sent > 0 ? .sent(report.sent, of: report.sent + unsent) : .fetched(report.fetched))
         }
-        return VaultSession.Opened(account: account, userid: userid, token: token, password: password, engine: engine)
+        return engine
     }
 
     /// Stores a keyring, and seals content again that it cannot open, in one transaction. Each is useless without the
@@ -281,9 +290,9 @@ struct VaultKeys {
         }
         let sealer = Sealer(account: opened.account, keyring: keyring)
         try session.stored {
-            try keep(sealer, reply.keyring.bytes, reply.revision, opened.password, from: opened.engine.sealer)
+            try keep(sealer, reply.keyring.bytes, reply.revision, opened.password, from: opened.sealer)
         }
-        opened.engine.sealer = sealer
+        opened.keys.sealer = sealer
     }
 
     /// Checks again for an older keyring on the server: this or another device may have put the later one back.

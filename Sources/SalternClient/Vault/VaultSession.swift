@@ -32,8 +32,8 @@ final class VaultSession {
     private(set) var openings = 0
     /// The number of times that the vault was locked. A call that began earlier does not open it.
     private(set) var lockCount = 0
-    /// Items of edits that are stored together, and then reported together; nil for single edits.
-    private var gathered: Set<ItemID>?
+    /// The memberships in shared vaults; nil for an account without any.
+    weak var memberships: (any Memberships)?
     /// Identity tokens of the session, by audience.
     private var identityTokens: [String: IdentityToken] = [:]
 
@@ -44,7 +44,17 @@ final class VaultSession {
         var token: Token
         /// Opens keyrings that other devices write.
         var password: KnownPassword
-        var engine: SyncEngine
+        let keys: OpenKeys
+        let engine: SyncEngine
+
+        var sealer: Sealer { keys.sealer }
+    }
+
+    /// The keys of the open account. Running calls use later ones, too.
+    final class OpenKeys {
+        var sealer: Sealer
+
+        init(_ sealer: Sealer) { self.sealer = sealer }
     }
 
     init(_ settings: VaultSettings, _ store: Store, _ observers: VaultObservers) {
@@ -65,7 +75,7 @@ final class VaultSession {
 
     var engine: SyncEngine { get throws(VaultError) { try open.engine } }
 
-    var sealer: Sealer { get throws(VaultError) { try open.engine.sealer } }
+    var sealer: Sealer { get throws(VaultError) { try open.sealer } }
 
     func noteLock() { lockCount += 1 }
 
@@ -161,34 +171,6 @@ final class VaultSession {
         if opened?.token == session { identityTokens[audience] = token }
         return token
     }
-
-    // MARK: Observing
-
-    /// Reports items that were changed here and have to be sent.
-    func notify(_ ids: Set<ItemID>) {
-        if let others = gathered {
-            gathered = others.union(ids)
-            return
-        }
-        notifySynced(ids)
-        observers.edits.notify(ids)
-    }
-
-    /// Reports items that a sync has changed here.
-    func notifySynced(_ ids: Set<ItemID>) {
-        observers.items.notify(ItemChanges(ids: ids, collections: try? store.currentCollections(of: ids)))
-    }
-
-    /// Reports the items of all edits in `body` together, after the last one.
-    func gathering<Result>(_ body: () throws(VaultError) -> Result) throws(VaultError) -> Result {
-        gathered = []
-        defer { gathered = nil }
-        let result = try body()
-        let ids = gathered ?? []
-        gathered = nil
-        if !ids.isEmpty { notify(ids) }
-        return result
-    }
 }
 
 extension VaultSession {
@@ -204,8 +186,8 @@ extension VaultSession {
 /// The observers of a vault's events.
 struct VaultObservers: Sendable {
     let items = Observers<ItemChanges>()
-    /// The items that were changed here and have to be sent.
-    let edits = Observers<Set<ItemID>>()
+    /// The owners of items that were changed here and have to be sent.
+    let edits = Observers<ItemOwner>()
     let progress = Observers<VaultProgress>()
     let states = Observers<SyncState>()
     /// The number of openings so far.

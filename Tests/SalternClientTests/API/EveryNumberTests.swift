@@ -51,8 +51,8 @@ import Testing
     @Test func `edits and keyrings with the highest numbers are followed, or refused, and end nothing`() throws {
         let highest = SealedBox.Edit(number: .max, previous: SealedBox.Edit.first.previous)
         #expect(highest.next(after: [1]).number == SealedBox.Edit.limit)
-        #expect(highest.creating(after: [1], deletedAt: Revision(.max)).number == SealedBox.Edit.limit)
-        #expect(SealedBox.Edit.first.creating(after: [1], deletedAt: Revision(.min)).number == 2)
+        #expect(highest.creating(afterHash: [1], deletedAt: Revision(.max)).number == SealedBox.Edit.limit)
+        #expect(SealedBox.Edit.first.creating(afterHash: [1], deletedAt: Revision(.min)).number == 2)
         var keyring = Keyring.new()
         keyring.counter = UInt64(Int64.max)
         #expect(keyring.changed { _ in }.counter == UInt64(Int64.max))

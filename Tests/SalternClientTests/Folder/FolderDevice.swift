@@ -34,9 +34,9 @@ struct FolderDevice {
     ) -> (FolderSync, FolderSync) {
         var settings = FolderSettings(deviceName: name)
         let root = URL(filePath: folder).standardizedFileURL.resolvingSymlinksInPath().path
-        let sync = FolderSync(vault, root, settings, system)
+        let sync = FolderSync(OwnedItems(vault), root, settings, system)
         settings.allowsDeletions = true
-        return (sync, FolderSync(vault, root, settings, system))
+        return (sync, FolderSync(OwnedItems(vault), root, settings, system))
     }
 
     /// Runs rounds that agree to deletions until the server has everything: a server under load may refuse a request (503).

@@ -63,9 +63,9 @@ final class MemoryDevice: PersonsFolder {
     private func makeSyncs() throws {
         let vault = try #require(vault)
         var settings = FolderSettings(collection: folder, deviceName: name)
-        let careful = FolderSync(vault, "/" + folder, settings, disk)
+        let careful = FolderSync(OwnedItems(vault), "/" + folder, settings, disk)
         settings.allowsDeletions = true
-        syncs = (careful, FolderSync(vault, "/" + folder, settings, disk))
+        syncs = (careful, FolderSync(OwnedItems(vault), "/" + folder, settings, disk))
         changes = vault.changes()
         isWatching = false
     }

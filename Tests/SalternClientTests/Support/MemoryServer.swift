@@ -70,7 +70,7 @@ final class MemoryServer: HTTPTransport {
     /// The database as it was.
     struct Backup: Sendable { fileprivate let state: State }
 
-    private let account = AccountID.random()
+    let account = AccountID.random()
     private let state = Mutex(State())
 
     func backUp() -> Backup { Backup(state: state.withLock { $0 }) }

@@ -69,7 +69,7 @@ extension Vault {
     /// Every secret that this device has now.
     func allSecrets() throws -> KnownSecrets {
         let opened = try open
-        let keyring = opened.engine.sealer.keyring
+        let keyring = opened.sealer.keyring
         return KnownSecrets(
             token: opened.token.text, deviceToken: try secret(.deviceToken), unlockKey: opened.password.unlockKey,
             dataKeys: keyring.dataKeys.map(\.bytes), deviceKey: try settings.deviceKey.load())

@@ -27,9 +27,11 @@ extension Vault {
         try items.items(collection)
     }
 
-    func notify(_ ids: Set<ItemID>) { session.notify(ids) }
+    func attachmentsLackingChunks() throws(VaultError) -> [Attachment] { try attachments.lackingChunks() }
 
-    func note(_ limits: AccountDescription.Limits) throws(VaultError) { try plan.note(limits) }
+    func notify(_ ids: Set<ItemID>) { owners.account.scope.notify(ids) }
+
+    func note(_ limits: AccountDescription.Limits) throws(VaultError) { try plan.note(itemBytes: limits.itemBytes) }
 
     @discardableResult
     func sweepChunks(at moment: Date, age: Int64?) async throws(VaultError) -> Int {

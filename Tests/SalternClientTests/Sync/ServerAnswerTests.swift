@@ -147,7 +147,7 @@ import Testing
             try await vault.sync()
             let token = try await vault.sessionToken
             let link = LossyTransport(try CurlTransport(server.address()))
-            let live = LiveSyncServer(api: SalternAPI(link), token: token, retries: Retries(attempts: 1))
+            let live = LiveSyncServer(SalternAPI(link), token: token, retries: Retries(attempts: 1))
             #expect(try await live.item(ids[0])?.id == ids[0])
             link.setRewrite { _, reply in
                 let text = String(decoding: reply.body, as: UTF8.self)

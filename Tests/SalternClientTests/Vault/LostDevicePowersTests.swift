@@ -207,6 +207,6 @@ extension Vault {
     /// What an open vault has at hand.
     fileprivate func keys() throws -> (sealer: Sealer, password: KnownPassword, token: Token) {
         let opened = try open
-        return (opened.engine.sealer, opened.password, opened.token)
+        return (opened.sealer, opened.password, opened.token)
     }
 }

@@ -300,6 +300,6 @@ import Testing
 
 extension Vault {
     func secrets() throws -> (token: Token, keyring: Keyring) {
-        (try open.token, try open.engine.sealer.keyring)
+        (try open.token, try open.sealer.keyring)
     }
 }

@@ -12,7 +12,8 @@ extension FolderSync {
     /// - Throws: ``FolderError``, as ``run()`` does.
     public func plan() async throws -> FolderReport {
         do {
-            let planner = FolderSync(try await vault.trial(), root, settings, ReadOnlyFolders(inner: system))
+            let planner = FolderSync(
+                OwnedItems(try await vault.trial(), of: owned.owner), root, settings, ReadOnlyFolders(inner: system))
             return try await planner.simulate()
         } catch let error as VaultError {
             if case .unavailable(.transport(.cancelled)) = error { throw FolderError.cancelled }
@@ -37,7 +38,7 @@ extension FolderSync {
             tree: tree, folder: id, allowed: isAnew ? [] : allowed, foldsCase: tree.folds, date: Self.today())
         try await round.takeWhole(records)
         try await simulate(&round, &report)
-        report.unsent = try await vault.unsentCount()
+        report.unsent = try await owned.unsentCount()
         report.warnings = try await records.note(report.warnings, inFolder: id, isWhole: true)
         return report
     }
@@ -45,8 +46,8 @@ extension FolderSync {
     private func fetchNews(_ report: inout FolderReport) async throws {
         do throws(VaultError) {
             let agreement: DeletionAgreement = allowed.contains(.here) ? .collections([settings.collection]) : .none
-            report.isVaultHeld = try await vault.fetch(agreement).isHeld
-            report.removed = await vault.takeRemoved()
+            report.isVaultHeld = try await owned.fetch(agreement).isHeld
+            report.removed = try await owned.takeRemoved()
         } catch {
             guard case .unavailable(let cause) = error, cause.isPassing else { throw error }
             report.isOffline = true
@@ -109,7 +110,7 @@ extension FolderSync {
         else { return nil }
         if content.byteCount > IgnoreFile.byteLimit { return [UInt8](repeating: 0, count: IgnoreFile.byteLimit + 1) }
         do throws(VaultError) {
-            return try await vault.content(of: file.attachment).withUnsafeBytes { Array($0) }
+            return try await owned.content(of: file.attachment).withUnsafeBytes { Array($0) }
         } catch {
             try tolerate(error)
             return nil

@@ -1,0 +1,167 @@
+internal import Cryptography
+
+/// Seals and opens the items of one owner: of an account (``Sealer``) or of a shared vault.
+///
+/// The engine of the sync and all readers of the store use this interface, so they are the same for both owners.
+protocol ItemSealing: Sendable {
+    /// Opens a version that this device has accepted.
+    func open(_ content: ItemContent, _ id: ItemID) throws(SealedBox.Failure) -> OpenedItem
+
+    /// Opens a version of the server, and decides if it counts.
+    /// - Parameter known: The last accepted version on this device.
+    func judge(_ version: ItemState, _ content: ItemContent, known: StoredItem?) -> ItemVerdict
+
+    /// Seals an edit with the present key.
+    /// - Throws: ``SealedBox/Failure/unknownKey`` without ``canWrite``.
+    func seal(
+        _ item: PlainItem, _ id: ItemID, collection: String, _ edit: SealedBox.Edit
+    ) throws(SealedBox.Failure) -> ItemContent
+
+    /// Returns true for content under a key that new content no longer has.
+    func isOutdated(_ content: ItemContent) -> Bool
+
+    /// Returns the same edit under the present key; nil for content that `old` cannot open.
+    func renewed(_ content: ItemContent, _ id: ItemID, from old: any ItemSealing) -> ItemContent?
+
+    /// Returns the 32 bytes by which the next edit names a version as its predecessor; nil for one that does not open.
+    func hash(of content: ItemContent, _ id: ItemID) -> [UInt8]?
+
+    /// Returns true when two versions are the same edit, the first one under the present key.
+    func isSameEdit(_ version: ItemContent, as known: ItemContent, _ id: ItemID) -> Bool
+
+    /// Returns true when sealed content has a key, or names an entry of the log, that may arrive later.
+    func isUnderUnknownKey(_ content: ItemContent) -> Bool
+
+    /// True when a version names an entry of the vault's log that this device does not have.
+    func namesUnknownEntry(_ content: ItemContent, _ id: ItemID) -> Bool
+
+    /// True while nothing is sent, because of a finding about the vault.
+    var isStopped: Bool { get }
+
+    /// False where the account may only read, or not even that any more.
+    var canWrite: Bool { get }
+
+    /// The number of the latest known entry of the vault's log, which writes name; nil for an account.
+    var head: Int64? { get }
+
+    /// Returns the name of a chunk, which depends on its content and on a key.
+    func chunkID(_ attachment: ItemID, _ index: Int, _ content: SecureBytes) -> ItemID
+
+    /// Returns true for a name of the chunk, also under an earlier key.
+    func isChunkID(_ id: ItemID, _ attachment: ItemID, _ index: Int, _ content: SecureBytes) -> Bool
+
+    func sealChunk(_ content: SecureBytes, _ id: ItemID) throws(SealedBox.Failure) -> ItemContent
+
+    func openChunk(_ content: ItemContent, _ id: ItemID) throws(SealedBox.Failure) -> SecureBytes
+
+    /// Returns a key from which names of imported copies are derived.
+    func documentKey() -> SecureBytes
+}
+
+/// The content of a version and its place in the history of its item.
+struct OpenedItem: Sendable {
+    var item: PlainItem
+    var edit: SealedBox.Edit
+    /// The author, in a shared vault.
+    var author: ItemAuthor?
+}
+
+/// The author of an edit in a shared vault.
+struct ItemAuthor: Hashable, Sendable {
+    /// The id of the member, 16 bytes.
+    var member: [UInt8]
+    /// The name that the member claims.
+    var name: String
+    /// True for an edit of this account.
+    var isOwn: Bool
+}
+
+/// The decision about a version of the server.
+enum ItemVerdict: Sendable {
+    case accepted(OpenedItem)
+    /// Its key is unknown, or its bytes are not authentic.
+    case unreadable
+    /// It opens, and the rules of the vault do not accept it.
+    case putAside(PutAsideReason)
+
+    /// The content of an accepted version.
+    var opened: OpenedItem? {
+        guard case .accepted(let opened) = self else { return nil }
+        return opened
+    }
+}
+
+/// The rule by which a version in a shared vault does not count.
+struct PutAsideReason: RawRepresentable, Hashable, Sendable {
+    let rawValue: String
+}
+
+extension ItemSealing {
+    var isStopped: Bool { false }
+
+    func namesUnknownEntry(_ content: ItemContent, _ id: ItemID) -> Bool { false }
+
+    func isChunkID(_ id: ItemID, _ attachment: ItemID, _ index: Int, _ content: SecureBytes) -> Bool {
+        chunkID(attachment, index, content) == id
+    }
+
+    func judge(_ version: ItemState, _ content: ItemContent, known: StoredItem?) -> ItemVerdict {
+        (try? open(content, version.id)).map { .accepted($0) } ?? .unreadable
+    }
+
+    /// Returns the same content under the present key.
+    /// - Returns: nil for content that is not outdated, and for content that `old` cannot open.
+    func resealed(
+        _ content: ItemContent, _ id: ItemID, from old: any ItemSealing, asNextEdit: Bool = false
+    ) -> ItemContent? {
+        guard isOutdated(content) else { return nil }
+        if !asNextEdit { return renewed(content, id, from: old) }
+        guard let known = try? old.open(content, id),
+            let sealed = try? seal(
+                known.item, id, collection: content.collection, old.next(known.edit, after: content, id)),
+            // Content that cannot be opened again would be lost.
+            let opened = try? open(sealed, id), opened.item == known.item
+        else { return nil }
+        return sealed
+    }
+
+    // MARK: Edits
+
+    /// Returns the edit after a version.
+    func next(_ edit: SealedBox.Edit, after content: ItemContent, _ id: ItemID) -> SealedBox.Edit {
+        edit.next(afterHash: previous(content, id))
+    }
+
+    /// Returns the edit that creates an item again after its deletion.
+    func creating(
+        _ edit: SealedBox.Edit, after content: ItemContent, _ id: ItemID, deletedAt deletion: Revision?
+    ) -> SealedBox.Edit {
+        edit.creating(afterHash: previous(content, id), deletedAt: deletion)
+    }
+
+    /// Returns the first edit of an item that begins as a copy of a version.
+    func copy(of content: ItemContent, _ id: ItemID) -> SealedBox.Edit {
+        SealedBox.Edit(number: 1, previous: previous(content, id))
+    }
+
+    /// Returns true when an edit was made from a version.
+    func follows(_ edit: SealedBox.Edit, _ content: ItemContent, _ id: ItemID) -> Bool {
+        edit.previous == hash(of: content, id)
+    }
+
+    /// Returns the id of a copy of a version, the same on every device.
+    func copyID(of content: ItemContent, _ id: ItemID) -> ItemID {
+        let name = Array("saltern-1 copy".utf8) + id.bytes + copyName(of: content, id)
+        return ItemID(bytes: SHA256.hash(name).bytes.prefix(16)) ?? .random()
+    }
+
+    /// The bytes that name a version in the id of its copy.
+    private func copyName(of content: ItemContent, _ id: ItemID) -> [UInt8] {
+        // Copies of an account's versions have names of their sealed bytes since the first version of the kit.
+        head == nil ? content.body.bytes : previous(content, id)
+    }
+
+    private func previous(_ content: ItemContent, _ id: ItemID) -> [UInt8] {
+        hash(of: content, id) ?? SealedBox.Edit.first.previous
+    }
+}

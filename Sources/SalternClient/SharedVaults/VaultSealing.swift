@@ -1,0 +1,215 @@
+internal import Cryptography
+internal import VaultLog
+
+/// Seals, signs, opens and judges the items of one shared vault, with its keys and its log at one time.
+struct VaultSealing: ItemSealing {
+    let id: SharedVaultID
+    let log: MembershipLog
+    let keys: GenerationKeys
+    /// Signs this account's edits; nil without a membership.
+    let signer: MemberSigner?
+    let role: Role?
+    /// True when findings forbid writing until a person or another device has acted.
+    let isStopped: Bool
+    let lists: [SealList]
+    let names: [VaultLog.MemberID: String]
+
+    /// An opened version, with everything that its signature covers.
+    struct Signed {
+        let body: SignedBody
+        let statement: EditStatement
+        let title: SecureBytes?
+        let edit: SealedBox.Edit
+        let generation: GenerationNumber
+    }
+
+    var canWrite: Bool { role?.writes ?? false }
+
+    var head: Int64? { Int64(log.head.number.value) }
+
+    // MARK: Opening
+
+    func open(_ content: ItemContent, _ id: ItemID) throws(SealedBox.Failure) -> OpenedItem {
+        opened(try signed(content, id))
+    }
+
+    private func opened(_ signed: Signed) -> OpenedItem {
+        let title = signed.title.map { $0.withUnsafeBytes { String(decoding: $0, as: UTF8.self) } }
+        let author = signed.body.author
+        return OpenedItem(
+            item: PlainItem(title: title, body: signed.body.content), edit: signed.edit,
+            author: ItemAuthor(
+                member: author.bytes, name: names[author] ?? "member", isOwn: author == signer?.member))
+    }
+
+    /// Opens a version, and checks that title and body are of one edit. The signature is not checked.
+    func signed(_ content: ItemContent, _ id: ItemID) throws(SealedBox.Failure) -> Signed {
+        guard content.format == SealedBox.format else { throw .malformed }
+        let (key, generation) = try key(of: content.body.bytes)
+        let opened = try SealedBox.open(content.body.bytes, at: place(.vaultBody, id, content.collection), with: key)
+        var title: SecureBytes?
+        if let sealed = content.title {
+            let part = try SealedBox.open(sealed.bytes, at: place(.vaultTitle, id, content.collection), with: key)
+            guard part.edit == opened.edit else { throw .notAuthentic }
+            title = part.content
+        }
+        guard let body = SignedBody(opened.content),
+            let statement = statement(id, content.collection, opened.edit, title, body.content)
+        else { throw .malformed }
+        return Signed(body: body, statement: statement, title: title, edit: opened.edit, generation: generation)
+    }
+
+    private func statement(
+        _ id: ItemID, _ collection: String, _ edit: SealedBox.Edit, _ title: SecureBytes?, _ body: SecureBytes
+    ) -> EditStatement? {
+        guard let number = EditNumber(edit.number), let previous = EditHash(edit.previous) else { return nil }
+        return EditStatement(
+            item: VaultItemID(id), collection: collection, number: number, previous: previous, title: title, body: body)
+    }
+
+    /// Returns the key that sealed bytes name.
+    private func key(of sealed: [UInt8]) throws(SealedBox.Failure) -> (DataKey, GenerationNumber) {
+        let keyID = try SealedBox.keyID(of: sealed)
+        guard let id = VaultKeyID(keyID.bytes), let number = log.generation(withKey: id)?.number,
+            let key = keys[number], let dataKey = DataKey(key.bytes)
+        else { throw .unknownKey }
+        return (dataKey, number)
+    }
+
+    private func place(_ part: SealedBox.Part, _ item: ItemID, _ collection: String) -> SealedBox.Place {
+        SealedBox.Place(part, account: AccountID(id.uuid), item: item, collection: collection)
+    }
+
+    // MARK: Judging
+
+    /// Decides if a version counts. Nothing stops a sync: a version that does not count is put aside.
+    func judge(_ version: ItemState, _ content: ItemContent, known: StoredItem?) -> ItemVerdict {
+        guard let signed = try? signed(content, version.id) else { return .unreadable }
+        // Honest numbers are far below: each edit has a revision of its own.
+        guard signed.edit.number <= SealedBox.Edit.floor(of: version.revision) else {
+            return .putAside(PutAsideReason(rawValue: "number"))
+        }
+        let former = known.flatMap { try? self.signed($0.content, $0.id) }
+        let isSame = former.map { hash(of: $0) == hash(of: signed) } ?? false
+        let cut = log.cut(of: signed.body.author, at: signed.body.head.number)
+        let isHeld = isSame && cut.map { (known?.judgedAt ?? .max) < Int64($0.value) } ?? true
+        do throws(EditRejection) {
+            try log.check(
+                signed.body, signed.statement, signed.generation, replacing: isSame ? nil : former?.body.head,
+                EditEvidence(isHeld: isHeld, lists: lists))
+            return .accepted(opened(signed))
+        } catch {
+            return .putAside(PutAsideReason(rawValue: error.rawValue))
+        }
+    }
+
+    // MARK: Edits
+
+    private func hash(of signed: Signed) -> EditHash {
+        signed.statement.hash(log.vault, signed.body.author, signed.body.head)
+    }
+
+    func hash(of content: ItemContent, _ id: ItemID) -> [UInt8]? {
+        (try? signed(content, id)).map { hash(of: $0).bytes }
+    }
+
+    func isSameEdit(_ version: ItemContent, as known: ItemContent, _ id: ItemID) -> Bool {
+        guard let hash = hash(of: version, id) else { return false }
+        return hash == self.hash(of: known, id)
+    }
+
+    /// Returns the mark of an edit in lists, with its author's head; nil for one that does not open.
+    func mark(of content: ItemContent, _ id: ItemID) -> (author: VaultLog.MemberID, head: EntryNumber, EditMark)? {
+        guard let signed = try? signed(content, id) else { return nil }
+        return (signed.body.author, signed.body.head.number, signed.statement.mark(log.vault, signed.body))
+    }
+
+    // MARK: Sealing
+
+    func seal(
+        _ item: PlainItem, _ id: ItemID, collection: String, _ edit: SealedBox.Edit
+    ) throws(SealedBox.Failure) -> ItemContent {
+        guard canWrite, let signer else { throw .unknownKey }
+        let title = item.title.map { SecureBytes(copying: $0.utf8) }
+        guard let statement = statement(id, collection, edit, title, item.body),
+            let body = try? SignedBody(item.body, statement, by: signer, log.head)
+        else { throw .malformed }
+        return try seal(body, title, id, collection, edit)
+    }
+
+    private func seal(
+        _ body: SignedBody, _ title: SecureBytes?, _ id: ItemID, _ collection: String, _ edit: SealedBox.Edit
+    ) throws(SealedBox.Failure) -> ItemContent {
+        guard let key = presentKey else { throw .unknownKey }
+        var sealedTitle: [UInt8]?
+        if let title {
+            sealedTitle = try SealedBox.seal(title, edit, at: place(.vaultTitle, id, collection), with: key)
+        }
+        let sealedBody = try SealedBox.seal(body.bytes, edit, at: place(.vaultBody, id, collection), with: key)
+        return ItemContent(collection: collection, format: SealedBox.format, title: sealedTitle, body: sealedBody)
+    }
+
+    private var presentKey: DataKey? { keys[log.currentGeneration.number].flatMap { DataKey($0.bytes) } }
+
+    /// Returns the same edit under the present key. Author, head and signature stay.
+    func renewed(_ content: ItemContent, _ id: ItemID, from old: any ItemSealing) -> ItemContent? {
+        guard let known = try? (old as? VaultSealing ?? self).signed(content, id) else { return nil }
+        return try? seal(known.body, known.title, id, content.collection, known.edit)
+    }
+
+    func isOutdated(_ content: ItemContent) -> Bool {
+        guard let key = try? SealedBox.keyID(of: content.body.bytes) else { return false }
+        return key.bytes != log.currentGeneration.keyID.bytes
+    }
+
+    func isUnderUnknownKey(_ content: ItemContent) -> Bool {
+        do throws(SealedBox.Failure) { _ = try key(of: content.body.bytes) } catch { return error == .unknownKey }
+        return false
+    }
+
+    func namesUnknownEntry(_ content: ItemContent, _ id: ItemID) -> Bool {
+        guard content.collection != Attachment.chunkCollection, let signed = try? signed(content, id) else {
+            return false
+        }
+        return log.place(of: signed.body.head) == .unknown
+    }
+
+    // MARK: Chunks
+
+    /// Returns the name of a chunk under the key of the present generation.
+    func chunkID(_ attachment: ItemID, _ index: Int, _ content: SecureBytes) -> ItemID {
+        guard let key = keys[log.currentGeneration.number] else {
+            // Without the key nothing is sealed either.
+            return .random()
+        }
+        return Attachment.chunkID(attachment, index, content, with: key.chunkIDKey)
+    }
+
+    /// Accepts the name under the key of each generation: the signed manifest names the chunk.
+    func isChunkID(_ id: ItemID, _ attachment: ItemID, _ index: Int, _ content: SecureBytes) -> Bool {
+        keys.numbers.reversed().contains { number in
+            keys[number].map { Attachment.chunkID(attachment, index, content, with: $0.chunkIDKey) == id } ?? false
+        }
+    }
+
+    func sealChunk(_ content: SecureBytes, _ id: ItemID) throws(SealedBox.Failure) -> ItemContent {
+        guard canWrite, let key = presentKey else { throw .unknownKey }
+        let body = try SealedBox.seal(
+            content, .first, at: place(.vaultChunk, id, Attachment.chunkCollection), with: key)
+        return ItemContent(collection: Attachment.chunkCollection, format: SealedBox.format, body: body)
+    }
+
+    func openChunk(_ content: ItemContent, _ id: ItemID) throws(SealedBox.Failure) -> SecureBytes {
+        guard content.format == SealedBox.format else { throw .malformed }
+        let (key, _) = try key(of: content.body.bytes)
+        return try SealedBox.open(
+            content.body.bytes, at: place(.vaultChunk, id, Attachment.chunkCollection), with: key
+        ).content
+    }
+
+    /// The names of imported copies depend on the first key, so that all members import a document once.
+    func documentKey() -> SecureBytes {
+        let key = keys[.first]?.bytes ?? SecureBytes(copying: id.bytes)
+        return HKDF.deriveKey(from: key, info: SealingLabels.documentID.utf8)
+    }
+}

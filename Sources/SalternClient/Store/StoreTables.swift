@@ -1,0 +1,142 @@
+/// The tables of one owner of items in the database of a store.
+///
+/// Statements contain the names of the account's tables. The tables of a shared vault have the same names with a
+/// suffix, so no statement can mix the items of two owners. A store without shared vaults has no further tables.
+final class StoreTables {
+    /// The tables that each owner has.
+    private static let owned: Set<Substring> = [
+        "facts", "items", "changes", "trash", "notices", "graves", "chunks", "draft_chunks", "manifests",
+        "unread_items", "versions", "aging", "recent_deletions", "held_deletions", "chunk_contents", "confirmations",
+    ]
+
+    private let file: SQLiteDatabase
+    /// The number of a shared vault; nil for the account.
+    let number: Int64?
+    /// Statements with the names of the vault's tables.
+    private var named: [String: String] = [:]
+
+    init(_ file: SQLiteDatabase, number: Int64? = nil) {
+        self.file = file
+        self.number = number
+    }
+
+    /// The tables of the account, and those that all owners share.
+    var ofAccount: StoreTables { number == nil ? self : StoreTables(file) }
+
+    /// Returns the tables of another owner.
+    func of(_ number: Int64) -> StoreTables { StoreTables(file, number: number) }
+
+    /// Returns a statement with the names of this owner's tables.
+    func named(_ sql: String) -> String {
+        guard let number else { return sql }
+        if let known = named[sql] { return known }
+        let name = Self.renamed(sql) { "\($0)_v\(number)" }.sql
+        named[sql] = name
+        return name
+    }
+
+    /// Returns true for a statement about tables that each owner has.
+    static func isOwned(_ sql: String) -> Bool { renamed(sql) { String($0) }.isOwned }
+
+    /// The names of this vault's tables.
+    var names: [String] { number.map { number in Self.owned.sorted().map { "\($0)_v\(number)" } } ?? [] }
+
+    /// Replaces the names of owned tables and of their indexes, outside of texts in quotes.
+    private static func renamed(_ sql: String, _ name: (Substring) -> String) -> (sql: String, isOwned: Bool) {
+        var result = ""
+        var isOwned = false
+        var isQuoted = false
+        var rest = sql[...]
+        while let character = rest.first {
+            let word =
+                isQuoted ? rest.prefix(0) : rest.prefix { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }
+            if word.isEmpty {
+                if character == "'" { isQuoted.toggle() }
+                result.append(character)
+                rest = rest.dropFirst()
+                continue
+            }
+            let isOwnedWord = owned.contains(word) || owned.contains { word.hasPrefix($0 + "_by_") }
+            isOwned = isOwned || isOwnedWord
+            result += isOwnedWord ? name(word) : String(word)
+            rest = rest[word.endIndex...]
+        }
+        return (result, isOwned)
+    }
+
+    // MARK: Statements
+
+    /// Runs a statement without results.
+    /// - Returns: The number of changed rows.
+    @discardableResult
+    func execute(_ sql: String, _ values: SQLiteValue...) throws -> Int { try file.execute(named(sql), values) }
+
+    func rows<Row>(_ sql: String, _ values: SQLiteValue..., decode: (SQLiteRow) throws -> Row) throws -> [Row] {
+        try file.rows(named(sql), values, decode: decode)
+    }
+
+    /// Runs a query and calls `body` with each row.
+    func forEach(_ sql: String, _ values: [SQLiteValue] = [], _ body: (SQLiteRow) throws -> Void) throws {
+        try file.forEach(named(sql), values, body)
+    }
+
+    func transaction<Result>(_ body: () throws -> Result) throws -> Result { try file.transaction(body) }
+
+    // MARK: The file
+
+    var handle: OpaquePointer? { file.handle }
+
+    var isLent: Bool { file.isLent }
+
+    func close() { file.close() }
+
+    func lend() { file.lend() }
+
+    func takeBack() throws { try file.takeBack() }
+
+    func checkOpen() throws { try file.checkOpen() }
+
+    /// Copies the file into memory.
+    func copied() throws -> StoreTables { StoreTables(try SQLiteDatabase(copyOf: file), number: number) }
+}
+
+extension Store {
+    /// Returns the shared vaults with items on this device, in the order in which they were added.
+    func vaults() throws -> [SharedVaultID] {
+        try database.ofAccount.rows("SELECT vault FROM vaults ORDER BY number") { row in
+            guard let id = row.blob(0).flatMap({ SharedVaultID(bytes: $0) }) else { throw StoreError.damaged }
+            return id
+        }
+    }
+
+    /// Returns the part of the store with the items of an owner. A shared vault gets its tables at the first call.
+    func view(of owner: ItemOwner) throws -> Store {
+        guard case .vault(let id) = owner else { return database.number == nil ? self : Store(database.ofAccount) }
+        if let number = try number(of: id) { return Store(database.of(number)) }
+        return try transaction {
+            try database.execute("INSERT INTO vaults (vault) VALUES (?)", .blob(id.bytes))
+            guard let number = try number(of: id) else { throw StoreError.damaged }
+            let tables = database.of(number)
+            try StoreSchema.create(tables)
+            return Store(tables)
+        }
+    }
+
+    /// Returns the parts of all owners, the account's first.
+    func views() throws -> [Store] {
+        try [view(of: .account)] + vaults().map { try view(of: .vault($0)) }
+    }
+
+    /// Removes a shared vault with all of its items from this device.
+    func removeTables(of id: SharedVaultID) throws {
+        try transaction {
+            guard let number = try number(of: id) else { return }
+            for name in database.of(number).names { try database.execute("DROP TABLE \(name)") }
+            try database.execute("DELETE FROM vaults WHERE number = ?", .integer(number))
+        }
+    }
+
+    private func number(of id: SharedVaultID) throws -> Int64? {
+        try database.rows("SELECT number FROM vaults WHERE vault = ?", .blob(id.bytes)) { $0.integer(0) ?? 0 }.first
+    }
+}

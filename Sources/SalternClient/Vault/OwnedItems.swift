@@ -1,0 +1,245 @@
+package import Cryptography
+package import Foundation
+
+/// The items of one owner, with the functions that ``Vault`` has for those of the account.
+package struct OwnedItems: Sendable {
+    package let vault: Vault
+    package let owner: ItemOwner
+
+    package init(_ vault: Vault, of owner: ItemOwner = .account) {
+        self.vault = vault
+        self.owner = owner
+    }
+
+    /// Uses the store and the items together.
+    func perform<Result: Sendable>(
+        _ step: @Sendable (Store, VaultItems) throws -> Result
+    ) async throws(VaultError) -> Result {
+        try await vault.perform(owner, step)
+    }
+
+    // MARK: Items
+
+    package func item(_ id: ItemID) async throws(VaultError) -> PlainItem? {
+        try await perform { _, items in try items.item(id) }
+    }
+
+    package func version(of id: ItemID) async throws(VaultError) -> ItemVersion? {
+        try await perform { _, items in try items.version(of: id) }
+    }
+
+    @discardableResult
+    package func put(
+        _ item: PlainItem, _ id: ItemID, in collection: String, over seen: ItemVersion? = nil
+    ) async throws(VaultError) -> ItemID {
+        try await perform { _, items in try items.put(item, id, in: collection, over: seen) }
+    }
+
+    package func delete(_ id: ItemID) async throws(VaultError) {
+        try await perform { _, items in try items.delete(id) }
+    }
+
+    package func restore(_ id: ItemID) async throws(VaultError) {
+        try await perform { _, items in try items.restore(id) }
+    }
+
+    package func discardChange(_ id: ItemID) async throws(VaultError) {
+        try await perform { _, items in try items.discardChange(id) }
+    }
+
+    // MARK: Lists
+
+    package func items(in collection: String? = nil) async throws(VaultError) -> [ItemSummary] {
+        try await perform { _, items in try items.items(in: collection) }
+    }
+
+    package func summary(of id: ItemID) async throws(VaultError) -> ItemSummary? {
+        try await perform { _, items in try items.summary(of: id) }
+    }
+
+    package func deletedItems() async throws(VaultError) -> [ItemSummary] {
+        try await perform { _, items in try items.deletedItems() }
+    }
+
+    package func unsentItems(limit: Int = .max) async throws(VaultError) -> [ItemSummary] {
+        try await perform { _, items in try items.unsentItems(limit: limit) }
+    }
+
+    package func unsentCount() async throws(VaultError) -> Int {
+        try await perform { store, _ in try store.changeCount() }
+    }
+
+    package func heldDeletions() async throws(VaultError) -> [HeldDeletion] {
+        try await perform { _, items in try items.heldDeletions() }
+    }
+
+    package func notices() async throws(VaultError) -> [Notice] {
+        try await perform { store, _ in try store.notices() }
+    }
+
+    /// Marks a notice as read.
+    package func forget(_ notice: Notice) async throws(VaultError) {
+        if notice.kind.isLasting { return }
+        try await perform { store, _ in try store.forgetNotice(notice.number) }
+    }
+
+    package func replacedVersions(of id: ItemID? = nil) async throws(VaultError) -> [ReplacedVersion] {
+        try await perform { _, items in try items.replacedVersions(of: id) }
+    }
+
+    package func item(_ id: ItemID, replaced number: Int64) async throws(VaultError) -> PlainItem {
+        try await perform { _, items in try items.item(id, replaced: number) }
+    }
+
+    package func restore(_ id: ItemID, replaced number: Int64) async throws(VaultError) {
+        try await perform { _, items in try items.restore(id, replaced: number) }
+    }
+
+    @discardableResult
+    package func fetchVersions(of id: ItemID) async throws(VaultError) -> VersionReport {
+        try await vault.use(owner) { (parts) async throws(VaultError) in
+            try await ServerVersions(parts.scope, parts.items).fetch(of: id)
+        }
+    }
+
+    // MARK: Sync
+
+    /// Syncs the whole vault.
+    /// - Returns: The report of the owner's items.
+    @discardableResult
+    func sync(_ agreement: DeletionAgreement = .none) async throws(VaultError) -> SyncReport {
+        let report = try await vault.sync(agreement, of: owner)
+        guard case .vault(let id) = owner else { return report }
+        return report.vaults[id] ?? SyncReport()
+    }
+
+    @discardableResult
+    package func agreeToDeletions(in collection: String? = nil) async throws(VaultError) -> SyncReport {
+        try await sync(collection.map { .collections([$0]) } ?? .all)
+    }
+
+    func fetch(_ agreement: DeletionAgreement) async throws(VaultError) -> SyncReport {
+        try await vault.fetch(agreement, of: owner)
+    }
+
+    /// Returns the items that other devices have deleted since the last call.
+    func takeRemoved() async throws(VaultError) -> Set<ItemID> {
+        try await vault.use(owner) { (parts) async throws(VaultError) in parts.takeRemoved() }
+    }
+
+    // MARK: Attachments
+
+    func attach(
+        _ source: AttachmentSource, _ draft: AttachmentDraft, properties: [String: String],
+        progress: @Sendable (AttachmentProgress) -> Void = { _ in }
+    ) async throws(VaultError) -> Attachment {
+        try await vault.use(owner) { (parts) async throws(VaultError) in
+            try await parts.attachments.attach(source, draft, properties: properties, progress: progress)
+        }
+    }
+
+    func abandonAttachment(_ id: ItemID) async throws(VaultError) {
+        try await vault.use(owner) { (parts) async throws(VaultError) in
+            try await parts.attachments.abandoned.takeBack(id)
+        }
+    }
+
+    func piece(_ index: Int, of attachment: Attachment, keepsCopy: Bool) async throws(VaultError) -> SecureBytes {
+        try await vault.use(owner) { (parts) async throws(VaultError) in
+            try await parts.attachments.reader.piece(index, of: attachment, keepsCopy: keepsCopy)
+        }
+    }
+
+    func fetchedPieces(of attachment: Attachment, in source: AttachmentSource) async throws(VaultError) -> Int {
+        try await vault.use(owner) { (parts) async throws(VaultError) in
+            try await parts.attachments.reader.fetchedPieces(of: attachment, in: source)
+        }
+    }
+
+    func content(of attachment: Attachment) async throws(VaultError) -> SecureBytes {
+        try await vault.use(owner) { (parts) async throws(VaultError) in
+            try await parts.attachments.reader.content(of: attachment, progress: { _ in })
+        }
+    }
+
+    func lackingChunks() async throws(VaultError) -> [Attachment] {
+        try await vault.use(owner) { (parts) async throws(VaultError) in try parts.attachments.lackingChunks() }
+    }
+
+    func supply(_ attachment: Attachment, from source: AttachmentSource) async throws(VaultError) {
+        try await vault.use(owner) { (parts) async throws(VaultError) in
+            try await parts.attachments.supply(attachment, from: source)
+        }
+    }
+
+    func room() async throws(VaultError) -> PlanRoom {
+        try await vault.use(owner) { (parts) async throws(VaultError) in try await parts.plan.room() }
+    }
+
+    package func refuseTooLong(bodyOf byteCount: Int64) async throws(VaultError) {
+        try await vault.use(owner) { (parts) async throws(VaultError) in
+            try await parts.plan.refuseTooLong(bodyOf: byteCount)
+        }
+    }
+
+    // MARK: Whole content
+
+    package func wholeItem(_ id: ItemID) async throws(VaultError) -> PlainItem? {
+        guard let item = try await item(id) else { return nil }
+        return PlainItem(title: item.title, body: try await wholeContent(of: item.body))
+    }
+
+    package func wholeContent(of body: SecureBytes) async throws(VaultError) -> SecureBytes {
+        try await vault.use(owner) { (parts) async throws(VaultError) in try await parts.wholeContent(of: body) }
+    }
+
+    package func body(holding source: AttachmentSource) async throws(VaultError) -> SecureBytes {
+        try await vault.use(owner) { (parts) async throws(VaultError) in try await parts.body(holding: source) }
+    }
+
+    package func body(holding content: SecureBytes) async throws(VaultError) -> SecureBytes {
+        try await body(holding: content, insteadOf: SecureBytes(copying: [UInt8]()))
+    }
+
+    package func body(
+        holding content: SecureBytes, insteadOf body: SecureBytes
+    ) async throws(VaultError) -> SecureBytes {
+        try await vault.use(owner) { (parts) async throws(VaultError) in
+            try await parts.body(holding: content, insteadOf: body)
+        }
+    }
+
+    package func body(
+        holding source: AttachmentSource, insteadOf body: SecureBytes
+    ) async throws(VaultError) -> SecureBytes {
+        try await vault.use(owner) { (parts) async throws(VaultError) in
+            try await parts.body(holding: source, insteadOf: body)
+        }
+    }
+
+    // MARK: Documents
+
+    @discardableResult
+    package func exportDocuments(
+        to file: URL, collection: String? = nil
+    ) async throws(VaultError) -> DocumentExport {
+        let owned = self
+        return try await vault.use(owner) { (parts) async throws(VaultError) in
+            try await DocumentExporter(scope: parts.scope, items: parts.items, owned: owned)
+                .export(to: file, collection: collection)
+        }
+    }
+
+    @discardableResult
+    package func importDocuments(from file: URL) async throws(VaultError) -> DocumentImport {
+        try await vault.use(owner) { (parts) async throws(VaultError) in
+            try await DocumentImporter(scope: parts.scope, items: parts.items, attachments: parts.attachments)
+                .importAll(from: file)
+        }
+    }
+}
+
+extension SyncReport {
+    /// The report before the first round.
+    package static var empty: SyncReport { SyncReport() }
+}

@@ -1,0 +1,150 @@
+import Foundation
+import Testing
+import VaultLog
+
+@testable import SalternClient
+
+/// Founding, inviting, joining, and the changes of members, against a server that checks every entry.
+@Suite struct SharedVaultTests {
+    @Test func `a vault is founded, joined and shown alike to both`() async throws {
+        let people = SharedVaultPeople()
+        let ada = try await people.device("ada")
+        let bob = try await people.device("bob")
+        let family = try await ada.makeShared(name: "Family", as: "Ada")
+        #expect(family.isOwner && family.role == .manager && family.problems.isEmpty && family.isConfirmed)
+        let invitation = try await family.invite(base: SharedVaultPeople.base, role: .writer, label: "my brother")
+        let code = try #require(invitation.code)
+        #expect(try InvitationAddress(invitation.link).needsCode)
+
+        await #expect { try await bob.preview(invitation.link, code: nil) } throws: { $0.isShared(.codeRequired) }
+        await #expect {
+            try await bob.preview(invitation.link, code: "abandon ability able about above absent")
+        } throws: {
+            $0.isShared(.wrongCode)
+        }
+        let preview = try await bob.preview(invitation.link, code: code)
+        #expect(preview.vaultName == "Family" && preview.inviterName == "Ada" && preview.role == .writer)
+        let joined = try await bob.join(invitation.link, code: code, as: "Bob")
+        #expect(joined.id == family.id && joined.role == .writer && !joined.isOwner && joined.problems.isEmpty)
+        #expect(!joined.isConfirmed)
+
+        let seen = try await ada.refreshed(family.id)
+        #expect(seen.members.map(\.name) == ["Ada", "Bob"])
+        #expect(seen.members.map(\.label) == [nil, "my brother"])
+        #expect(seen.invitations.isEmpty)
+        let later = try await bob.refreshed(family.id)
+        #expect(later.isConfirmed && later.verificationWords == seen.verificationWords)
+        #expect(later.members.map(\.label) == [nil, nil])
+        // The link was used up.
+        let eve = try await people.device("eve")
+        await #expect { try await eve.join(invitation.link, code: code, as: "Eve") } throws: {
+            $0.isShared(.wrongCode)
+        }
+    }
+
+    @Test func `another device of a member gets the vault by a sync`() async throws {
+        let people = SharedVaultPeople()
+        let phone = try await people.device("ada")
+        let family = try await phone.makeShared(name: "Family", as: "Ada")
+        let laptop = try await people.device("ada")
+        let found = try await laptop.refreshed(family.id)
+        #expect(found.name == "Family" && found.isOwner && found.problems.isEmpty)
+        // The keys are not an item of the person.
+        #expect(try await laptop.items().isEmpty && laptop.collectionCounts().isEmpty)
+        await #expect(throws: VaultError.self) {
+            try await laptop.put(PlainItem(body: .init(copying: [1])), .random(), in: "saltern-vaults")
+        }
+        try await laptop.delete(ItemID(family.id.uuid))
+        #expect(try await laptop.refreshed(family.id).isOwner)
+    }
+
+    @Test func `a removal gives the others a key that the removed member does not have`() async throws {
+        let people = SharedVaultPeople()
+        let ada = try await people.device("ada")
+        let bob = try await people.device("bob")
+        let eve = try await people.device("eve")
+        let family = try await ada.makeShared(name: "Family", as: "Ada")
+        _ = try await people.join(family, bob, as: "Bob")
+        _ = try await people.join(family, eve, as: "Eve")
+        let member = try #require(try await ada.refreshed(family.id).members.first { $0.name == "Eve" })
+        try await family.remove([member.id])
+        let after = try await ada.shared(family.id)
+        #expect(after.members.map(\.name) == ["Ada", "Bob"] && after.problems.isEmpty && !after.isRotationDue)
+        #expect(try await bob.refreshed(family.id).members.map(\.name) == ["Ada", "Bob"])
+        #expect(try await bob.key(family.id) == ada.key(family.id))
+        let removed = try await eve.refreshed(family.id)
+        #expect(removed.role == nil && removed.problems.contains(.ended))
+        #expect(try await eve.key(family.id) != ada.key(family.id))
+        try await removed.forget()
+        #expect(try await eve.sharedVaults().isEmpty)
+        // Whoever was removed can come back, by an invitation.
+        let back = try await people.join(family, eve, as: "Eve", role: .reader)
+        #expect(back.role == .reader && back.problems.isEmpty)
+    }
+
+    @Test func `roles are those of the log`() async throws {
+        let people = SharedVaultPeople()
+        let ada = try await people.device("ada")
+        let bob = try await people.device("bob")
+        let family = try await ada.makeShared(name: "Family", as: "Ada")
+        let joined = try await people.join(family, bob, as: "Bob", role: .reader)
+        await #expect { try await joined.rotate() } throws: { $0.isShared(.notPermitted) }
+        let member = try #require(try await ada.refreshed(family.id).members.first { $0.name == "Bob" })
+        try await family.setRole(member.id, to: .manager)
+        let owner = try #require(family.ownMember)
+        #expect(try await bob.refreshed(family.id).role == .manager)
+        await #expect { try await joined.remove([owner.id]) } throws: { $0.isShared(.ownerProtected) }
+        await #expect { try await family.leave() } throws: { $0.isShared(.ownerProtected) }
+
+        await #expect { try await joined.acceptHandOver() } throws: { $0.isShared(.noOffer) }
+        try await family.handOver(to: member.id)
+        #expect(try await bob.refreshed(family.id).offeredTo == member.id)
+        try await joined.acceptHandOver()
+        #expect(try await bob.shared(family.id).isOwner)
+        #expect(try await !ada.refreshed(family.id).isOwner)
+        try await family.leave()
+        #expect(try await ada.shared(family.id).role == nil)
+        // The key is another one at the next sync of a manager.
+        let before = try await bob.key(family.id)
+        #expect(try await !bob.refreshed(family.id).isRotationDue)
+        #expect(try await bob.key(family.id) != before)
+    }
+
+    @Test func `after a lost device the keys of the member are other ones`() async throws {
+        let people = SharedVaultPeople()
+        let ada = try await people.device("ada")
+        let bob = try await people.device("bob")
+        let family = try await ada.makeShared(name: "Family", as: "Ada")
+        _ = try await people.join(family, bob, as: "Bob")
+        let stolen = try #require(try await bob.sharedVaultService.record(family.id)?.latestKeys)
+        try await bob.sharedVaultService.replaceAllKeys()
+        let log = try #require(try await bob.sharedVaultService.state(family.id)).log
+        #expect(!log.presentMembers.contains { $0.keys == stolen.publicKeys })
+        #expect(log.isRotationDue)
+        #expect(try await !ada.refreshed(family.id).isRotationDue)
+        let shared = try await bob.refreshed(family.id)
+        #expect(shared.problems.allSatisfy { !$0.stopsWriting })
+        #expect(try await bob.key(family.id) == ada.key(family.id))
+    }
+
+    @Test func `a server without vaults is named as such`() async throws {
+        let vault = try await Vault.signUp(
+            .forTests(
+                folder: FileManager.default.temporaryDirectory.appending(path: UUID().uuidString).path, MemoryServer(),
+                name: "phone"),
+            userid: "ada@example.org", password: SharedVaultPeople.password)
+        await #expect { try await vault.makeShared(name: "Family", as: "Ada") } throws: { $0.isShared(.notSupported) }
+        #expect(try await vault.sharedVaults().isEmpty)
+    }
+}
+
+extension Error {
+    func isShared(_ expected: SharedVaultError) -> Bool {
+        if case VaultError.shared(let error) = self { error == expected } else { false }
+    }
+}
+
+extension SalternClient.Vault {
+    /// The key under which this device writes; nil for none.
+    func key(_ id: SharedVaultID) throws -> GenerationKey? { try sharedVaultService.state(id)?.presentKey }
+}
