@@ -64,7 +64,7 @@ expect_status 0
 expect_json '[.name, .role, (.words | length)] | tostring' '["household","writer",4]'
 spoken=$(json '.words | join(" ")')
 join carol Carol
-expect_error 66 invitation_gone
+expect_error 77 wrong_code
 ada vault members household --json
 expect_json '[.members[] | [.name, .role, .owner, .own, .label]] | tostring' \
     '[["Ada","manager",true,true,null],["Bob","writer",false,false,"Bob"]]'
@@ -76,6 +76,8 @@ invite reader Carol --no-code
 [[ ! -s $work/code ]] || fail "no code"
 join carol Carol
 expect_status 0
+join bob Robert
+expect_error 66 invitation_gone
 device ada put --vault household --title list --json <<<'Buy salt.'
 expect_status 0
 ada sync --json
@@ -134,7 +136,7 @@ expect_json '[.invitations[] | [.label, .role, .uses, .joins, .needsCode]] | tos
 ada vault revoke household Dora --json
 expect_status 0
 join bob Bob
-expect_error 66 invitation_gone
+expect_error 77 wrong_code
 
 scenario "the owner hands over to a manager, and only then can leave"
 ada vault leave household --yes --json

@@ -19,7 +19,9 @@ extension SharedVaultError {
             CommandFailure(
                 "the invitation has a code: see --code-file", status: ExitStatus.denied, code: "code_required")
         case .wrongCode:
-            CommandFailure("the code or the link is wrong", status: ExitStatus.denied, code: "wrong_code")
+            CommandFailure(
+                "the code is wrong, or the invitation is used up, expired or revoked", status: ExitStatus.denied,
+                code: "wrong_code")
         case .invalidCode:
             CommandFailure(
                 "a code is six words of the list: check the spelling", status: ExitStatus.unreadable,
