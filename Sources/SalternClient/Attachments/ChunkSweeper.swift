@@ -100,7 +100,7 @@ final class ChunkSweeper {
     ) throws(VaultError) -> [StoredChunk] {
         try scope.stored { try store.removeAgedVersions(at: age) }
         let (indexed, isIndexWhole) = try index.indexedChunks(sealer)
-        guard isIndexWhole, try !scope.stored({ try store.hasItemsBehind() }) else { return [] }
+        guard isIndexWhole, try !scope.stored({ try index.lacksVersions() }) else { return [] }
         let due = try noteUnnamed(except: indexed, at: age, days: days).filter { $0.storedAt <= end }
         if due.isEmpty { return [] }
         // A removed chunk is lost for all devices. Therefore all content is opened instead of using the index.

@@ -111,11 +111,17 @@ final class ManifestIndex {
 
     // MARK: Chunks in use
 
+    /// Returns true when the server has versions that are not on this device: they cannot be opened here, or do not
+    /// count in a shared vault.
+    func lacksVersions() throws -> Bool {
+        try store.hasItemsBehind() || scope.owner != .account && store.hasUnread()
+    }
+
     /// Returns true when a manifest can be in unreadable content. Such content is in a format of a later version of the
     /// kit, or a version on the server that cannot be opened. Then no chunk is removed.
     func mayLackManifests() throws(VaultError) -> Bool {
         try scope.stored {
-            try store.hasItemsBehind() || store.hasFormats(otherThan: Self.foreignFormats.union([SealedBox.format]))
+            try lacksVersions() || store.hasFormats(otherThan: Self.foreignFormats.union([SealedBox.format]))
         }
     }
 

@@ -54,7 +54,7 @@ struct EntrySending {
         else { throw .shared(.full) }
         var draft = try draft(payload, state, at: time)
         let next = try following(state.log, draft.entry)
-        // The holders of a key that nobody has open nothing with it.
+        // Without the present key, a random one stands for it. Items under the present key stay unreadable.
         let previous = state.presentKey ?? GenerationKey.random(for: state.log)
         do {
             draft.request.boxes = try next.presentMembers.map { member in

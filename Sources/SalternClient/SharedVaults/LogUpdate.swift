@@ -2,8 +2,10 @@ internal import Cryptography
 internal import Foundation
 internal import VaultLog
 
-/// Compares the log of a shared vault on this device with that of the server. It takes new entries and keys, puts missing
-/// entries back, and reports a server that shows another history. The caller holds ``SharedVaultService/lock``.
+/// Compares the log of a shared vault on this device with that of the server.
+///
+/// It takes new entries and keys, puts missing entries back, and reports a server that shows another history. The caller
+/// holds ``SharedVaultService/lock``.
 struct LogUpdate {
     let service: SharedVaultService
     let id: SharedVaultID

@@ -3,12 +3,18 @@ public import Foundation
 /// A vault whose items several accounts read and write: a description of its state on this device, and its operations.
 ///
 /// ```swift
-/// let family = try await vault.makeShared(name: "Family", as: "Ada")
+/// let family = try await vault.shared.make(name: "Family", as: "Ada")
 /// let invitation = try await family.invite(base: url, role: .writer, label: "Bob")
 /// show(invitation.link, invitation.code)
 /// ```
 ///
-/// The description does not change. ``Vault/sharedVault(_:)`` returns the present one.
+/// The description does not change. ``SharedVaults/vault(_:)`` returns the present one.
+///
+/// - Members claim their names. Show ``SharedMember/distinctName`` and ``SharedMember/label``. Let a joiner and its
+///   inviter compare ``SharedMember/words`` by voice.
+/// - After a finding with ``SharedVaultProblem/stopsWriting``, unsent edits stay on the device.
+/// - After the end of a membership, the items stay readable on the device until ``forget()``.
+/// - The keys of memberships are hidden items of the account in the collection `saltern-vaults`. Each device has them.
 public struct SharedVault: Identifiable, Sendable {
     /// The id.
     public let id: SharedVaultID
@@ -51,41 +57,48 @@ public struct SharedVault: Identifiable, Sendable {
         base: URL, role: SharedRole = .reader, uses: Int = 1, expires: Duration = .seconds(7 * 86_400),
         code: InvitationCodeChoice = .generated, label: String? = nil
     ) async throws(VaultError) -> NewInvitation {
-        try await vault.invite(id, role, uses, expires, code, label, base)
+        try await vault.shared.withService { [id] service throws(VaultError) in
+            try await service.inviting.invite(
+                id, role: role, uses: uses, expires: expires, code, label: label, base: base)
+        }
     }
 
     /// Closes an invitation. Members that have joined by it stay.
     public func revoke(_ invitation: InvitationID) async throws(VaultError) {
-        try await vault.changing(id) { changes throws(VaultError) in try await changes.revoke(invitation) }
+        try await changing { changes throws(VaultError) in try await changes.revoke(invitation) }
     }
 
     // MARK: Members
 
     /// Gives a member another role.
     public func setRole(_ member: MemberID, to role: SharedRole) async throws(VaultError) {
-        try await vault.changing(id) { changes throws(VaultError) in try await changes.setRole(member, to: role) }
+        try await changing { changes throws(VaultError) in try await changes.setRole(member, to: role) }
     }
 
-    /// Removes members, replaces the key, and lists the edits of the removed members that count. Other managers' devices
-    /// complete an interrupted call.
+    /// Removes members, replaces the key, and lists the edits of the removed members that count.
+    ///
+    /// Other managers' devices complete an interrupted call.
     public func remove(_ members: Set<MemberID>) async throws(VaultError) {
-        try await vault.changing(id) { changes throws(VaultError) in try await changes.remove(members) }
+        try await changing { changes throws(VaultError) in try await changes.remove(members) }
     }
 
     /// Ends the own membership. The items on this device stay until ``forget()``.
     public func leave() async throws(VaultError) {
-        try await vault.changing(id) { changes throws(VaultError) in try await changes.leave() }
+        try await changing { changes throws(VaultError) in try await changes.leave() }
     }
 
     /// Removes the vault from this device, after the membership has ended.
     /// - Throws: ``SharedVaultError/notPermitted`` while this account is a member.
     public func forget() async throws(VaultError) {
-        try await vault.forgetShared(id)
+        try await vault.shared.withService { [id] service throws(VaultError) in
+            if let state = try service.state(id), state.role != nil { throw .shared(.notPermitted) }
+            try service.forget(id)
+        }
     }
 
     /// Gives the vault another name, for all members. The next sync sends it.
     public func rename(_ name: String) async throws(VaultError) {
-        try await vault.changing(id) { changes throws(VaultError) in try changes.service.writeName(name, id) }
+        try await changing { changes throws(VaultError) in try changes.service.writeName(name, id) }
     }
 
     // MARK: Items
@@ -105,21 +118,29 @@ public struct SharedVault: Identifiable, Sendable {
 
     /// Replaces the key under which items are written.
     public func rotate() async throws(VaultError) {
-        try await vault.changing(id) { changes throws(VaultError) in try await changes.rotate() }
+        try await changing { changes throws(VaultError) in try await changes.rotate() }
     }
 
     /// Offers the vault to another manager; nil withdraws the offer.
     public func handOver(to member: MemberID?) async throws(VaultError) {
-        try await vault.changing(id) { changes throws(VaultError) in try await changes.offer(to: member) }
+        try await changing { changes throws(VaultError) in try await changes.offer(to: member) }
     }
 
     /// Accepts the offered vault. From then on it counts against this account's plan.
     public func acceptHandOver() async throws(VaultError) {
-        try await vault.changing(id) { changes throws(VaultError) in try await changes.acceptOffer() }
+        try await changing { changes throws(VaultError) in try await changes.acceptOffer() }
     }
 
     /// Deletes the vault with all its items, for all members.
     public func delete() async throws(VaultError) {
-        try await vault.changing(id) { changes throws(VaultError) in try await changes.delete() }
+        try await changing { changes throws(VaultError) in try await changes.delete() }
+    }
+
+    private func changing(
+        _ body: @Sendable (MembershipChanges) async throws(VaultError) -> Void
+    ) async throws(VaultError) {
+        try await vault.shared.withService { [id] service throws(VaultError) in
+            try await body(MembershipChanges(service: service, id: id))
+        }
     }
 }

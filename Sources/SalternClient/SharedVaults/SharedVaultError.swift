@@ -117,6 +117,8 @@ extension SharedVaultProblem {
             "The server shows two histories of this vault from entry \(number) on. Copy the items into a new vault."
         case .anotherHistory: "A member's device has another history of this vault. Compare the words."
         case .rolledBack: "The server had an earlier state of this vault than this device."
+        case .invalidLog:
+            "The server's list of changes of this vault is not valid. Compare the words with other members."
         case .brokenGeneration: "The vault's key does not fit its log. A manager has to rotate it."
         case .missingKey: "This device waits for the vault's key. A manager's device sends it at its next sync."
         case .foreignKeys: "Another device has replaced your keys in this vault. Ask a manager to remove you."

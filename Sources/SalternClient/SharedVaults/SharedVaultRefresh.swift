@@ -39,7 +39,7 @@ struct SharedVaultRefresh {
             var present: [SharedVaultID] = []
             for id in try service.recordIDs() {
                 if let description = listed[id] {
-                    try await refresh(id, description)
+                    try await refreshAlone(id, description)
                     if try service.state(id)?.own != nil { present.append(id) }
                 } else {
                     try await LogUpdate(service: service, id: id).decideMissing(at: moment)
@@ -55,6 +55,16 @@ struct SharedVaultRefresh {
             let token = try service.token
             let description = try await service.call { api throws(APIError) in try await api.getVault(id, token) }
             try await refresh(id, description)
+        }
+    }
+
+    /// Refreshes one vault. A dishonest statement about it does not block the others.
+    private func refreshAlone(_ id: SharedVaultID, _ listed: VaultDescription) async throws(VaultError) {
+        do throws(VaultError) {
+            try await refresh(id, listed)
+            try service.note(id) { $0.isInvalid = nil }
+        } catch .unavailable(.unexpectedReply) {
+            try service.note(id) { $0.isInvalid = true }
         }
     }
 

@@ -7,6 +7,7 @@ struct VaultFindings: Codable, Hashable {
     /// The number from which on the server has shown other entries.
     var fork: UInt64?
     var isRolledBack: Bool?
+    var isInvalid: Bool?
     var isEnded: Bool?
     var needsUpdate: Bool?
     /// The author of a generation whose key does not fit.
@@ -118,6 +119,7 @@ struct SharedVaultState {
             problems.append(findings.broken.map { .brokenGeneration(by: $0) } ?? .missingKey)
         }
         if findings.isRolledBack == true { problems.append(.rolledBack) }
+        if findings.isInvalid == true { problems.append(.invalidLog) }
         problems += membersWithAnotherHistory.map { .anotherHistory($0) }
         if !log.unsealed.isEmpty { problems.append(.waitsForSeal(count: log.unsealed.count)) }
         if let count = findings.putAside, count > 0 { problems.append(.putAside(count: count)) }

@@ -154,6 +154,8 @@ public enum SharedVaultProblem: Hashable, Sendable {
     case anotherHistory(MemberID)
     /// The server had fewer entries than this device, or refused to take them back.
     case rolledBack
+    /// The server's entries break the rules of the log. This device keeps the entries before them.
+    case invalidLog
     /// The present key does not fit the log. Nothing is written until a manager rotates.
     case brokenGeneration(by: MemberID)
     /// This device does not have the present key yet. A manager's device sends it.
@@ -177,7 +179,7 @@ extension SharedVaultProblem {
     public var stopsWriting: Bool {
         switch self {
         case .fork, .brokenGeneration, .missingKey, .foreignKeys, .updateNeeded, .ended: true
-        case .anotherHistory, .rolledBack, .waitsForSeal, .putAside, .nearlyFull: false
+        case .anotherHistory, .rolledBack, .invalidLog, .waitsForSeal, .putAside, .nearlyFull: false
         }
     }
 }

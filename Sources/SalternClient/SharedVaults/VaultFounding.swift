@@ -87,7 +87,7 @@ extension SharedVaultService {
     }
 
     /// Sends this account's keys in a vault.
-    /// - Throws: ``VaultError/unsentEdits(count:)`` when the server does not accept them, for example because the plan is full.
+    /// - Throws: ``VaultError/unsentEdits(count:)`` when the server does not accept them, as by a full plan.
     func sendRecord(_ id: SharedVaultID) async throws(VaultError) {
         try await sendAccountItems()
         guard try session.stored({ try session.store.change(ItemID(id.uuid)) }) == nil else {

@@ -2,8 +2,10 @@ internal import Cryptography
 internal import Foundation
 internal import VaultLog
 
-/// The tasks of a member's device that need no person: it seals, rotates, sends boxes, closes expired invitations and signs
-/// the head. The caller holds ``SharedVaultService/lock``.
+/// The tasks of a member's device that need no person.
+///
+/// It seals, rotates, sends boxes, closes expired invitations and signs the head. The caller holds
+/// ``SharedVaultService/lock``.
 struct VaultUpkeep {
     let service: SharedVaultService
     let id: SharedVaultID

@@ -240,7 +240,7 @@ enum StoreSchema {
     ]
 
     /// Migrates the store to the current schema. Each step also changes the tables of shared vaults.
-    static func prepare(_ database: StoreTables) throws {
+    static func prepare(_ database: StoreTables, _ steps: [String] = steps) throws {
         let version = try database.rows("PRAGMA user_version") { $0.integer(0) ?? 0 }.first ?? 0
         guard version <= steps.count else { throw StoreError.tooNew }
         for (index, step) in steps.enumerated() where index >= version {

@@ -30,10 +30,12 @@ final class StoreTables {
     func named(_ sql: String) -> String {
         guard let number else { return sql }
         if let known = named[sql] { return known }
-        let name = Self.renamed(sql) { "\($0)_v\(number)" }.sql
+        let name = Self.named(sql, number)
         named[sql] = name
         return name
     }
+
+    static func named(_ sql: String, _ number: Int64) -> String { renamed(sql) { "\($0)_v\(number)" }.sql }
 
     /// Returns true for a statement about tables that each owner has.
     static func isOwned(_ sql: String) -> Bool { renamed(sql) { String($0) }.isOwned }

@@ -1,5 +1,5 @@
 extension SyncEngine {
-    /// Stores a version that cannot be opened, because its key may arrive. If a version is known, that one stays
+    /// Stores a version that cannot be opened, because its key may arrive, or omits one that does not count. If a version is known, that one stays
     /// instead, with its revision. A change of it then conflicts with the unreadable version, and does not replace it.
     /// - Parameter other: The copy with the local change.
     func keepSealed(
@@ -8,11 +8,14 @@ extension SyncEngine {
     ) throws {
         guard let content = server.content else { return }
         try store.note(.unreadable, server.id, other: other)
-        if isUnderUnknownKey(content) || isPutAside(server, content, over: item) { try store.set(.unread, 1) }
+        let isPutAside = isPutAside(server, content, over: item)
+        if isPutAside || isUnderUnknownKey(content) { try store.set(.unread, 1) }
         if let item, !item.isSealed {
             try store.setListed(item.id, listing)
             return try store.setBehind(item.id, server.revision)
         }
+        // A version that does not count is no item. It is judged again when the log has further entries.
+        if isPutAside { return }
         try store.put(StoredItem(id: server.id, revision: server.revision, content: content, edit: 0), listing: listing)
         report.changed.insert(server.id)
     }

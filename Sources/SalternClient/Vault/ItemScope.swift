@@ -32,6 +32,9 @@ protocol Memberships: AnyObject {
     /// Completes a sync of a vault's items.
     func afterRound(_ id: SharedVaultID) async throws(VaultError)
 
+    /// Replaces the account's keys in all vaults, after a device was lost.
+    func replaceAllKeys() async throws(VaultError)
+
     /// Records that the server has no membership in a vault any more.
     func noteEnd(of id: SharedVaultID) throws(VaultError)
 }

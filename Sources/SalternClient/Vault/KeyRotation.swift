@@ -169,10 +169,8 @@ struct KeyRotation {
 
     /// Shuts out a lost or stolen device. It removes the passkeys that unlock, sets a new password, which ends all
     /// other sessions, replaces the data key, and creates a new printed code if the account has one.
-    /// - Parameter replaceVaultKeys: Replaces the account's keys in shared vaults, which the lost device also has.
     func shutOutLostDevice(
-        password: Password, newPassword: Password, onPasswordChange: @Sendable () -> Void,
-        replaceVaultKeys: () async throws(VaultError) -> Void
+        password: Password, newPassword: Password, onPasswordChange: @Sendable () -> Void
     ) async throws(VaultError) -> RecoveryCode? {
         // The rotation needs an empty list of held deletions, and an account whose items can be opened.
         guard try await !syncing.sync().isHeld else { throw .deletionsHeld }
@@ -181,7 +179,8 @@ struct KeyRotation {
         try await session.credentials.changePassword(from: password, to: newPassword)
         onPasswordChange()
         try await rotateKeys(password: newPassword)
-        try await replaceVaultKeys()
+        // The lost device has the account's keys in shared vaults, too.
+        try await session.memberships?.replaceAllKeys()
         return hasCode ? try await session.credentials.makeRecoveryCode(password: newPassword) : nil
     }
 }

@@ -129,7 +129,7 @@ extension Vault {
     /// Returns the server's time, for a period that begins now. Before the first reply, it sends a request.
     package func fetchServerTime() async throws(VaultError) -> Date {
         if session.api.clock.time() == nil {
-            _ = try await call { api throws(APIError) in try await api.describeService() }
+            _ = try await session.call { api throws(APIError) in try await api.describeService() }
         }
         return session.serverTime
     }

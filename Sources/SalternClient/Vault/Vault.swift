@@ -16,7 +16,7 @@ public actor Vault {
     let owners: ItemOwners
     let syncing: SyncService
     let sharing: StoreSharing
-    let sharedVaultService: SharedVaultService
+    private let sharedVaults: SharedVaultService
 
     init(_ settings: VaultSettings) throws(VaultError) {
         do throws(StretchingRule.Refusal) { try settings.stretching.check(settings.transport) } catch {
@@ -47,7 +47,7 @@ public actor Vault {
         owners = ItemOwners(session)
         syncing = SyncService(session, owners)
         sharing = StoreSharing(session, owners)
-        sharedVaultService = SharedVaultService(session, owners, syncing)
+        sharedVaults = SharedVaultService(session, owners, syncing)
     }
 
     // MARK: Items
@@ -138,6 +138,9 @@ public actor Vault {
         owners.account.scope.notifySynced([])
     }
 
+    /// The shared vaults of the account.
+    public nonisolated var shared: SharedVaults { SharedVaults(vault: self) }
+
     // MARK: Observing
 
     /// Returns the ids of changed items, by this device or by others, from the moment of the call on. The sequence ends
@@ -191,8 +194,4 @@ public actor Vault {
     var open: VaultSession.Opened { get throws(VaultError) { try session.open } }
 
     func stored<Result>(_ body: () throws -> Result) throws(VaultError) -> Result { try session.stored(body) }
-
-    func call<Result: Sendable>(
-        _ body: (SalternAPI) async throws(APIError) -> Result
-    ) async throws(VaultError) -> Result { try await session.call(body) }
 }

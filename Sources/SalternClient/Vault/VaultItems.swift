@@ -63,6 +63,13 @@ final class VaultItems {
         try scope.stored { try store.current(id) }.map { ItemVersion(of: $0) }
     }
 
+    /// Returns the author of the present version of an item in a shared vault; nil when it is unknown.
+    func author(of id: ItemID) throws(VaultError) -> ItemAuthor? {
+        let sealer = try scope.sealer
+        guard let content = try scope.stored({ try store.current(id) }) else { return nil }
+        return (try? sealer.open(content, id))?.author
+    }
+
     // MARK: Editing
 
     /// Writes an item. It is on this device's disk when this returns, and sent by the next ``Vault/sync()``.
@@ -82,6 +89,7 @@ final class VaultItems {
     ) throws(VaultError) -> ItemID {
         guard CollectionName.isValid(collection) else { throw .invalidCollection(collection) }
         let sealer = try scope.sealer
+        guard sealer.canWrite else { throw .refused(.notPermitted) }
         let before = try scope.stored { try store.current(id) }
         if let before, let seen, ItemVersion(of: before) != seen {
             guard let opened = try? sealer.open(before, id) else { throw .unreadable }
@@ -148,6 +156,7 @@ final class VaultItems {
     /// Deletes an item of any collection.
     func deleteHidden(_ id: ItemID) throws(VaultError) {
         let sealer = try scope.sealer
+        guard sealer.canWrite else { throw .refused(.notPermitted) }
         try scope.stored {
             try store.transaction {
                 guard let content = try store.current(id) else { return }

@@ -32,7 +32,7 @@ final class VaultSession {
     private(set) var openings = 0
     /// The number of times that the vault was locked. A call that began earlier does not open it.
     private(set) var lockCount = 0
-    /// The memberships in shared vaults; nil for an account without any.
+    /// The memberships in shared vaults. Their owner is the vault, because they use the session.
     weak var memberships: (any Memberships)?
     /// Identity tokens of the session, by audience.
     private var identityTokens: [String: IdentityToken] = [:]

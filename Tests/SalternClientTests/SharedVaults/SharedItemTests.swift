@@ -15,7 +15,7 @@ import VaultLog
         let people = SharedVaultPeople()
         let ada = try await people.device("ada")
         let bob = try await people.device("bob")
-        let family = try await ada.makeShared(name: "Family", as: "Ada")
+        let family = try await ada.shared.make(name: "Family", as: "Ada")
         _ = try await people.join(family, bob, as: "Bob")
         let (ours, theirs) = (try await notes(ada, family.id), try await notes(bob, family.id))
         let id = ItemID.random()
@@ -43,7 +43,7 @@ import VaultLog
         let ada = try await people.device("ada")
         let bob = try await people.device("bob")
         let eve = try await people.device("eve")
-        let family = try await ada.makeShared(name: "Family", as: "Ada")
+        let family = try await ada.shared.make(name: "Family", as: "Ada")
         _ = try await people.join(family, bob, as: "Bob")
         _ = try await people.join(family, eve, as: "Eve")
         let (honest, late) = (ItemID.random(), ItemID.random())
@@ -51,7 +51,7 @@ import VaultLog
         try await hers.put(Note(text: "before"), honest)
         try await eve.sync()
         // Seals under the key and the head of before.
-        let sealing = try #require(try await eve.sharedVaultService.sealing(of: family.id) as? VaultSealing)
+        let sealing = try #require(try await eve.vaultSealing(family.id))
         let member = try #require(try await ada.refreshed(family.id).members.first { $0.name == "Eve" })
         try await family.remove([member.id])
         let forged = try sealing.seal(
@@ -73,12 +73,12 @@ import VaultLog
         let people = SharedVaultPeople()
         let ada = try await people.device("ada")
         let eve = try await people.device("eve")
-        let family = try await ada.makeShared(name: "Family", as: "Ada")
+        let family = try await ada.shared.make(name: "Family", as: "Ada")
         let joined = try await people.join(family, eve, as: "Eve", role: .reader)
         #expect(!joined.canWrite)
         let hers = try await notes(eve, family.id)
         await #expect(throws: VaultError.self) { try await hers.put(Note(text: "mine"), ItemID.random()) }
-        let state = try #require(try await eve.sharedVaultService.state(family.id))
+        let state = try #require(try await eve.vaultState(family.id))
         let sealing = VaultSealing(
             id: family.id, log: state.log, keys: state.keys, signer: try state.signer, role: .writer,
             isStopped: false, lists: [], names: [:])
@@ -93,8 +93,8 @@ import VaultLog
     @Test func `sealing, signing and judging are exact`() async throws {
         let people = SharedVaultPeople()
         let ada = try await people.device("ada")
-        let family = try await ada.makeShared(name: "Family", as: "Ada")
-        let sealing = try #require(try await ada.sharedVaultService.sealing(of: family.id) as? VaultSealing)
+        let family = try await ada.shared.make(name: "Family", as: "Ada")
+        let sealing = try #require(try await ada.vaultSealing(family.id))
         let id = ItemID.random()
         let item = PlainItem(title: "Title", body: SecureBytes(copying: Array("body".utf8)))
         let content = try sealing.seal(item, id, collection: "notes", .first)
@@ -123,7 +123,7 @@ import VaultLog
         #expect(number.rawValue == "number")
         // The same edit under another key.
         try await family.rotate()
-        let later = try #require(try await ada.sharedVaultService.sealing(of: family.id) as? VaultSealing)
+        let later = try #require(try await ada.vaultSealing(family.id))
         #expect(later.isOutdated(content) && later.hash(of: content, id) == sealing.hash(of: content, id))
         let renewed = try #require(later.renewed(content, id, from: sealing))
         #expect(!later.isOutdated(renewed) && later.isSameEdit(renewed, as: content, id))

@@ -36,19 +36,19 @@ final class SharedVaultPeople {
         _ shared: SharedVault, _ vault: SalternClient.Vault, as name: String, role: SharedRole = .writer
     ) async throws -> SharedVault {
         let invitation = try await shared.invite(base: Self.base, role: role, code: .none, label: "for \(name)")
-        return try await vault.join(invitation.link, code: nil, as: name)
+        return try await vault.shared.join(invitation.link, code: nil, as: name)
     }
 }
 
 extension SalternClient.Vault {
     /// The present description of a vault, which exists.
-    func shared(_ id: SharedVaultID) throws -> SharedVault {
-        guard let shared = try sharedVault(id) else { throw VaultError.shared(.unknownVault) }
+    func shared(_ id: SharedVaultID) async throws -> SharedVault {
+        guard let shared = try await shared.vault(id) else { throw VaultError.shared(.unknownVault) }
         return shared
     }
 
     func refreshed(_ id: SharedVaultID) async throws -> SharedVault {
         try await sync()
-        return try shared(id)
+        return try await shared(id)
     }
 }

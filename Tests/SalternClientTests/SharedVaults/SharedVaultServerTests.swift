@@ -11,7 +11,7 @@ import VaultLog
     ) async throws -> (ada: SalternClient.Vault, bob: SalternClient.Vault, family: SharedVault) {
         let ada = try await people.device("ada")
         let bob = try await people.device("bob")
-        let family = try await ada.makeShared(name: "Family", as: "Ada")
+        let family = try await ada.shared.make(name: "Family", as: "Ada")
         _ = try await people.join(family, bob, as: "Bob")
         return (ada, bob, try await ada.refreshed(family.id))
     }
@@ -41,7 +41,7 @@ import VaultLog
         let people = SharedVaultPeople()
         let ada = try await people.device("ada")
         let bob = try await people.device("bob")
-        let family = try await ada.makeShared(name: "Family", as: "Ada")
+        let family = try await ada.shared.make(name: "Family", as: "Ada")
         let backup = people.vaults.withState { $0 }
         _ = try await people.join(family, bob, as: "Bob")
         _ = try await ada.refreshed(family.id)
@@ -83,17 +83,17 @@ import VaultLog
         let people = SharedVaultPeople()
         let (_, _, family) = try await pair(people)
         let eve = try await people.device("eve")
-        let other = try await eve.makeShared(name: "Family", as: "Ada")
+        let other = try await eve.shared.make(name: "Family", as: "Ada")
         let invitation = try await family.invite(base: SharedVaultPeople.base, code: .none)
         people.vaults.withState { state in
             guard let known = state.invitations[VaultLog.InvitationID(invitation.id).text] else { return }
             state.vaults[known.vault] = state.vaults[other.id.description]
         }
         let carol = try await people.device("carol")
-        await #expect { try await carol.join(invitation.link, code: nil, as: "Carol") } throws: {
+        await #expect { try await carol.shared.join(invitation.link, code: nil, as: "Carol") } throws: {
             $0.isShared(.invitationGone) || $0.isShared(.wrongVault)
         }
-        #expect(try await carol.sharedVaults().isEmpty)
+        #expect(try await carol.shared.all().isEmpty)
     }
 
     @Test func `a garbage box is reported and made again`() async throws {
@@ -116,7 +116,7 @@ import VaultLog
         let people = SharedVaultPeople()
         let (ada, _, family) = try await pair(people)
         try await ada.deleteRecord(family.id)
-        #expect(try await ada.sharedVault(family.id) == nil)
+        #expect(try await ada.shared.vault(family.id) == nil)
         try await ada.sync()
         #expect(try await ada.refreshed(family.id).isOwner)
     }

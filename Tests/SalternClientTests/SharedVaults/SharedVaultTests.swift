@@ -10,21 +10,23 @@ import VaultLog
         let people = SharedVaultPeople()
         let ada = try await people.device("ada")
         let bob = try await people.device("bob")
-        let family = try await ada.makeShared(name: "Family", as: "Ada")
+        let family = try await ada.shared.make(name: "Family", as: "Ada")
         #expect(family.isOwner && family.role == .manager && family.problems.isEmpty && family.isConfirmed)
         let invitation = try await family.invite(base: SharedVaultPeople.base, role: .writer, label: "my brother")
         let code = try #require(invitation.code)
         #expect(try InvitationAddress(invitation.link).needsCode)
 
-        await #expect { try await bob.preview(invitation.link, code: nil) } throws: { $0.isShared(.codeRequired) }
+        await #expect { try await bob.shared.preview(invitation.link, code: nil) } throws: {
+            $0.isShared(.codeRequired)
+        }
         await #expect {
-            try await bob.preview(invitation.link, code: "abandon ability able about above absent")
+            try await bob.shared.preview(invitation.link, code: "abandon ability able about above absent")
         } throws: {
             $0.isShared(.wrongCode)
         }
-        let preview = try await bob.preview(invitation.link, code: code)
+        let preview = try await bob.shared.preview(invitation.link, code: code)
         #expect(preview.vaultName == "Family" && preview.inviterName == "Ada" && preview.role == .writer)
-        let joined = try await bob.join(invitation.link, code: code, as: "Bob")
+        let joined = try await bob.shared.join(invitation.link, code: code, as: "Bob")
         #expect(joined.id == family.id && joined.role == .writer && !joined.isOwner && joined.problems.isEmpty)
         #expect(!joined.isConfirmed)
 
@@ -37,7 +39,7 @@ import VaultLog
         #expect(later.members.map(\.label) == [nil, nil])
         // The link was used up.
         let eve = try await people.device("eve")
-        await #expect { try await eve.join(invitation.link, code: code, as: "Eve") } throws: {
+        await #expect { try await eve.shared.join(invitation.link, code: code, as: "Eve") } throws: {
             $0.isShared(.wrongCode)
         }
     }
@@ -45,7 +47,7 @@ import VaultLog
     @Test func `another device of a member gets the vault by a sync`() async throws {
         let people = SharedVaultPeople()
         let phone = try await people.device("ada")
-        let family = try await phone.makeShared(name: "Family", as: "Ada")
+        let family = try await phone.shared.make(name: "Family", as: "Ada")
         let laptop = try await people.device("ada")
         let found = try await laptop.refreshed(family.id)
         #expect(found.name == "Family" && found.isOwner && found.problems.isEmpty)
@@ -63,7 +65,7 @@ import VaultLog
         let ada = try await people.device("ada")
         let bob = try await people.device("bob")
         let eve = try await people.device("eve")
-        let family = try await ada.makeShared(name: "Family", as: "Ada")
+        let family = try await ada.shared.make(name: "Family", as: "Ada")
         _ = try await people.join(family, bob, as: "Bob")
         _ = try await people.join(family, eve, as: "Eve")
         let member = try #require(try await ada.refreshed(family.id).members.first { $0.name == "Eve" })
@@ -76,7 +78,7 @@ import VaultLog
         #expect(removed.role == nil && removed.problems.contains(.ended))
         #expect(try await eve.key(family.id) != ada.key(family.id))
         try await removed.forget()
-        #expect(try await eve.sharedVaults().isEmpty)
+        #expect(try await eve.shared.all().isEmpty)
         // Whoever was removed can come back, by an invitation.
         let back = try await people.join(family, eve, as: "Eve", role: .reader)
         #expect(back.role == .reader && back.problems.isEmpty)
@@ -86,7 +88,7 @@ import VaultLog
         let people = SharedVaultPeople()
         let ada = try await people.device("ada")
         let bob = try await people.device("bob")
-        let family = try await ada.makeShared(name: "Family", as: "Ada")
+        let family = try await ada.shared.make(name: "Family", as: "Ada")
         let joined = try await people.join(family, bob, as: "Bob", role: .reader)
         await #expect { try await joined.rotate() } throws: { $0.isShared(.notPermitted) }
         let member = try #require(try await ada.refreshed(family.id).members.first { $0.name == "Bob" })
@@ -114,11 +116,11 @@ import VaultLog
         let people = SharedVaultPeople()
         let ada = try await people.device("ada")
         let bob = try await people.device("bob")
-        let family = try await ada.makeShared(name: "Family", as: "Ada")
+        let family = try await ada.shared.make(name: "Family", as: "Ada")
         _ = try await people.join(family, bob, as: "Bob")
-        let stolen = try #require(try await bob.sharedVaultService.record(family.id)?.latestKeys)
-        try await bob.sharedVaultService.replaceAllKeys()
-        let log = try #require(try await bob.sharedVaultService.state(family.id)).log
+        let stolen = try #require(try await bob.vaultRecord(family.id)?.latestKeys)
+        try await bob.replaceVaultKeys()
+        let log = try #require(try await bob.vaultState(family.id)).log
         #expect(!log.presentMembers.contains { $0.keys == stolen.publicKeys })
         #expect(log.isRotationDue)
         #expect(try await !ada.refreshed(family.id).isRotationDue)
@@ -133,8 +135,8 @@ import VaultLog
                 folder: FileManager.default.temporaryDirectory.appending(path: UUID().uuidString).path, MemoryServer(),
                 name: "phone"),
             userid: "ada@example.org", password: SharedVaultPeople.password)
-        await #expect { try await vault.makeShared(name: "Family", as: "Ada") } throws: { $0.isShared(.notSupported) }
-        #expect(try await vault.sharedVaults().isEmpty)
+        await #expect { try await vault.shared.make(name: "Family", as: "Ada") } throws: { $0.isShared(.notSupported) }
+        #expect(try await vault.shared.all().isEmpty)
     }
 }
 
@@ -146,5 +148,21 @@ extension Error {
 
 extension SalternClient.Vault {
     /// The key under which this device writes; nil for none.
-    func key(_ id: SharedVaultID) throws -> GenerationKey? { try sharedVaultService.state(id)?.presentKey }
+    func key(_ id: SharedVaultID) async throws -> GenerationKey? { try await vaultState(id)?.presentKey }
+
+    func vaultState(_ id: SharedVaultID) async throws(VaultError) -> SharedVaultState? {
+        try await shared.withService { service throws(VaultError) in try service.state(id) }
+    }
+
+    func vaultRecord(_ id: SharedVaultID) async throws(VaultError) -> MembershipRecord? {
+        try await shared.withService { service throws(VaultError) in try service.record(id) }
+    }
+
+    func vaultSealing(_ id: SharedVaultID) async throws(VaultError) -> VaultSealing? {
+        try await shared.withService { service throws(VaultError) in try service.sealing(of: id) as? VaultSealing }
+    }
+
+    func replaceVaultKeys() async throws(VaultError) {
+        try await shared.withService { service throws(VaultError) in try await service.replaceAllKeys() }
+    }
 }

@@ -324,7 +324,9 @@ private struct MemoryAccount: HTTPTransport {
             (state.vaults[id]?.items, state.vaults[id]?.member(account.account)?.role)
         }
         guard let items, let role else { return nil }
-        if request.method != .get, !role.writes { return try MemoryVaults.reply(MemoryVaults.problem(403, "role_too_low")) }
+        if request.method != .get, !role.writes {
+            return try MemoryVaults.reply(MemoryVaults.problem(403, "role_too_low"))
+        }
         var inner = request
         inner.target = "/v1/" + parts.dropFirst(3).joined(separator: "/")
         return try await items.send(inner)

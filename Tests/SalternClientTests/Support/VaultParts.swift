@@ -22,9 +22,9 @@ extension Vault {
     func secret(_ fact: StoreFact) throws(VaultError) -> SecureBytes? { try session.secret(fact) }
 
     func items(
-        _ collection: String
+        _ collection: String, of owner: ItemOwner = .account
     ) throws(VaultError) -> (opened: [ItemID: (item: PlainItem, version: ItemVersion)], sealed: Set<ItemID>) {
-        try items.items(collection)
+        try owners.parts(of: owner).items.items(collection)
     }
 
     func attachmentsLackingChunks() throws(VaultError) -> [Attachment] { try attachments.lackingChunks() }

@@ -27,7 +27,9 @@ import Testing
                 // Every second one fetches and sends little at a time, so that pages and batches follow one another.
                 let isSmall = (start - seeds.lowerBound) / Self.share % 2 == 1
                 let limits = isSmall ? SyncLimits(page: 5, batch: 5) : SyncLimits()
-                let person = try await Person("person-\(start)@example.org", server, limits)
+                // The items are those of the account, or of a shared vault.
+                let isShared = start / Self.share % 2 == 1
+                let person = try await Person("person-\(start)@example.org", server, limits, isShared: isShared)
                 for seed in start..<min(start + Self.share, seeds.upperBound) {
                     let scenario = SyncScenario(seed, person, server)
                     do {
@@ -52,7 +54,13 @@ final class Person {
     private(set) var vaults: [Vault?] = []
     let password = Password("password")
 
-    init(_ userid: String, _ server: LiveServer, _ limits: SyncLimits = SyncLimits()) async throws {
+    /// The shared vault with the items; nil for items of the account.
+    let shared: TestVault?
+
+    init(
+        _ userid: String, _ server: LiveServer, _ limits: SyncLimits = SyncLimits(), isShared: Bool = false
+    ) async throws {
+        shared = isShared ? try await TestVault("vault-of-\(userid)", server) : nil
         devices = try ["phone", "laptop", "tablet"].map { name in
             var device = try Device(name, server)
             device.settings.limits = limits
@@ -64,6 +72,9 @@ final class Person {
                 vaults.isEmpty
                     ? try await Vault.signUp(device.settings, userid: userid, password: password)
                     : try await Vault.logIn(device.settings, userid: userid, password: password))
+            guard let shared else { continue }
+            device.link.change(to: shared.routes(try CurlTransport(server.address())))
+            await vaults.last??.join(shared, as: UInt8(vaults.count))
         }
     }
 
@@ -80,6 +91,7 @@ final class Person {
         while true {
             do {
                 vaults[index] = try await Vault.resume(devices[index].settings)
+                if let shared { await vaults[index]?.join(shared, as: UInt8(index + 1)) }
                 if !devices[index].life.hasEnded { break }
             } catch VaultError.store where devices[index].life.hasFailed {
                 // The next process opens it.

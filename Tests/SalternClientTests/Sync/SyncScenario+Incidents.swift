@@ -85,11 +85,14 @@ extension SyncScenario {
 
     private func restart(patience: Duration) -> @Sendable () async -> Void {
         incidents.restarts += 1
-        let (server, links, seed) = (server, person.devices.map(\.link), seed)
+        let (server, links, seed, shared) = (server, person.devices.map(\.link), seed, person.shared)
         return {
             do {
                 try await server.restart(timeout: patience)
-                for link in links { link.change(to: try CurlTransport(server.address())) }
+                for link in links {
+                    let transport = try CurlTransport(server.address())
+                    link.change(to: shared?.routes(transport) ?? transport)
+                }
             } catch {
                 Issue.record("seed \(seed): \(error)")
             }

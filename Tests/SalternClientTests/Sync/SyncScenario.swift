@@ -58,20 +58,29 @@ final class SyncScenario {
         case 75..<90: try await rename(present.randomElement(using: &random), index)
         case 90..<105:
             guard let (id, seen) = present.randomElement(using: &random) else { return }
-            try await carryOut(.delete(id, seen: seen), index) { try await vault.delete(id) }
+            try await carryOut(.delete(id, seen: seen), index) { try await owned(vault).delete(id) }
             trashed[index].append(id)
         case 105..<120:
-            guard let id = trashed[index].popLast(), try await vault.item(id) == nil else { return }
-            try await carryOut(.restore(id), index) { try await vault.restore(id) }
+            guard let id = trashed[index].popLast(), try await owned(vault).item(id) == nil else { return }
+            try await carryOut(.restore(id), index) { try await owned(vault).restore(id) }
         case 120..<150: try await editWithinSync(vault, present.randomElement(using: &random), index)
         case 150..<179: try await syncBadly(vault, person.devices[index].link)
         case 180..<188:
             // A request of before would come with bytes that nobody can open any more.
             for device in person.devices { try await deliverLate(device) }
+            if let shared = person.shared, random.chance(oneIn: 2) { return shared.rotate() }
             try await rotateBadly(vault, person.devices[index].link)
+        case _ where person.shared != nil:
+            // The stream of the other account's items is not that of a vault.
+            try await syncBadly(vault, person.devices[index].link)
         default: try await follow(index, sender: (index + Int.random(in: 1...2, using: &random)) % 3)
         }
     }
+
+    /// The owner of the items.
+    var owner: ItemOwner { person.shared.map { .vault($0.id) } ?? .account }
+
+    func owned(_ vault: Vault) -> OwnedItems { OwnedItems(vault, of: owner) }
 
     // MARK: What a person does
 
@@ -81,7 +90,7 @@ final class SyncScenario {
         let (id, version) = next(over: seen)
         let vault = try person.vault(index)
         try await carryOut(.write(version, over: seen?.value), index) {
-            try await vault.put(version.item, id, in: version.collection)
+            try await owned(vault).put(version.item, id, in: version.collection)
         }
         return id
     }
@@ -100,7 +109,7 @@ final class SyncScenario {
         if random.chance(oneIn: 3) { version.collection = collections[seen.collection == collections[0] ? 1 : 0] }
         let (vault, next) = (try person.vault(index), version)
         try await carryOut(.write(next, over: seen), index) {
-            try await vault.put(next.item, id, in: next.collection)
+            try await owned(vault).put(next.item, id, in: next.collection)
         }
     }
 
@@ -110,10 +119,10 @@ final class SyncScenario {
     ) async throws {
         let link = person.devices[index].link
         let (id, version) = next(over: seen)
-        let known = if let seen { try await vault.version(of: seen.key) } else { nil as ItemVersion? }
+        let known = if let seen { try await owned(vault).version(of: seen.key) } else { nil as ItemVersion? }
         try await carryOut(.write(version, over: seen?.value), index) {
             try await interruptSync(vault, link) {
-                try await vault.put(version.item, id, in: version.collection, over: known)
+                try await owned(vault).put(version.item, id, in: version.collection, over: known)
             }
         }
     }
@@ -149,7 +158,7 @@ final class SyncScenario {
     private func present(_ vault: Vault) async throws -> [ItemID: WrittenVersion] {
         var versions: [ItemID: WrittenVersion] = [:]
         for collection in collections {
-            let (items, sealed) = try await vault.items(collection)
+            let (items, sealed) = try await vault.items(collection, of: owner)
             guard sealed.isEmpty else { throw VaultError.unreadable }
             for (id, (item, _)) in items { versions[id] = WrittenVersion(item, in: collection) }
         }
@@ -169,7 +178,8 @@ final class SyncScenario {
             for index in 0..<3 {
                 let vault = try person.vault(index)
                 var report = try await vault.sync(loggingInWith: person.password)
-                if report.isHeld { report = try await vault.agreeToDeletions() }
+                report = report.of(owner)
+                if report.isHeld { report = try await owned(vault).agreeToDeletions() }
                 if report.fetched + report.sent > 0 { isQuiet = false }
             }
             if isQuiet { return }
@@ -183,10 +193,10 @@ final class SyncScenario {
         for index in 0..<3 {
             let vault = try person.vault(index)
             contents.append(try await present(vault))
-            #expect(try await vault.unsentCount() == 0, "seed \(seed)")
-            for notice in try await vault.notices() {
+            #expect(try await owned(vault).unsentCount() == 0, "seed \(seed)")
+            for notice in try await owned(vault).notices() {
                 #expect(kinds.contains(notice.kind), "seed \(seed)")
-                try await vault.forget(notice)
+                try await vault.forget(notice, of: owner)
             }
         }
         #expect(contents[0] == contents[1] && contents[1] == contents[2], "seed \(seed)")
