@@ -32,8 +32,8 @@ public struct NewCredential: Sendable {
     ///
     /// A passkey can have keys in the keyring and no box on the server: it gets none. Another client can have added a
     /// passkey that the keyring does not have: its box is removed, because nothing can be sealed for it.
-    /// - Parameter store: Receives the notice of passkeys without a box. The caller ends it by ``Store/keepStopped()`` or
-    ///   ``Store/takeBackStopped()`` when the outcome is certain.
+    /// - Parameter store: Receives the notice of passkeys without a box. When the outcome is certain, the caller ends
+    ///   it by ``Store/keepStopped()`` or ``Store/takeBackStopped()``.
     func sent<Reply: Sendable>(
         noting store: Store, _ send: (NewCredential) async throws(APIError) -> Reply
     ) async throws(APIError) -> Reply {

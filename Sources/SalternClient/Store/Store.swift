@@ -277,8 +277,8 @@ final class Store {
             .optional(item?.bytes), .optional(other?.bytes), .integer(Int64(Date().timeIntervalSince1970)))
     }
 
-    /// Notes passkeys that a change of the keys is about to stop from unlocking. The notice gets another number, so that
-    /// further passkeys are reported, too. The state before the change is kept until ``keepStopped()`` or
+    /// Notes passkeys that a change of the keys is about to stop from unlocking. The notice gets another number, so
+    /// that further passkeys are reported, too. The state before the change is kept until ``keepStopped()`` or
     /// ``takeBackStopped()``.
     func noteStopped(_ passkeys: [Base64URLBytes]) throws {
         try transaction {

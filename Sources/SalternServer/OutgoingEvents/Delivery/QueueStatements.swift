@@ -36,9 +36,9 @@ extension [DueQueue] {
 /// Finds due queues of a destination in turns of their accounts: the longest waiting queue of each account, then the
 /// second ones. An account with many queues then hides no other.
 ///
-/// It reads the longest waiting queues by the index `event_queues_by_due`, so its cost does not grow with the backlog. A
-/// cluster reads as many of each shard. They belong to ``accountCount`` accounts at least if as many have a due queue,
-/// because an account has at most ``EventLane/totalLimit``.
+/// It reads the longest waiting queues by the index `event_queues_by_due`, so its cost does not grow with the backlog.
+/// A cluster reads as many of each shard. They belong to ``accountCount`` accounts at least if as many have a due
+/// queue, because an account has at most ``EventLane/totalLimit``.
 struct FindDueQueues: Statement {
     typealias Row = DueQueue
 
