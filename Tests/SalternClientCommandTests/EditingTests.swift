@@ -40,7 +40,8 @@ import Testing
 
     @Test func `what is too long to edit is not read`() async throws {
         try await withFile { folder, file in
-            #expect(try EditItem.content(of: file, limit: 10)?.count == 10)
+            let content = try EditItem.content(of: file, limit: 10)
+            #expect(content?.count == 10)
             #expect {
                 try EditItem.content(of: file, limit: 9)
             } throws: { ($0 as? CommandFailure)?.code == "too_long_to_edit" }

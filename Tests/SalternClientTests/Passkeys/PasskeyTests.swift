@@ -247,7 +247,7 @@ import Testing
                 guard Self.isCredential(request, removingBox: true), let next = left.withLock({ $0.first }) else {
                     return nil
                 }
-                left.withLock { $0.removeFirst() }
+                _ = left.withLock { $0.removeFirst() }
                 return Self.problem(next, "no")
             }
             await expect({ if case .refused = $0 { true } else { false } }) {
@@ -297,7 +297,8 @@ import Testing
                 try await world.vault.changePassword(from: password, to: another)
             }
             #expect(requests.withLock { $0 } == 1)
-            #expect(try await world.vault.notices().isEmpty)
+            let notices = try await world.vault.notices()
+            #expect(notices.isEmpty)
             // In the options of a log-in, too.
             world.phone.link.setRewrite { request, reply in
                 let text = String(decoding: reply.body, as: UTF8.self)
