@@ -60,42 +60,37 @@ struct PoolStateMachine<Request> {
         var generation = 0
         /// The number of consecutive failures to connect.
         var failures = 0
-        /// True while a group is pending. Nothing else is sent until its end is answered.
-        var hasGroup = false
     }
 
     struct Waiter {
         var request: Request
         var deadline: Instant
         var number: Int
-        /// The number of bytes that it sends, if it may join a group.
-        var bytes = 0
     }
 
     /// A waiter's position in a queue.
-    struct WaiterID {
-        fileprivate let place: WaitingLists<Waiter>.Place
-        fileprivate let queue: Int
+    enum WaiterID {
+        case queued(WaitingLists<Waiter>.Place, queue: Int)
+        case batched(WriteBatcher<Request>.Ticket)
     }
 
     let settings: Settings
     var slots: [Slot] = []
-    var waiters = WaitingLists<Waiter>()
+    private var waiters = WaitingLists<Waiter>()
     /// Queues by lane. Long leases have a queue of their own.
-    ///
-    /// Requests that may join a group also have queues: one for any write connection, and one for each.
-    var queues: [WaitingLists<Waiter>.List]
+    private var queues: [WaitingLists<Waiter>.List]
+    /// Groups the other requests that write.
+    private var batcher: WriteBatcher<Request>
     private var nextNumber = 0
     private var isShutDown = false
-    /// True if the server is a cluster node, where writing requests share no transaction.
-    var isDistributed = false
     private var hasFinished = false
     /// Decides which connections are usable, and whether writes are accepted.
     var failover: FailoverMonitor
 
     init(settings: Settings) {
         self.settings = settings
-        queues = Array(repeating: WaitingLists<Waiter>.List(), count: 5 + settings.commitConnections)
+        queues = Array(repeating: WaitingLists<Waiter>.List(), count: 4)
+        batcher = WriteBatcher(connectionCount: settings.commitConnections)
         slots += Array(repeating: Slot(lane: .reads), count: settings.readConnections)
         slots += Array(repeating: Slot(lane: .commits), count: settings.commitConnections)
         slots += Array(repeating: Slot(lane: .leases), count: settings.leasedConnections)
@@ -122,13 +117,19 @@ struct PoolStateMachine<Request> {
         }
     }
 
-    var waiterCount: Int { waiters.count }
+    /// True if the server is a cluster node.
+    var isDistributed: Bool {
+        get { batcher.isDistributed }
+        set { batcher.isDistributed = newValue }
+    }
+
+    var waiterCount: Int { waiters.count + batcher.waiterCount }
 
     /// Returns the number of requests that wait for a connection of `lane`.
     func waitingCount(_ lane: Lane) -> Int {
         switch lane {
         case .reads: queues[lane.rawValue].count
-        case .commits: queues[lane.rawValue].count + queues[4...].reduce(0) { $0 + $1.count }
+        case .commits: queues[lane.rawValue].count + batcher.waiterCount
         case .leases: queues[lane.rawValue].count + queues[Self.longQueue].count
         case .probe: 0
         }
@@ -154,7 +155,7 @@ struct PoolStateMachine<Request> {
         var leastLoad = settings.pipelineDepth
         for index in range(lane) {
             if case .ready(let load) = slots[index].phase, load < leastLoad, !failover.isStalled(index),
-                !slots[index].hasGroup, !isKept(index, from: number)
+                lane == .reads || !hasGroup(index) && !isKept(index, from: number)
             {
                 best = index
                 leastLoad = load
@@ -171,11 +172,17 @@ struct PoolStateMachine<Request> {
         return enqueue(request, lane.rawValue, until: deadline)
     }
 
-    mutating func enqueue(_ request: Request, _ queue: Int, until deadline: Instant, bytes: Int = 0) -> WaiterID? {
-        guard !isShutDown, waiters.count < settings.queueLimit else { return nil }
+    /// Returns the number of the next waiter; `nil` if no more may wait.
+    private mutating func takeNumber() -> Int? {
+        guard !isShutDown, waiterCount < settings.queueLimit else { return nil }
         nextNumber += 1
-        let waiter = Waiter(request: request, deadline: deadline, number: nextNumber, bytes: bytes)
-        return WaiterID(place: waiters.append(waiter, to: &queues[queue]), queue: queue)
+        return nextNumber
+    }
+
+    private mutating func enqueue(_ request: Request, _ queue: Int, until deadline: Instant) -> WaiterID? {
+        guard let number = takeNumber() else { return nil }
+        let waiter = Waiter(request: request, deadline: deadline, number: number)
+        return .queued(waiters.append(waiter, to: &queues[queue]), queue: queue)
     }
 
     /// Handles the end of a request on a shared connection.
@@ -184,7 +191,7 @@ struct PoolStateMachine<Request> {
         switch slots[id.slot].phase {
         case .ready(let load):
             slots[id.slot].phase = .ready(load: load - 1)
-            if load == 1 { slots[id.slot].hasGroup = false }
+            if load == 1, slots[id.slot].lane == .commits { batcher.end(on: writer(id.slot)) }
             if isShutDown { return load == 1 ? [.close(id)] : [] }
             return slots[id.slot].lane == .commits ? serveCommits(id.slot) : serveOneShared(.reads).map { [$0] } ?? []
         case .retiring(let load):
@@ -226,7 +233,10 @@ struct PoolStateMachine<Request> {
     /// Removes a waiter.
     /// - Returns: Its request, if it was still waiting.
     mutating func cancel(_ waiter: WaiterID) -> Request? {
-        waiters.remove(waiter.place, from: &queues[waiter.queue])?.request
+        switch waiter {
+        case .queued(let place, let queue): waiters.remove(place, from: &queues[queue])?.request
+        case .batched(let ticket): batcher.cancel(ticket)
+        }
     }
 
     mutating func connect(_ slot: Int) -> Action {
@@ -267,11 +277,11 @@ extension PoolStateMachine {
         if isShutDown { return [] }
         failover.closeCommits()
         var actions: [Action] = []
-        for queue in [Lane.commits.rawValue] + Array(4..<queues.count) {
-            while let waiter = waiters.popFirst(of: &queues[queue]) {
-                actions.append(.refuse(waiter.request, retryAfter: retryDelay(now)))
-            }
+        let delay = retryDelay(now)
+        while let waiter = waiters.popFirst(of: &queues[Lane.commits.rawValue]) {
+            actions.append(.refuse(waiter.request, retryAfter: delay))
         }
+        while let request = batcher.popAny() { actions.append(.refuse(request, retryAfter: delay)) }
         return actions + tryCommits()
     }
 
@@ -330,7 +340,7 @@ extension PoolStateMachine {
         if case .connecting = slots[id.slot].phase { failed = true } else { failed = false }
         slots[id.slot].generation += 1
         slots[id.slot].phase = .absent
-        slots[id.slot].hasGroup = false
+        if slots[id.slot].lane == .commits { batcher.end(on: writer(id.slot)) }
         failover.ended(id)
         if isShutDown { return finishIfEmpty() }
         slots[id.slot].failures = failed ? slots[id.slot].failures + 1 : 0
@@ -378,6 +388,7 @@ extension PoolStateMachine {
                 actions.append(.refuse(waiter.request, retryAfter: .seconds(1)))
             }
         }
+        while let request = batcher.popAny() { actions.append(.refuse(request, retryAfter: .seconds(1))) }
         for index in slots.indices {
             switch slots[index].phase {
             case .connecting, .idle, .ready(load: 0): actions.append(.close(id(index)))
@@ -408,21 +419,15 @@ extension PoolStateMachine {
     }
 }
 
-/// Groups of requests that write and may share a transaction. Requests that arrive during a commit are sent together
-/// after it.
-///
-/// Requests that share a key use one connection, so that they never wait for each other's locks. All others use the
-/// first free one. On a cluster a group has one request.
+/// Write connections, which requests use alone or as a group (``WriteBatcher``).
 extension PoolStateMachine {
-    /// The maximum number of requests in a group, and of the bytes that they send.
-    private static var groupLimit: Int { 16 }
-    private static var groupByteLimit: Int { 262_144 }
+    /// Returns the index of a slot among the write connections.
+    private func writer(_ slot: Int) -> Int { slot - settings.readConnections }
 
     /// Reserves an idle connection for a request to be sent alone; `nil` when it has to wait for a group.
     mutating func acquireAlone() -> ConnectionID? {
         if isShutDown || commitsAreClosed || !queues[Lane.commits.rawValue].isEmpty { return nil }
-        guard queues[Self.anyGroupQueue].isEmpty,
-            let index = range(.commits).first(where: { isIdle($0) && queues[groupQueue($0)].isEmpty })
+        guard let index = range(.commits).first(where: { isIdle($0) && batcher.isUnclaimed(writer($0)) })
         else { return nil }
         slots[index].phase = .ready(load: 1)
         return id(index)
@@ -434,9 +439,9 @@ extension PoolStateMachine {
     mutating func waitForGroup(
         _ request: Request, _ number: Int?, bytes: Int, until deadline: Instant
     ) -> WaiterID? {
-        if commitsAreClosed { return nil }
-        let queue = number.map { groupQueue(slot(for: $0)) } ?? Self.anyGroupQueue
-        return enqueue(request, queue, until: deadline, bytes: bytes)
+        guard !commitsAreClosed, let place = takeNumber() else { return nil }
+        let writer = number.map { batcher.connection(for: $0) { isUsable($0 + settings.readConnections) } }
+        return .batched(batcher.add(request, for: writer, bytes: bytes, number: place, until: deadline))
     }
 
     /// Grants each idle write connection to waiting requests.
@@ -451,7 +456,7 @@ extension PoolStateMachine {
     private mutating func serveCommits(_ index: Int) -> [Action] {
         if commitsAreClosed { return [] }
         var actions: [Action] = []
-        while case .ready(let load) = slots[index].phase, !slots[index].hasGroup {
+        while case .ready(let load) = slots[index].phase, !hasGroup(index) {
             let single = waiters.first(of: queues[Lane.commits.rawValue])?.number ?? .max
             if !failover.isStalled(index), let member = oldestMember(index), member.number < single {
                 if load == 0 { actions.append(grantGroup(index)) }
@@ -463,52 +468,24 @@ extension PoolStateMachine {
         return actions
     }
 
+    private func hasGroup(_ index: Int) -> Bool { batcher.hasGroup(writer(index)) }
+
     /// Returns true if a waiter from before `number` needs this connection to be idle.
-    func isKept(_ index: Int, from number: Int) -> Bool {
-        guard slots[index].lane == .commits, let member = oldestMember(index) else { return false }
+    private func isKept(_ index: Int, from number: Int) -> Bool {
+        guard let member = oldestMember(index) else { return false }
         return member.number < number
     }
 
     private mutating func grantGroup(_ index: Int) -> Action {
-        var members: [Request] = []
-        var bytes = 0
-        while members.count < (isDistributed ? 1 : Self.groupLimit), let next = oldestMember(index),
-            members.isEmpty || next.bytes <= Self.groupByteLimit - bytes
-        {
-            guard let waiter = waiters.popFirst(of: &queues[next.queue]) else { break }
-            members.append(waiter.request)
-            bytes += min(waiter.bytes, Self.groupByteLimit + 1)
-        }
-        slots[index].phase = .ready(load: members.count)
-        if members.count == 1 { return .grant(members[0], id(index)) }
-        slots[index].hasGroup = true
-        return .grantTogether(members, id(index))
+        var group = WriteBatcher<Request>.Group()
+        while let next = oldestMember(index), batcher.move(next, to: &group) {}
+        slots[index].phase = .ready(load: group.members.count)
+        batcher.begin(group, on: writer(index))
+        return group.members.count == 1 ? .grant(group.members[0], id(index)) : .grantTogether(group.members, id(index))
     }
 
-    /// Returns the oldest waiter for a group of this connection, of any, or of one that is currently unusable.
-    private func oldestMember(_ index: Int) -> (queue: Int, number: Int, bytes: Int)? {
-        var oldest: (queue: Int, number: Int, bytes: Int)?
-        func consider(_ queue: Int) {
-            guard let first = waiters.first(of: queues[queue]), first.number < oldest?.number ?? .max else { return }
-            oldest = (queue, first.number, first.bytes)
-        }
-        consider(Self.anyGroupQueue)
-        for other in range(.commits) where other == index || !isUsable(other) { consider(groupQueue(other)) }
-        return oldest
-    }
-
-    private static var anyGroupQueue: Int { 4 }
-
-    private func groupQueue(_ slot: Int) -> Int { 5 + slot - settings.readConnections }
-
-    /// Returns the connection for a key's requests, or the next one while that is unusable.
-    private func slot(for number: Int) -> Int {
-        let range = range(.commits)
-        for offset in 0..<range.count {
-            let index = range.lowerBound + (number & 0xFFFF + offset) % range.count
-            if isUsable(index) { return index }
-        }
-        return range.lowerBound + (number & 0xFFFF) % range.count
+    private func oldestMember(_ index: Int) -> WriteBatcher<Request>.Candidate? {
+        batcher.oldest(for: writer(index)) { isUsable($0 + settings.readConnections) }
     }
 
     private func isUsable(_ index: Int) -> Bool {
@@ -522,6 +499,7 @@ extension PoolStateMachine {
     }
 }
 
+/// Dedicated connections.
 extension PoolStateMachine {
     /// Queues for a dedicated connection. The grant may be among the actions.
     /// - Parameter isLong: True for a long lease. Long leases use at most half of the connections.
@@ -646,6 +624,7 @@ extension PoolStateMachine {
                 actions.append(.refuse(waiter.request, retryAfter: retryDelay(now)))
             }
         }
+        while let request = batcher.expire(now: now) { actions.append(.refuse(request, retryAfter: retryDelay(now))) }
         return actions + tryCommits() + serveLeaseWaiters()
     }
 
@@ -663,6 +642,7 @@ extension PoolStateMachine {
         for queue in queues {
             if let waiter = waiters.first(of: queue) { consider(waiter.deadline) }
         }
+        if let deadline = batcher.nextDeadline { consider(deadline) }
         return next
     }
 
