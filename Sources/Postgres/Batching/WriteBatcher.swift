@@ -1,57 +1,32 @@
-internal import EventLoop
-
 /// Forms groups of requests that write and may share a transaction. Requests that arrive during a commit are sent
 /// together after it.
 ///
 /// Requests that share a key use one connection, so that they never wait for each other's locks. All others use the
 /// first free one. On a cluster a group has one request.
 ///
-/// Its owner numbers all waiters of the write connections in order of arrival. Pure: the pool passes in which
-/// connections are usable, and grants the groups.
+/// Single requests, which share no transaction, wait here as well: both kinds are served in order of arrival.
+///
+/// Pure: the pool reserves connections, and passes in the currently unusable ones. Connections are numbered from 0.
 struct WriteBatcher<Request> {
     typealias Instant = ContinuousClock.Instant
+    typealias Ticket = RequestQueues<Request>.Ticket
 
     /// The maximum number of requests in a group, and of the bytes that they send.
     private static var memberLimit: Int { 16 }
     private static var byteLimit: Int { 262_144 }
 
-    fileprivate struct Waiter {
-        var request: Request
-        var deadline: Instant
-        var number: Int
-        var bytes: Int
-    }
-
-    /// A waiter's position.
-    struct Ticket {
-        fileprivate let place: WaitingLists<Waiter>.Place
-        fileprivate let list: Int
-    }
-
-    /// The next waiter for a connection.
-    struct Candidate {
-        /// Its number in the order of arrival.
-        let number: Int
-        fileprivate let bytes: Int
-        fileprivate let list: Int
-    }
-
-    /// A group under construction.
-    struct Group {
-        fileprivate(set) var members: [Request] = []
-        fileprivate var bytes = 0
-    }
+    private static var singles: Int { 0 }
+    private static var membersForAny: Int { 1 }
+    private static func members(for connection: Int) -> Int { 2 + connection }
 
     /// True if the server is a cluster node, where writing requests share no transaction.
     var isDistributed = false
-    private var waiters = WaitingLists<Waiter>()
-    /// The waiters for any write connection, then those for each.
-    private var lists: [WaitingLists<Waiter>.List]
+    private var waiters: RequestQueues<Request>
     /// True for connections with a pending group. Nothing else is sent until its end is answered.
     private var hasGroup: [Bool]
 
     init(connectionCount: Int) {
-        lists = Array(repeating: WaitingLists<Waiter>.List(), count: 1 + connectionCount)
+        waiters = RequestQueues(count: 2 + connectionCount)
         hasGroup = Array(repeating: false, count: connectionCount)
     }
 
@@ -59,113 +34,92 @@ struct WriteBatcher<Request> {
 
     var waiterCount: Int { waiters.count }
 
-    /// Adds a waiter.
+    /// True if a single request waits.
+    var hasSingle: Bool { waiters.count(of: Self.singles) > 0 }
+
+    mutating func addSingle(_ request: Request, until deadline: Instant) -> Ticket {
+        waiters.add(request, to: Self.singles, until: deadline)
+    }
+
+    /// Adds a request for the next group.
     /// - Parameters:
-    ///   - connection: The index of the only write connection for it; nil for any.
-    ///   - bytes: The number of bytes that it sends.
-    ///   - number: Its number in the order of arrival.
-    mutating func add(
-        _ request: Request, for connection: Int?, bytes: Int, number: Int, until deadline: Instant
+    ///   - key: The same number for requests that share a key; nil for the only holder of a key.
+    ///   - bytes: The number of bytes that it sends. More than a group's limit keeps it alone.
+    mutating func addMember(
+        _ request: Request, key: Int?, bytes: Int, until deadline: Instant, unusable: [Int]
     ) -> Ticket {
-        let list = connection.map { $0 + 1 } ?? 0
-        let waiter = Waiter(request: request, deadline: deadline, number: number, bytes: bytes)
-        return Ticket(place: waiters.append(waiter, to: &lists[list]), list: list)
-    }
-
-    /// Removes a waiter.
-    /// - Returns: Its request, if it was still waiting.
-    mutating func cancel(_ ticket: Ticket) -> Request? {
-        waiters.remove(ticket.place, from: &lists[ticket.list])?.request
-    }
-
-    /// Removes and returns any waiter's request, for the end of all.
-    mutating func popAny() -> Request? {
-        for list in lists.indices {
-            if let waiter = waiters.popFirst(of: &lists[list]) { return waiter.request }
-        }
-        return nil
-    }
-
-    /// Removes a waiter whose deadline has passed. Call it until it returns `nil`.
-    mutating func expire(now: Instant) -> Request? {
-        for list in lists.indices {
-            if let waiter = waiters.first(of: lists[list]), waiter.deadline <= now {
-                return waiters.popFirst(of: &lists[list])?.request
-            }
-        }
-        return nil
-    }
-
-    /// The time of the next ``expire(now:)``.
-    var nextDeadline: Instant? {
-        var next: Instant?
-        for list in lists {
-            if let waiter = waiters.first(of: list) { next = min(next ?? waiter.deadline, waiter.deadline) }
-        }
-        return next
-    }
-
-    // MARK: Connections
-
-    /// Returns true if no request waits for any connection, or for this one.
-    func isUnclaimed(_ connection: Int) -> Bool { lists[0].isEmpty && lists[connection + 1].isEmpty }
-
-    /// Returns the oldest waiter for a connection: one for any, for this one, or for one that is currently unusable.
-    func oldest(for connection: Int, isUsable: (Int) -> Bool) -> Candidate? {
-        if waiters.count == 0 { return nil }
-        var oldest: Candidate?
-        func consider(_ list: Int) {
-            guard let first = waiters.first(of: lists[list]), first.number < oldest?.number ?? .max else { return }
-            oldest = Candidate(number: first.number, bytes: first.bytes, list: list)
-        }
-        consider(0)
-        for other in hasGroup.indices where other == connection || !isUsable(other) { consider(other + 1) }
-        return oldest
+        let queue = key.map { Self.members(for: connection(for: $0, unusable: unusable)) } ?? Self.membersForAny
+        return waiters.add(request, to: queue, bytes: bytes, until: deadline)
     }
 
     /// Returns the connection for the requests of a key, or the next one while that is unusable.
-    /// - Parameter number: The same for all requests of the key.
-    func connection(for number: Int, isUsable: (Int) -> Bool) -> Int {
-        let first = number & 0xFFFF
+    private func connection(for key: Int, unusable: [Int]) -> Int {
+        let first = key & 0xFFFF
         for offset in 0..<hasGroup.count {
             let connection = (first + offset) % hasGroup.count
-            if isUsable(connection) { return connection }
+            if !unusable.contains(connection) { return connection }
         }
         return first % hasGroup.count
     }
 
+    /// Removes and returns the first single request.
+    mutating func popSingle() -> Request? { waiters.popFirst(of: Self.singles) }
+
+    mutating func cancel(_ ticket: Ticket) -> Request? { waiters.cancel(ticket) }
+
+    mutating func popAny() -> Request? { waiters.popAny() }
+
+    mutating func expire(now: Instant) -> Request? { waiters.expire(now: now) }
+
+    var nextDeadline: Instant? { waiters.nextDeadline }
+
     // MARK: Groups
 
-    /// Moves a waiter into a group.
-    /// - Returns: False if the group is full, or it would become too large.
-    mutating func move(_ candidate: Candidate, to group: inout Group) -> Bool {
-        guard group.members.count < (isDistributed ? 1 : Self.memberLimit),
-            group.members.isEmpty || candidate.bytes <= Self.byteLimit - group.bytes,
-            let waiter = waiters.popFirst(of: &lists[candidate.list])
-        else { return false }
-        group.members.append(waiter.request)
-        group.bytes += min(waiter.bytes, Self.byteLimit + 1)
-        return true
+    /// Returns true if no request waits for a group on this connection or on any.
+    func isUnclaimed(_ connection: Int) -> Bool {
+        waiters.count(of: Self.membersForAny) == 0 && waiters.count(of: Self.members(for: connection)) == 0
+    }
+
+    /// Returns true if the next waiter for this connection joins a group, which needs the connection to be idle.
+    func isGroupNext(on connection: Int, unusable: [Int]) -> Bool {
+        guard let member = oldestMember(for: connection, unusable) else { return false }
+        return member.number < waiters.first(of: Self.singles)?.number ?? .max
+    }
+
+    /// Begins a group on an idle connection: removes its members, oldest first. A single member is no group.
+    mutating func beginGroup(on connection: Int, unusable: [Int]) -> [Request] {
+        var members: [Request] = []
+        var bytes = 0
+        while members.count < (isDistributed ? 1 : Self.memberLimit),
+            let next = oldestMember(for: connection, unusable), members.isEmpty || next.bytes <= Self.byteLimit - bytes,
+            let request = waiters.popFirst(of: next.queue)
+        {
+            members.append(request)
+            bytes += min(next.bytes, Self.byteLimit + 1)
+        }
+        hasGroup[connection] = members.count > 1
+        return members
+    }
+
+    /// Returns the oldest waiter for a group: on any connection, on this one, or on one that is unusable.
+    private func oldestMember(
+        for connection: Int, _ unusable: [Int]
+    ) -> (queue: Int, number: Int, bytes: Int)? {
+        if waiters.count == 0 { return nil }
+        var oldest: (queue: Int, number: Int, bytes: Int)?
+        func consider(_ queue: Int) {
+            guard let first = waiters.first(of: queue), first.number < oldest?.number ?? .max else { return }
+            oldest = (queue, first.number, first.bytes)
+        }
+        consider(Self.membersForAny)
+        consider(Self.members(for: connection))
+        for other in unusable { consider(Self.members(for: other)) }
+        return oldest
     }
 
     /// Returns true if a group is pending on a connection.
     func hasGroup(_ connection: Int) -> Bool { hasGroup[connection] }
 
-    /// Begins a group on a connection. A single request is none.
-    mutating func begin(_ group: Group, on connection: Int) { hasGroup[connection] = group.members.count > 1 }
-
     /// Handles the end of the last request on a connection, or of the connection itself.
     mutating func end(on connection: Int) { hasGroup[connection] = false }
-}
-
-/// Forms groups for idle connections at the end of a loop iteration. By then, all requests that share a key have
-/// arrived.
-final class BatchFlush: IterationObserver {
-    // The client owns it.
-    private unowned let client: PostgresClient
-    var isIterationEndRequested = false
-
-    init(_ client: PostgresClient) { self.client = client }
-
-    func iterationEnded() { client.perform(client.pool.serveIdleCommits()) }
 }

@@ -177,10 +177,10 @@ extension PostgresClient {
         _ key: RequestKey, _ bytes: Int, isTogether: Bool, for execution: Execution,
         until deadline: ContinuousClock.Instant
     ) async throws(PostgresError) -> PostgresConnection {
-        let number = isTogether ? key.hashValue : nil
+        let keyNumber = isTogether ? key.hashValue : nil
         if !isTogether, let id = pool.acquireAlone(), let connection = connection(id) { return connection }
         while true {
-            guard let waiter = pool.waitForGroup(execution, number, bytes: bytes, until: deadline) else {
+            guard let waiter = pool.waitForGroup(execution, keyNumber, bytes: bytes, until: deadline) else {
                 throw unavailable()
             }
             loop.notifyAtIterationEnd(batchFlush)
@@ -256,4 +256,16 @@ extension PostgresError {
         default: false
         }
     }
+}
+
+/// Forms groups for idle connections at the end of a loop iteration. By then, all requests that share a key have
+/// arrived.
+final class BatchFlush: IterationObserver {
+    // The client owns it.
+    private unowned let client: PostgresClient
+    var isIterationEndRequested = false
+
+    init(_ client: PostgresClient) { self.client = client }
+
+    func iterationEnded() { client.perform(client.pool.serveIdleCommits()) }
 }

@@ -23,8 +23,6 @@ struct PoolStateMachine<Request> {
         var queueLimit: Int
         var backOff: ClosedRange<Duration>
         var leasedIdleTimeout: Duration
-
-        var longLeases: Int { max(1, leasedConnections / 2) }
     }
 
     enum Action {
@@ -62,26 +60,19 @@ struct PoolStateMachine<Request> {
         var failures = 0
     }
 
-    struct Waiter {
-        var request: Request
-        var deadline: Instant
-        var number: Int
-    }
-
-    /// A waiter's position in a queue.
+    /// A waiter's position.
     enum WaiterID {
-        case queued(WaitingLists<Waiter>.Place, queue: Int)
-        case batched(WriteBatcher<Request>.Ticket)
+        case read(RequestQueues<Request>.Ticket)
+        case write(WriteBatcher<Request>.Ticket)
+        case lease(LeaseQueue<Request>.Ticket)
     }
 
-    let settings: Settings
-    var slots: [Slot] = []
-    private var waiters = WaitingLists<Waiter>()
-    /// Queues by lane. Long leases have a queue of their own.
-    private var queues: [WaitingLists<Waiter>.List]
-    /// Groups the other requests that write.
-    private var batcher: WriteBatcher<Request>
-    private var nextNumber = 0
+    private let settings: Settings
+    private(set) var slots: [Slot] = []
+    /// The waiters of each lane.
+    private var reads = RequestQueues<Request>(count: 1)
+    private var writes: WriteBatcher<Request>
+    private var leases: LeaseQueue<Request>
     private var isShutDown = false
     private var hasFinished = false
     /// Decides which connections are usable, and whether writes are accepted.
@@ -89,8 +80,8 @@ struct PoolStateMachine<Request> {
 
     init(settings: Settings) {
         self.settings = settings
-        queues = Array(repeating: WaitingLists<Waiter>.List(), count: 4)
-        batcher = WriteBatcher(connectionCount: settings.commitConnections)
+        writes = WriteBatcher(connectionCount: settings.commitConnections)
+        leases = LeaseQueue(longLimit: max(1, settings.leasedConnections / 2))
         slots += Array(repeating: Slot(lane: .reads), count: settings.readConnections)
         slots += Array(repeating: Slot(lane: .commits), count: settings.commitConnections)
         slots += Array(repeating: Slot(lane: .leases), count: settings.leasedConnections)
@@ -98,9 +89,7 @@ struct PoolStateMachine<Request> {
         failover = FailoverMonitor(slotCount: slots.count)
     }
 
-    private static var longQueue: Int { 3 }
-
-    func range(_ lane: Lane) -> Range<Int> {
+    private func range(_ lane: Lane) -> Range<Int> {
         let commits = settings.readConnections + settings.commitConnections
         return switch lane {
         case .reads: 0..<settings.readConnections
@@ -119,18 +108,18 @@ struct PoolStateMachine<Request> {
 
     /// True if the server is a cluster node.
     var isDistributed: Bool {
-        get { batcher.isDistributed }
-        set { batcher.isDistributed = newValue }
+        get { writes.isDistributed }
+        set { writes.isDistributed = newValue }
     }
 
-    var waiterCount: Int { waiters.count + batcher.waiterCount }
+    var waiterCount: Int { reads.count + writes.waiterCount + leases.count }
 
     /// Returns the number of requests that wait for a connection of `lane`.
     func waitingCount(_ lane: Lane) -> Int {
         switch lane {
-        case .reads: queues[lane.rawValue].count
-        case .commits: queues[lane.rawValue].count + batcher.waiterCount
-        case .leases: queues[lane.rawValue].count + queues[Self.longQueue].count
+        case .reads: reads.count
+        case .commits: writes.waiterCount
+        case .leases: leases.count
         case .probe: 0
         }
     }
@@ -144,18 +133,18 @@ struct PoolStateMachine<Request> {
 
     /// Reserves a place on the ready connection with the lowest load; `nil` when the caller has to queue.
     mutating func acquireShared(_ lane: Lane) -> ConnectionID? {
-        guard queues[lane.rawValue].isEmpty, !isShutDown else { return nil }
+        guard lane == .reads ? reads.count == 0 : !writes.hasSingle, !isShutDown else { return nil }
         return reserveLeastLoaded(lane)
     }
 
-    /// - Parameter number: The waiter's number; without one, the request has just arrived.
-    private mutating func reserveLeastLoaded(_ lane: Lane, for number: Int = .max) -> ConnectionID? {
+    /// Reserves a place for the first waiter, or without one for a request that has just arrived.
+    private mutating func reserveLeastLoaded(_ lane: Lane) -> ConnectionID? {
         if lane == .commits && commitsAreClosed { return nil }
         var best = -1
         var leastLoad = settings.pipelineDepth
         for index in range(lane) {
             if case .ready(let load) = slots[index].phase, load < leastLoad, !failover.isStalled(index),
-                lane == .reads || !hasGroup(index) && !isKept(index, from: number)
+                lane == .reads || !writes.hasGroup(writer(index)) && !isGroupNext(index)
             {
                 best = index
                 leastLoad = load
@@ -168,22 +157,13 @@ struct PoolStateMachine<Request> {
 
     /// Queues for a shared connection; `nil` when the queue is full, writes are rejected, or the pool is shut down.
     mutating func waitForShared(_ request: Request, _ lane: Lane, until deadline: Instant) -> WaiterID? {
-        if lane == .commits && commitsAreClosed { return nil }
-        return enqueue(request, lane.rawValue, until: deadline)
+        guard hasRoom else { return nil }
+        if lane == .reads { return .read(reads.add(request, to: 0, until: deadline)) }
+        return commitsAreClosed ? nil : .write(writes.addSingle(request, until: deadline))
     }
 
-    /// Returns the number of the next waiter; `nil` if no more may wait.
-    private mutating func takeNumber() -> Int? {
-        guard !isShutDown, waiterCount < settings.queueLimit else { return nil }
-        nextNumber += 1
-        return nextNumber
-    }
-
-    private mutating func enqueue(_ request: Request, _ queue: Int, until deadline: Instant) -> WaiterID? {
-        guard let number = takeNumber() else { return nil }
-        let waiter = Waiter(request: request, deadline: deadline, number: number)
-        return .queued(waiters.append(waiter, to: &queues[queue]), queue: queue)
-    }
+    /// True if another request may wait.
+    private var hasRoom: Bool { !isShutDown && waiterCount < settings.queueLimit }
 
     /// Handles the end of a request on a shared connection.
     mutating func releaseShared(_ id: ConnectionID) -> [Action] {
@@ -191,7 +171,7 @@ struct PoolStateMachine<Request> {
         switch slots[id.slot].phase {
         case .ready(let load):
             slots[id.slot].phase = .ready(load: load - 1)
-            if load == 1, slots[id.slot].lane == .commits { batcher.end(on: writer(id.slot)) }
+            if load == 1, slots[id.slot].lane == .commits { writes.end(on: writer(id.slot)) }
             if isShutDown { return load == 1 ? [.close(id)] : [] }
             return slots[id.slot].lane == .commits ? serveCommits(id.slot) : serveOneShared(.reads).map { [$0] } ?? []
         case .retiring(let load):
@@ -203,11 +183,10 @@ struct PoolStateMachine<Request> {
     }
 
     private mutating func serveOneShared(_ lane: Lane) -> Action? {
-        guard let first = waiters.first(of: queues[lane.rawValue]),
-            let granted = reserveLeastLoaded(lane, for: first.number),
-            let waiter = waiters.popFirst(of: &queues[lane.rawValue])
+        guard lane == .reads ? reads.count > 0 : writes.hasSingle, let granted = reserveLeastLoaded(lane),
+            let request = lane == .reads ? reads.popFirst(of: 0) : writes.popSingle()
         else { return nil }
-        return .grant(waiter.request, granted)
+        return .grant(request, granted)
     }
 
     private mutating func serveShared(_ lane: Lane) -> [Action] {
@@ -234,22 +213,21 @@ struct PoolStateMachine<Request> {
     /// - Returns: Its request, if it was still waiting.
     mutating func cancel(_ waiter: WaiterID) -> Request? {
         switch waiter {
-        case .queued(let place, let queue): waiters.remove(place, from: &queues[queue])?.request
-        case .batched(let ticket): batcher.cancel(ticket)
+        case .read(let ticket): reads.cancel(ticket)
+        case .write(let ticket): writes.cancel(ticket)
+        case .lease(let ticket): leases.cancel(ticket)
         }
     }
 
-    mutating func connect(_ slot: Int) -> Action {
+    private mutating func connect(_ slot: Int) -> Action {
         slots[slot].phase = .connecting
         return .connect(id(slot))
     }
 
-    func id(_ slot: Int) -> ConnectionID { ConnectionID(slot: slot, generation: slots[slot].generation) }
+    private func id(_ slot: Int) -> ConnectionID { ConnectionID(slot: slot, generation: slots[slot].generation) }
 
     /// Returns true if `id` is the slot's current connection. Events of an earlier one are ignored.
-    func isCurrent(_ id: ConnectionID) -> Bool {
-        slots[id.slot].generation == id.generation
-    }
+    private func isCurrent(_ id: ConnectionID) -> Bool { slots[id.slot].generation == id.generation }
 }
 
 /// Identifies one connection of a pool: its slot, and the generation of the slot's connections.
@@ -278,10 +256,7 @@ extension PoolStateMachine {
         failover.closeCommits()
         var actions: [Action] = []
         let delay = retryDelay(now)
-        while let waiter = waiters.popFirst(of: &queues[Lane.commits.rawValue]) {
-            actions.append(.refuse(waiter.request, retryAfter: delay))
-        }
-        while let request = batcher.popAny() { actions.append(.refuse(request, retryAfter: delay)) }
+        while let request = writes.popAny() { actions.append(.refuse(request, retryAfter: delay)) }
         return actions + tryCommits()
     }
 
@@ -340,7 +315,7 @@ extension PoolStateMachine {
         if case .connecting = slots[id.slot].phase { failed = true } else { failed = false }
         slots[id.slot].generation += 1
         slots[id.slot].phase = .absent
-        if slots[id.slot].lane == .commits { batcher.end(on: writer(id.slot)) }
+        if slots[id.slot].lane == .commits { writes.end(on: writer(id.slot)) }
         failover.ended(id)
         if isShutDown { return finishIfEmpty() }
         slots[id.slot].failures = failed ? slots[id.slot].failures + 1 : 0
@@ -383,12 +358,9 @@ extension PoolStateMachine {
         if isShutDown { return [] }
         isShutDown = true
         var actions: [Action] = []
-        for queue in queues.indices {
-            while let waiter = waiters.popFirst(of: &queues[queue]) {
-                actions.append(.refuse(waiter.request, retryAfter: .seconds(1)))
-            }
+        while let request = reads.popAny() ?? writes.popAny() ?? leases.popAny() {
+            actions.append(.refuse(request, retryAfter: .seconds(1)))
         }
-        while let request = batcher.popAny() { actions.append(.refuse(request, retryAfter: .seconds(1))) }
         for index in slots.indices {
             switch slots[index].phase {
             case .connecting, .idle, .ready(load: 0): actions.append(.close(id(index)))
@@ -426,22 +398,20 @@ extension PoolStateMachine {
 
     /// Reserves an idle connection for a request to be sent alone; `nil` when it has to wait for a group.
     mutating func acquireAlone() -> ConnectionID? {
-        if isShutDown || commitsAreClosed || !queues[Lane.commits.rawValue].isEmpty { return nil }
-        guard let index = range(.commits).first(where: { isIdle($0) && batcher.isUnclaimed(writer($0)) })
+        if isShutDown || commitsAreClosed || writes.hasSingle { return nil }
+        guard let index = range(.commits).first(where: { isIdle($0) && writes.isUnclaimed(writer($0)) })
         else { return nil }
         slots[index].phase = .ready(load: 1)
         return id(index)
     }
 
     /// Queues a request for the next group. If a connection is idle, call ``serveIdleCommits()`` afterwards.
-    /// - Parameter number: The same for requests that share a key; `nil` for the only holder of a key.
+    /// - Parameter key: The same number for requests that share a key; `nil` for the only holder of a key.
     /// - Returns: `nil` when the queue is full, writes are rejected, or the pool is shut down.
-    mutating func waitForGroup(
-        _ request: Request, _ number: Int?, bytes: Int, until deadline: Instant
-    ) -> WaiterID? {
-        guard !commitsAreClosed, let place = takeNumber() else { return nil }
-        let writer = number.map { batcher.connection(for: $0) { isUsable($0 + settings.readConnections) } }
-        return .batched(batcher.add(request, for: writer, bytes: bytes, number: place, until: deadline))
+    mutating func waitForGroup(_ request: Request, _ key: Int?, bytes: Int, until deadline: Instant) -> WaiterID? {
+        guard !commitsAreClosed, hasRoom else { return nil }
+        return .write(
+            writes.addMember(request, key: key, bytes: bytes, until: deadline, unusable: unusableWriters))
     }
 
     /// Grants each idle write connection to waiting requests.
@@ -452,45 +422,38 @@ extension PoolStateMachine {
         return actions
     }
 
-    /// Serves waiters in order of arrival: a group, which needs an idle connection, or requests that go alone.
+    /// Serves waiters in order of arrival: a group, which needs an idle connection, or single requests.
     private mutating func serveCommits(_ index: Int) -> [Action] {
         if commitsAreClosed { return [] }
         var actions: [Action] = []
-        while case .ready(let load) = slots[index].phase, !hasGroup(index) {
-            let single = waiters.first(of: queues[Lane.commits.rawValue])?.number ?? .max
-            if !failover.isStalled(index), let member = oldestMember(index), member.number < single {
+        while writes.waiterCount > 0, case .ready(let load) = slots[index].phase, !writes.hasGroup(writer(index)) {
+            if !failover.isStalled(index), isGroupNext(index) {
                 if load == 0 { actions.append(grantGroup(index)) }
                 break
             }
-            guard single < .max, let action = serveOneShared(.commits) else { break }
+            guard let action = serveOneShared(.commits) else { break }
             actions.append(action)
         }
         return actions
     }
 
-    private func hasGroup(_ index: Int) -> Bool { batcher.hasGroup(writer(index)) }
-
-    /// Returns true if a waiter from before `number` needs this connection to be idle.
-    private func isKept(_ index: Int, from number: Int) -> Bool {
-        guard let member = oldestMember(index) else { return false }
-        return member.number < number
-    }
-
     private mutating func grantGroup(_ index: Int) -> Action {
-        var group = WriteBatcher<Request>.Group()
-        while let next = oldestMember(index), batcher.move(next, to: &group) {}
-        slots[index].phase = .ready(load: group.members.count)
-        batcher.begin(group, on: writer(index))
-        return group.members.count == 1 ? .grant(group.members[0], id(index)) : .grantTogether(group.members, id(index))
+        let members = writes.beginGroup(on: writer(index), unusable: unusableWriters)
+        slots[index].phase = .ready(load: members.count)
+        return members.count == 1 ? .grant(members[0], id(index)) : .grantTogether(members, id(index))
     }
 
-    private func oldestMember(_ index: Int) -> WriteBatcher<Request>.Candidate? {
-        batcher.oldest(for: writer(index)) { isUsable($0 + settings.readConnections) }
+    private func isGroupNext(_ index: Int) -> Bool {
+        writes.waiterCount > 0 && writes.isGroupNext(on: writer(index), unusable: unusableWriters)
     }
 
-    private func isUsable(_ index: Int) -> Bool {
-        if case .ready = slots[index].phase { return !failover.isStalled(index) }
-        return false
+    /// The write connections that can be sent nothing now. Usually there is none.
+    private var unusableWriters: [Int] {
+        (0..<settings.commitConnections).filter { writer in
+            let index = writer + settings.readConnections
+            if case .ready = slots[index].phase { return failover.isStalled(index) }
+            return true
+        }
     }
 
     private func isIdle(_ index: Int) -> Bool {
@@ -507,10 +470,9 @@ extension PoolStateMachine {
     mutating func waitForLease(
         _ request: Request, isLong: Bool = false, until deadline: Instant
     ) -> (WaiterID, [Action])? {
-        guard settings.leasedConnections > 0 else { return nil }
-        let queue = isLong ? Self.longQueue : Lane.leases.rawValue
-        guard let id = enqueue(request, queue, until: deadline) else { return nil }
-        return (id, serveLeaseWaiters())
+        guard settings.leasedConnections > 0, hasRoom else { return nil }
+        let ticket = leases.add(request, isLong: isLong, until: deadline)
+        return (.lease(ticket), serveLeaseWaiters())
     }
 
     /// Ends a lease. A connection that is not `reusable` is closed.
@@ -527,14 +489,12 @@ extension PoolStateMachine {
 
     /// Grants idle connections, and opens one for each remaining waiter.
     private mutating func serveLeaseWaiters() -> [Action] {
-        if queues[Lane.leases.rawValue].isEmpty && queues[Self.longQueue].isEmpty { return [] }
+        if leases.count == 0 { return [] }
         var actions: [Action] = []
         for index in range(.leases) {
-            guard case .idle = slots[index].phase, let queue = nextLeaseQueue(),
-                let waiter = waiters.popFirst(of: &queues[queue])
-            else { continue }
-            slots[index].phase = .leased(isLong: queue == Self.longQueue)
-            actions.append(.grant(waiter.request, id(index)))
+            guard case .idle = slots[index].phase, let next = leases.pop(longLeases: longLeaseCount) else { continue }
+            slots[index].phase = .leased(isLong: next.isLong)
+            actions.append(.grant(next.request, id(index)))
         }
         let opening = range(.leases).count { index in
             switch slots[index].phase {
@@ -542,8 +502,7 @@ extension PoolStateMachine {
             default: false
             }
         }
-        let long = min(queues[Self.longQueue].count, max(settings.longLeases - longLeaseCount, 0))
-        var missing = queues[Lane.leases.rawValue].count + long - opening
+        var missing = leases.wantedConnections(longLeases: longLeaseCount) - opening
         for index in range(.leases) where missing > 0 {
             guard case .absent = slots[index].phase else { continue }
             actions.append(connect(index))
@@ -554,15 +513,6 @@ extension PoolStateMachine {
 
     private var longLeaseCount: Int {
         range(.leases).count { if case .leased(isLong: true) = slots[$0].phase { true } else { false } }
-    }
-
-    /// Returns the queue of the oldest waiter that may have a lease now.
-    private func nextLeaseQueue() -> Int? {
-        let short = waiters.first(of: queues[Lane.leases.rawValue])
-        let long = longLeaseCount < settings.longLeases ? waiters.first(of: queues[Self.longQueue]) : nil
-        guard let long else { return short == nil ? nil : Lane.leases.rawValue }
-        guard let short else { return Self.longQueue }
-        return short.number < long.number ? Lane.leases.rawValue : Self.longQueue
     }
 }
 
@@ -618,13 +568,9 @@ extension PoolStateMachine {
             default: break
             }
         }
-        for queue in queues.indices {
-            while let waiter = waiters.first(of: queues[queue]), waiter.deadline <= now {
-                _ = waiters.popFirst(of: &queues[queue])
-                actions.append(.refuse(waiter.request, retryAfter: retryDelay(now)))
-            }
+        while let request = reads.expire(now: now) ?? writes.expire(now: now) ?? leases.expire(now: now) {
+            actions.append(.refuse(request, retryAfter: retryDelay(now)))
         }
-        while let request = batcher.expire(now: now) { actions.append(.refuse(request, retryAfter: retryDelay(now))) }
         return actions + tryCommits() + serveLeaseWaiters()
     }
 
@@ -639,10 +585,9 @@ extension PoolStateMachine {
             default: break
             }
         }
-        for queue in queues {
-            if let waiter = waiters.first(of: queue) { consider(waiter.deadline) }
-        }
-        if let deadline = batcher.nextDeadline { consider(deadline) }
+        if let deadline = reads.nextDeadline { consider(deadline) }
+        if let deadline = writes.nextDeadline { consider(deadline) }
+        if let deadline = leases.nextDeadline { consider(deadline) }
         return next
     }
 
