@@ -13,13 +13,13 @@ import Testing
         var batcher = Batcher(connectionCount: 3)
         for (index, key) in keys.enumerated() {
             _ = batcher.addMember(
-                index + 1, key: key, bytes: bytes, until: start + .seconds(index + 1), unusable: [])
+                index + 1, key: key, bytes: bytes, until: start + .seconds(index + 1), unusable: .init())
         }
         return batcher
     }
 
     private func group(_ batcher: inout Batcher, on connection: Int, unusable: [Int] = []) -> [Int] {
-        batcher.beginGroup(on: connection, unusable: unusable)
+        batcher.beginGroup(on: connection, unusable: .init(unusable))
     }
 
     @Test func `a group has the waiters for any connection, its own and unusable ones, in order of arrival`() {
@@ -36,7 +36,7 @@ import Testing
 
     @Test func `a group has sixteen members and 256 KiB at most, and a larger request is alone`() {
         var many = make()
-        for number in 1...20 { _ = many.addMember(number, key: nil, bytes: 0, until: start, unusable: []) }
+        for number in 1...20 { _ = many.addMember(number, key: nil, bytes: 0, until: start, unusable: .init()) }
         #expect(group(&many, on: 0).count == 16 && group(&many, on: 0).count == 4)
         var large = make(nil, nil, nil, bytes: 131_072)
         #expect(group(&large, on: 0) == [1, 2] && group(&large, on: 0) == [3])
@@ -51,7 +51,7 @@ import Testing
         func connections(_ keys: [Int], unusable: [Int]) -> [Int?] {
             keys.map { key in
                 var batcher = make()
-                _ = batcher.addMember(1, key: key, bytes: 1, until: start, unusable: unusable)
+                _ = batcher.addMember(1, key: key, bytes: 1, until: start, unusable: .init(unusable))
                 return (0..<3).first { !batcher.isUnclaimed($0) }
             }
         }
@@ -64,11 +64,11 @@ import Testing
     @Test func `a group and single requests take turns in order of arrival`() {
         var batcher = make(4)
         _ = batcher.addSingle(2, until: start)
-        _ = batcher.addMember(3, key: 3, bytes: 1, until: start, unusable: [])
-        #expect(batcher.isGroupNext(on: 1, unusable: []))
-        #expect(!batcher.isGroupNext(on: 0, unusable: []) && batcher.isGroupNext(on: 0, unusable: [1]))
+        _ = batcher.addMember(3, key: 3, bytes: 1, until: start, unusable: .init())
+        #expect(batcher.isGroupNext(on: 1, unusable: .init()))
+        #expect(!batcher.isGroupNext(on: 0, unusable: .init()) && batcher.isGroupNext(on: 0, unusable: .init([1])))
         #expect(batcher.hasSingle && batcher.popSingle() == 2 && !batcher.hasSingle)
-        #expect(batcher.isGroupNext(on: 0, unusable: []) && !batcher.isGroupNext(on: 2, unusable: []))
+        #expect(batcher.isGroupNext(on: 0, unusable: .init()) && !batcher.isGroupNext(on: 2, unusable: .init()))
     }
 
     /// A waiter of the model. Single requests have no key.
@@ -105,7 +105,7 @@ import Testing
         }
         let key = [nil, 3, 4, 5].randomElement(using: &dice) ?? nil
         let bytes = Int.random(in: 1...60_000, using: &dice)
-        let ticket = batcher.addMember(number, key: key, bytes: bytes, until: until, unusable: unusable)
+        let ticket = batcher.addMember(number, key: key, bytes: bytes, until: until, unusable: .init(unusable))
         let connection = key.map { key in (0..<3).map { (key + $0) % 3 }.first { !unusable.contains($0) } ?? key % 3 }
         return Waiter(number: number, connection: connection, bytes: bytes, deadline: deadline, ticket: ticket)
     }
@@ -137,10 +137,11 @@ import Testing
                 let members = members(of: waiting, on: connection, unusable: unusable)
                 let single = waiting.first(where: \.isSingle)?.number
                 let isGroupNext = members.first.map { $0.number < single ?? .max } ?? false
-                #expect(batcher.isGroupNext(on: connection, unusable: unusable) == isGroupNext)
+                #expect(batcher.isGroupNext(on: connection, unusable: .init(unusable)) == isGroupNext)
                 let granted =
                     isGroupNext
-                    ? batcher.beginGroup(on: connection, unusable: unusable) : [batcher.popSingle()].compactMap(\.self)
+                    ? batcher.beginGroup(on: connection, unusable: .init(unusable))
+                    : [batcher.popSingle()].compactMap(\.self)
                 #expect(granted == (isGroupNext ? members.map(\.number) : [single].compactMap(\.self)))
                 #expect(!isGroupNext || batcher.hasGroup(connection) == (members.count > 1))
                 served += granted.count

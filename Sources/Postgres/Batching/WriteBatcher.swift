@@ -11,6 +11,19 @@ struct WriteBatcher<Request> {
     typealias Instant = ContinuousClock.Instant
     typealias Ticket = RequestQueues<Request>.Ticket
 
+    /// A set of connections, a bit each.
+    struct ConnectionSet {
+        private var bits: UInt64 = 0
+
+        init(_ connections: some Sequence<Int> = []) {
+            for connection in connections { insert(connection) }
+        }
+
+        mutating func insert(_ connection: Int) { bits |= 1 << connection }
+
+        func contains(_ connection: Int) -> Bool { bits & (1 << connection) != 0 }
+    }
+
     /// The maximum number of requests in a group, and of the bytes that they send.
     private static var memberLimit: Int { 16 }
     private static var byteLimit: Int { 262_144 }
@@ -25,7 +38,9 @@ struct WriteBatcher<Request> {
     /// True for connections with a pending group. Nothing else is sent until its end is answered.
     private var hasGroup: [Bool]
 
+    /// - Precondition: There are at most 64 connections.
     init(connectionCount: Int) {
+        precondition(connectionCount <= UInt64.bitWidth, "a ConnectionSet has a bit for each")
         waiters = RequestQueues(count: 2 + connectionCount)
         hasGroup = Array(repeating: false, count: connectionCount)
     }
@@ -46,14 +61,14 @@ struct WriteBatcher<Request> {
     ///   - key: The same number for requests that share a key; nil for the only holder of a key.
     ///   - bytes: The number of bytes that it sends. More than a group's limit keeps it alone.
     mutating func addMember(
-        _ request: Request, key: Int?, bytes: Int, until deadline: Instant, unusable: [Int]
+        _ request: Request, key: Int?, bytes: Int, until deadline: Instant, unusable: ConnectionSet
     ) -> Ticket {
         let queue = key.map { Self.members(for: connection(for: $0, unusable: unusable)) } ?? Self.membersForAny
         return waiters.add(request, to: queue, bytes: bytes, until: deadline)
     }
 
     /// Returns the connection for the requests of a key, or the next one while that is unusable.
-    private func connection(for key: Int, unusable: [Int]) -> Int {
+    private func connection(for key: Int, unusable: ConnectionSet) -> Int {
         let first = key & 0xFFFF
         for offset in 0..<hasGroup.count {
             let connection = (first + offset) % hasGroup.count
@@ -81,13 +96,13 @@ struct WriteBatcher<Request> {
     }
 
     /// Returns true if the next waiter for this connection joins a group, which needs the connection to be idle.
-    func isGroupNext(on connection: Int, unusable: [Int]) -> Bool {
+    func isGroupNext(on connection: Int, unusable: ConnectionSet) -> Bool {
         guard let member = oldestMember(for: connection, unusable) else { return false }
         return member.number < waiters.first(of: Self.singles)?.number ?? .max
     }
 
     /// Begins a group on an idle connection: removes its members, oldest first. A single member is no group.
-    mutating func beginGroup(on connection: Int, unusable: [Int]) -> [Request] {
+    mutating func beginGroup(on connection: Int, unusable: ConnectionSet) -> [Request] {
         var members: [Request] = []
         var bytes = 0
         while members.count < (isDistributed ? 1 : Self.memberLimit),
@@ -103,17 +118,18 @@ struct WriteBatcher<Request> {
 
     /// Returns the oldest waiter for a group: on any connection, on this one, or on one that is unusable.
     private func oldestMember(
-        for connection: Int, _ unusable: [Int]
+        for connection: Int, _ unusable: ConnectionSet
     ) -> (queue: Int, number: Int, bytes: Int)? {
         if waiters.count == 0 { return nil }
         var oldest: (queue: Int, number: Int, bytes: Int)?
-        func consider(_ queue: Int) {
-            guard let first = waiters.first(of: queue), first.number < oldest?.number ?? .max else { return }
+        if let first = waiters.first(of: Self.membersForAny) {
+            oldest = (Self.membersForAny, first.number, first.bytes)
+        }
+        for other in hasGroup.indices where other == connection || unusable.contains(other) {
+            let queue = Self.members(for: other)
+            guard let first = waiters.first(of: queue), first.number < oldest?.number ?? .max else { continue }
             oldest = (queue, first.number, first.bytes)
         }
-        consider(Self.membersForAny)
-        consider(Self.members(for: connection))
-        for other in unusable { consider(Self.members(for: other)) }
         return oldest
     }
 

@@ -447,13 +447,14 @@ extension PoolStateMachine {
         writes.waiterCount > 0 && writes.isGroupNext(on: writer(index), unusable: unusableWriters)
     }
 
-    /// The write connections that can be sent nothing now. Usually there is none.
-    private var unusableWriters: [Int] {
-        (0..<settings.commitConnections).filter { writer in
-            let index = writer + settings.readConnections
-            if case .ready = slots[index].phase { return failover.isStalled(index) }
-            return true
+    /// The write connections that can be sent nothing now.
+    private var unusableWriters: WriteBatcher<Request>.ConnectionSet {
+        var unusable = WriteBatcher<Request>.ConnectionSet()
+        for index in range(.commits) {
+            if case .ready = slots[index].phase, !failover.isStalled(index) { continue }
+            unusable.insert(writer(index))
         }
+        return unusable
     }
 
     private func isIdle(_ index: Int) -> Bool {
