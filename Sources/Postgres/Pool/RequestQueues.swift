@@ -38,7 +38,8 @@ struct RequestQueues<Request> {
 
     /// Returns the first request's number in the order of arrival, and its bytes.
     func first(of queue: Int) -> (number: Int, bytes: Int)? {
-        waiters.first(of: queues[queue]).map { ($0.number, $0.bytes) }
+        guard let waiter = waiters.first(of: queues[queue]) else { return nil }
+        return (waiter.number, waiter.bytes)
     }
 
     mutating func popFirst(of queue: Int) -> Request? { waiters.popFirst(of: &queues[queue])?.request }
