@@ -411,7 +411,8 @@ extension PoolStateMachine {
     mutating func waitForGroup(_ request: Request, _ key: Int?, bytes: Int, until deadline: Instant) -> WaiterID? {
         guard !commitsAreClosed, hasRoom else { return nil }
         return .write(
-            writes.addMember(request, key: key, bytes: bytes, until: deadline, unusable: key == nil ? .init() : unusableWriters))
+            writes.addMember(
+                request, key: key, bytes: bytes, until: deadline, unusable: key == nil ? .init() : unusableWriters))
     }
 
     /// Grants each idle write connection to waiting requests.
