@@ -159,7 +159,9 @@ class Failover(Breakage):
         took = takeover.server = time.monotonic() - promoted
         psql.join(300)
         takeover.late = self.ruler.between(promoted, promoted + took)
-        self.note = f"took writes {took:.1f} s after the promotion, psql {takeover.psql:.2f} s, the machine late by {takeover.late:.1f} s"
+        self.note = (
+            f"took writes {took:.1f} s after the promotion, psql {takeover.psql:.2f} s, the machine late by {takeover.late:.1f} s"
+        )
         self.add(takeover)
 
     def add(self, takeover: Takeover) -> None:
