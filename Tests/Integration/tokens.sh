@@ -53,7 +53,7 @@ if saltern service create other --audience unknown 2>/dev/null; then fail "the a
 
 scenario "PyJWT, joserfc and authlib verify tokens across a rotation, and refuse every forgery"
 python() {
-    SALTERN_TEST_URL=$SALTERN_TEST_URL SALTERN_TEST_CERTIFICATE=$certificate SALTERN_TEST_TOKEN=$token \
+    PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$repository/scripts/lib SALTERN_TEST_URL=$SALTERN_TEST_URL SALTERN_TEST_CERTIFICATE=$certificate SALTERN_TEST_TOKEN=$token \
         SALTERN_TEST_SERVICE=$credential SALTERN_TEST_EXECUTABLE=$executable \
         "$repository/.venv/bin/python" "$repository/Tests/Integration/tokens.py" "$@"
 }
