@@ -223,7 +223,7 @@ struct VaultKeys {
             server: LiveSyncServer(session.api, owner, token: token, retries: session.syncRetries),
             sealing: sealing, limits: session.settings.limits, newID: session.settings.newID)
         engine.merge = MembershipRecord.mergeRule(session.settings.mergeRule)
-        engine.onProgress = { [observers = session.observers, store = session.store] report in
+        engine.onProgress = { [observers = session.observers, store] report in
             let unsent = (try? store.changeCount()) ?? 0
             observers.progress.notify(
                 report.sent > 0 ? .sent(report.sent, of: report.sent + unsent) : .fetched(report.fetched))
