@@ -71,6 +71,8 @@ enum Explanation {
         case .locked: denied("the vault is locked: saltern-client unlock opens it, also without network", "locked")
         case .sessionEnded:
             denied("the session has ended: log in again; no data on this device is lost", "session_ended")
+        case .refused(let problem) where ["not_permitted", "role_too_low"].contains(problem.code):
+            SharedVaultError.notPermitted
         case .refused(let problem):
             failure(for: problem, status: problem.code == .notFound ? ExitStatus.notFound : 1)
         case .unavailable(let error): failure(for: error)
@@ -127,6 +129,7 @@ enum Explanation {
                 code: "invalid_collection")
         case .invalidDocuments(let fault): unreadable("line \(fault.line): \(fault.text)", "unreadable")
         case .unreadable: unreadable("it cannot be read", "unreadable")
+        case .shared(let error): error.failure
         case .store(let error): failure(for: error)
         }
     }

@@ -7,17 +7,17 @@ umask 077
 require_client
 start_own_server
 
-scenario "docs/command.md has every command, exit status and code, and no others"
-page=$repository/docs/command.md
+scenario "docs/command.md and docs/shared-vaults.md have every command, exit status and code, and no others"
+pages=("$repository/docs/command.md" "$repository/docs/shared-vaults.md")
 # shellcheck disable=SC2016  # backquotes of Markdown
-# column NUMBER HEADING: what a column of the tables beneath a heading has in backquotes, a line each.
+# column NUMBER HEADING: what a column of the tables beneath a heading has in backquotes, in either page, a line each.
 column() {
-    sed -n "/^## $2/,/^## /p" "$page" | grep '^|' | cut --delimiter '|' --fields "$1" | grep --only-matching '`[^`]*`' | tr -d '`'
+    sed -n --separate "/^## $2/,/^## /p" "${pages[@]}" | grep '^|' | cut --delimiter '|' --fields "$1" | grep --only-matching '`[^`]*`' | tr -d '`'
 }
 # equal WHAT EXPECTED FOUND: two files of words.
 equal() {
     (($(wc --lines <"$2") > 10)) || fail "to find the $1"
-    diff <(sort --unique "$2") <(sort --unique "$3") || fail "the $1 in docs/command.md"
+    diff <(sort --unique "$2") <(sort --unique "$3") || fail "the $1 in docs/command.md and docs/shared-vaults.md"
 }
 "$client" --help | sed -n 's/^  \([a-z-]\{1,\}\( [a-z-]\{1,\}\)\{0,2\}\)  .*/\1/p' >"$work/commands"
 column 2 Commands | sed 's/ [A-Z[].*//' >"$work/documented"
@@ -31,7 +31,7 @@ sources=$repository/Sources/saltern-client
 { column 3 'Exit statuses' && column 2 'JSON output'; } >"$work/documented"
 equal codes "$work/codes" "$work/documented"
 { printf '%s\n' 0 1 64 && sed -n 's/.*Int32 = \([0-9]*\)$/\1/p' "$sources/ExitStatus.swift"; } >"$work/statuses"
-sed -n '/^## Exit statuses/,/^## /s/^| \([0-9]*\) |.*/\1/p' "$page" >"$work/documented"
+sed -n --separate '/^## Exit statuses/,/^## /s/^| \([0-9]*\) |.*/\1/p' "${pages[@]}" >"$work/documented"
 equal "exit statuses" "$work/statuses" "$work/documented"
 
 scenario "every block of docs/tutorials/command-line.md runs"

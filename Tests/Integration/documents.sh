@@ -101,7 +101,7 @@ all_documented() {
 scenario "every option is documented"
 mapfile -t pages < <(handbook_page)
 all_documented saltern "${pages[@]}" docs/services.md docs/events.md
-all_documented saltern-client docs/command.md docs/tutorials/command-line.md docs/passkeys-in-clients.md
+all_documented saltern-client docs/command.md docs/shared-vaults.md docs/tutorials/command-line.md docs/passkeys-in-clients.md
 
 # command_lines FILE…: what is typed in blocks, and spans: a command each, without its remark.
 command_lines() {
@@ -143,10 +143,10 @@ while read -ra words; do
     if grep --quiet "^saltern-client ${words[0]} " "$work/options"; then
         takes saltern-client "${words[@]}" || fail "options that there are: saltern-client ${words[*]}"
     fi
-done < <(spans docs/command.md | grep '^[a-z].* --[a-z]')
+done < <(spans docs/command.md docs/shared-vaults.md | grep '^[a-z].* --[a-z]')
 
-scenario "every option in the page of saltern-client is one of its options"
-spans docs/command.md | sed -n 's/^\(--[a-z][a-z-]*\).*/\1/p' | sort --unique | while read -r option; do
+scenario "every option in the pages of saltern-client is one of its options"
+spans docs/command.md docs/shared-vaults.md | sed -n 's/^\(--[a-z][a-z-]*\).*/\1/p' | sort --unique | while read -r option; do
     grep --quiet "^saltern-client .* $option\$" "$work/options" || fail "an option that there is: $option"
 done
 

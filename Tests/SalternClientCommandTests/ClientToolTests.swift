@@ -42,10 +42,13 @@ import Testing
             "second-factor passkey add", "second-factor passkey list", "second-factor passkey rename",
             "second-factor passkey restrict", "second-factor passkey remove", "devices",
             "devices end", "devices lost", "events",
+            "vault create", "vault list", "vault rename", "vault preview", "vault join", "vault invite",
+            "vault invitations", "vault revoke", "vault members", "vault remove", "vault role", "vault leave",
+            "vault hand-over", "vault accept", "vault rotate", "vault delete",
             "rotate", "export", "import", "leave", "version",
         ]
         let listed = overview.output.split(separator: "\n").filter { $0.hasPrefix("  ") }
-            .compactMap { $0.firstMatch(of: #/^ {2}([a-z-]+( [a-z]+){0,2}) {2}/#)?.1 }.map(String.init)
+            .compactMap { $0.firstMatch(of: #/^ {2}([a-z-]+( [a-z-]+){0,2}) {2}/#)?.1 }.map(String.init)
         #expect(listed.sorted() == commands.sorted())
         for command in commands {
             let help = await CommandLineTool.client.run(
@@ -85,7 +88,7 @@ import Testing
     @Test func `every option in a command's help is one of its options`() async throws {
         let overview = try await run("--help")
         let commands = overview.output.split(separator: "\n").filter { $0.hasPrefix("  ") }
-            .compactMap { $0.firstMatch(of: #/^ {2}([a-z-]+( [a-z]+){0,2}) {2}/#)?.1 }
+            .compactMap { $0.firstMatch(of: #/^ {2}([a-z-]+( [a-z-]+){0,2}) {2}/#)?.1 }
         var count = 0
         for command in commands {
             let words = command.split(separator: " ").map(String.init)
@@ -146,7 +149,10 @@ import Testing
 
     @Test func `where nobody is logged in every command says so`() async throws {
         let home = try TemporaryDirectory()
-        for words in [["list"], ["sync"], ["status"], ["logout"], ["devices"], ["get", "x"], ["rotate"]] {
+        for words in [
+            ["list"], ["sync"], ["status"], ["logout"], ["devices"], ["get", "x"], ["rotate"],
+            ["vault", "list"], ["vault", "members", "x"], ["list", "--vault", "x"],
+        ] {
             let outcome = await CommandLineTool.client.run(
                 words, console: Console(environment: ["HOME": home.path], error: .nullDevice))
             #expect(outcome == ExitStatus.configuration, "\(words)")

@@ -77,6 +77,12 @@ package struct OwnedItems: Sendable {
         try await perform { store, _ in try store.notices() }
     }
 
+    /// Marks a notice as read.
+    package func forget(_ notice: Notice) async throws(VaultError) {
+        if notice.kind.isLasting { return }
+        try await perform { store, _ in try store.forgetNotice(notice.number) }
+    }
+
     package func replacedVersions(of id: ItemID? = nil) async throws(VaultError) -> [ReplacedVersion] {
         try await perform { _, items in try items.replacedVersions(of: id) }
     }
@@ -231,4 +237,9 @@ package struct OwnedItems: Sendable {
                 .importAll(from: file)
         }
     }
+}
+
+extension SyncReport {
+    /// The report before the first round.
+    package static var empty: SyncReport { SyncReport() }
 }

@@ -7,7 +7,7 @@ struct DeleteItems: Command {
     static let usage = ["ITEM… [OPTIONS]"]
     static let example = "saltern-client delete \"shopping list\""
     static let help = """
-        \(AccountOption.help)
+        \(OwnerOption.help)
           --json                one object, for scripts
 
         `saltern-client restore` restores deleted items for 30 days.
@@ -19,11 +19,11 @@ struct DeleteItems: Command {
     init(_ arguments: inout Arguments) throws(UsageError) { named = try NamedItems(&arguments) }
 
     func run(_ console: Console) async throws {
-        let vault = try await named.account.open(console).vault
+        let items = try await named.owner.open(console).items
         // All items are found before the first is deleted.
         var found: [ItemSummary] = []
-        for item in named.items { found.append(try await item.find(in: vault)) }
-        for item in found { try await vault.delete(item.id) }
+        for item in named.items { found.append(try await item.find(in: items)) }
+        for item in found { try await items.delete(item.id) }
         try named.show(found, as: "deleted", "is deleted", console)
     }
 }

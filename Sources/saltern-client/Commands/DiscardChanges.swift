@@ -7,7 +7,7 @@ struct DiscardChanges: Command {
     static let usage = ["ITEM… [OPTIONS]"]
     static let example = "saltern-client discard \"shopping list\""
     static let help = """
-        \(AccountOption.help)
+        \(OwnerOption.help)
           --json                one object, for scripts
 
         For changes that the server rejects, such as content beyond the plan.
@@ -22,9 +22,9 @@ struct DiscardChanges: Command {
     init(_ arguments: inout Arguments) throws(UsageError) { named = try NamedItems(&arguments) }
 
     func run(_ console: Console) async throws {
-        let vault = try await named.account.open(console).vault
-        let found = try named.find(in: await vault.unsentItems())
-        for item in found { try await vault.discardChange(item.id) }
+        let items = try await named.owner.open(console).items
+        let found = try named.find(in: await items.unsentItems(limit: .max))
+        for item in found { try await items.discardChange(item.id) }
         try named.show(found, as: "discarded", "is discarded", console)
     }
 }

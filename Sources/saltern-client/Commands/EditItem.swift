@@ -9,7 +9,7 @@ struct EditItem: Command {
     static let usage = ["ITEM [OPTIONS]"]
     static let example = "saltern-client edit \"shopping list\""
     static let help = """
-        \(AccountOption.help)
+        \(OwnerOption.help)
           --allow-empty         accept an empty file from the editor
           --json                one object, for scripts
 
@@ -33,7 +33,7 @@ struct EditItem: Command {
         let changed: Bool
     }
 
-    private let account: AccountOption
+    private let owner: OwnerOption
     private let item: ItemReference
     private let allowsEmpty: Bool
     private let asJSON: Bool
@@ -41,7 +41,7 @@ struct EditItem: Command {
     init(_ arguments: inout Arguments) throws(UsageError) {
         asJSON = arguments.flag("--json")
         allowsEmpty = arguments.flag("--allow-empty")
-        account = try AccountOption(&arguments)
+        owner = try OwnerOption(&arguments)
         item = ItemReference(try arguments.word("the item"))
     }
 
@@ -102,10 +102,10 @@ struct EditItem: Command {
         if body == content { return Record(id: found.id, changed: false) }
         if body.isEmpty, !allowsEmpty { throw EmptyContent.refusal("the edited file", over: found) }
         do {
-            let vault = try await account.open(console).vault
-            let id = try await vault.put(
+            let items = try await owner.open(console).items
+            let id = try await items.put(
                 PlainItem(
-                    title: before.title, body: try await vault.body(holding: body, insteadOf: before.body)), found.id,
+                    title: before.title, body: try await items.body(holding: body, insteadOf: before.body)), found.id,
                 in: found.collection, over: original.version)
             return Record(id: id, changed: true)
         } catch {
@@ -142,14 +142,14 @@ struct EditItem: Command {
     }
 
     private func read(_ console: Console) async throws -> Original {
-        let opened = try await account.open(console)
-        let vault = opened.vault
-        let found = try await item.find(in: vault)
-        guard let before = try await vault.item(found.id) else { throw VaultError.notFound }
-        let version = try await vault.version(of: found.id)
+        let opened = try await owner.open(console)
+        let items = opened.items
+        let found = try await item.find(in: items)
+        guard let before = try await items.item(found.id) else { throw VaultError.notFound }
+        let version = try await items.version(of: found.id)
         return Original(
-            account: opened.folder, summary: found, item: before,
-            content: try await vault.wholeContent(of: before.body), version: version)
+            account: opened.account.folder, summary: found, item: before,
+            content: try await items.wholeContent(of: before.body), version: version)
     }
 
     /// Returns a file name whose extension shows the type to the editor.

@@ -8,7 +8,7 @@ struct ExportItems: Command {
     static let usage = ["FILE [--collection NAME] [OPTIONS]", "FILE --sealed [OPTIONS]"]
     static let example = "saltern-client export notes.jsonl --collection notes"
     static let help = """
-        \(AccountOption.help)
+        \(OwnerOption.help)
         \(RateOption.help)
           --collection NAME     only the items of one collection
           --sealed              all data that the server stores of the account,
@@ -32,7 +32,7 @@ struct ExportItems: Command {
     }
 
     private let proof: ProvenCommand
-    private let account: AccountOption
+    private let owner: OwnerOption
     private let collection: String?
     private let isSealed: Bool
     private let file: URL
@@ -41,9 +41,11 @@ struct ExportItems: Command {
         isSealed = arguments.flag("--sealed")
         collection = try arguments.option("--collection")
         proof = try ProvenCommand(withRate: &arguments)
-        account = proof.account
+        owner = try OwnerOption(of: proof.account, &arguments)
         file = URL(filePath: try arguments.word("the file"))
-        if isSealed, collection != nil { throw UsageError(message: "--collection does not belong to --sealed") }
+        if isSealed, collection != nil || owner.isVault {
+            throw UsageError(message: "--collection and --vault do not belong to --sealed")
+        }
     }
 
     func run(_ console: Console) async throws {
@@ -60,9 +62,9 @@ struct ExportItems: Command {
                 "all data is in \(VisibleText.visible(file.path))\n"
             }
         }
-        let vault = try await account.open(console).vault
-        let done = try await console.showingProgress(of: vault) {
-            try await vault.exportDocuments(to: file, collection: collection)
+        let opened = try await owner.open(console)
+        let done = try await console.showingProgress(of: opened.account.vault) {
+            try await opened.items.exportDocuments(to: file, collection: collection)
         }
         let record = Record(documents: done.documents, unreadable: done.unreadable, incomplete: done.incomplete)
         try console.show(record, asJSON: proof.asJSON) {

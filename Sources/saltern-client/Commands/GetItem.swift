@@ -9,7 +9,7 @@ struct GetItem: Command {
     static let usage = ["ITEM [OPTIONS]"]
     static let example = "saltern-client get \"shopping list\" --output list.txt"
     static let help = """
-        \(AccountOption.help)
+        \(OwnerOption.help)
         \(RateOption.help)
           --output FILE         a new file that only you can read
           --version N           an earlier version, from `saltern-client versions ITEM`
@@ -22,7 +22,7 @@ struct GetItem: Command {
         \(ItemReference.help)
         """
 
-    private let account: AccountOption
+    private let owner: OwnerOption
     private let output: String?
     private let version: Int?
     private let asJSON: Bool
@@ -32,14 +32,14 @@ struct GetItem: Command {
         asJSON = arguments.flag("--json")
         version = try arguments.integer("--version", in: 1...Int.max)
         output = try arguments.option("--output")
-        account = try AccountOption(withRate: &arguments)
+        owner = try OwnerOption(withRate: &arguments)
         item = ItemReference(try arguments.word("the item"))
     }
 
     func run(_ console: Console) async throws {
-        let vault = try await account.open(console).vault
-        let (found, body) = try await item(in: vault)
-        let content = ItemOutput(item: found, pieces: ContentPieces(of: body, in: vault))
+        let items = try await owner.open(console).items
+        let (found, body) = try await item(in: items)
+        let content = ItemOutput(item: found, pieces: ContentPieces(of: body, in: items))
         if let output {
             try await content.write(to: output)
             if asJSON { try console.printJSON(["id": found.id.description, "file": output]) }
@@ -50,14 +50,14 @@ struct GetItem: Command {
         }
     }
 
-    private func item(in vault: Vault) async throws -> (ItemSummary, SecureBytes) {
+    private func item(in items: OwnedItems) async throws -> (ItemSummary, SecureBytes) {
         if let version {
-            let found = try await ReplacedItems.find(item, in: vault)
-            let replaced = try await vault.item(found.id, replaced: Int64(version))
+            let found = try await ReplacedItems.find(item, in: items)
+            let replaced = try await items.item(found.id, replaced: Int64(version))
             return (found.replaced(by: replaced), replaced.body)
         }
-        let found = try await item.find(in: vault)
-        guard let body = try await vault.item(found.id)?.body else { throw VaultError.notFound }
+        let found = try await item.find(in: items)
+        guard let body = try await items.item(found.id)?.body else { throw VaultError.notFound }
         return (found, body)
     }
 }

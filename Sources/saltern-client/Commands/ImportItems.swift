@@ -8,7 +8,7 @@ struct ImportItems: Command {
     static let usage = ["FILE [OPTIONS]"]
     static let example = "saltern-client import notes.jsonl"
     static let help = """
-        \(AccountOption.help)
+        \(OwnerOption.help)
         \(RateOption.help)
           --json                one object, for scripts
 
@@ -31,13 +31,13 @@ struct ImportItems: Command {
         let copies: Int
     }
 
-    private let account: AccountOption
+    private let owner: OwnerOption
     private let file: URL
     private let asJSON: Bool
 
     init(_ arguments: inout Arguments) throws(UsageError) {
         asJSON = arguments.flag("--json")
-        account = try AccountOption(withRate: &arguments)
+        owner = try OwnerOption(withRate: &arguments)
         file = URL(filePath: try arguments.word("the file"))
     }
 
@@ -45,8 +45,10 @@ struct ImportItems: Command {
         guard FileManager.default.isReadableFile(atPath: file.path) else {
             throw CommandFailure("cannot read \(file.path)", status: ExitStatus.notFound, code: "file_not_found")
         }
-        let vault = try await account.open(console).vault
-        let done = try await console.showingProgress(of: vault) { try await vault.importDocuments(from: file) }
+        let opened = try await owner.open(console)
+        let done = try await console.showingProgress(of: opened.account.vault) {
+            try await opened.items.importDocuments(from: file)
+        }
         let record = Record(created: done.created, unchanged: done.unchanged, copies: done.copies)
         try console.show(record, asJSON: asJSON) {
             "\(record.created) new, \(record.unchanged) unchanged, \(record.copies) kept beside another version\n"

@@ -6,7 +6,7 @@ struct ListItems: Command {
     static let summary = "list the items on this device"
     static let example = "saltern-client list --collection notes"
     static let help = """
-        \(AccountOption.help)
+        \(OwnerOption.help)
           --collection NAME     only the items of one collection
           --deleted             deleted items that can be restored
           --json                one object, for scripts
@@ -15,7 +15,7 @@ struct ListItems: Command {
         `saltern-client sync` fetches new items.
         """
 
-    private let account: AccountOption
+    private let owner: OwnerOption
     private let collection: String?
     private let showsDeleted: Bool
     private let asJSON: Bool
@@ -24,15 +24,15 @@ struct ListItems: Command {
         asJSON = arguments.flag("--json")
         showsDeleted = arguments.flag("--deleted")
         collection = try arguments.option("--collection")
-        account = try AccountOption(&arguments)
+        owner = try OwnerOption(&arguments)
     }
 
     func run(_ console: Console) async throws {
-        let vault = try await account.open(console).vault
+        let access = try await owner.open(console).items
         let items =
             showsDeleted
-            ? try await vault.deletedItems().filter { collection == nil || $0.collection == collection }
-            : try await vault.items(in: collection)
+            ? try await access.deletedItems().filter { collection == nil || $0.collection == collection }
+            : try await access.items(in: collection)
         try console.show(["items": items.map(ItemLine.init)], asJSON: asJSON) {
             var table = Table([.text("id"), .text(""), .text("collection"), .number("bytes"), .text("title")])
             for item in items {

@@ -8,7 +8,7 @@ struct ListVersions: Command {
     static let usage = ["ITEM [OPTIONS]"]
     static let example = "saltern-client versions \"shopping list\""
     static let help = """
-        \(AccountOption.help)
+        \(OwnerOption.help)
           --local               without the versions that the server keeps
           --json                one object, for scripts
 
@@ -41,7 +41,7 @@ struct ListVersions: Command {
         let versions: [Record]
     }
 
-    private let account: AccountOption
+    private let owner: OwnerOption
     private let item: ItemReference
     private let asJSON: Bool
     private let isLocal: Bool
@@ -49,15 +49,15 @@ struct ListVersions: Command {
     init(_ arguments: inout Arguments) throws(UsageError) {
         asJSON = arguments.flag("--json")
         isLocal = arguments.flag("--local")
-        account = try AccountOption(&arguments)
+        owner = try OwnerOption(&arguments)
         item = ItemReference(try arguments.word("the item"))
     }
 
     func run(_ console: Console) async throws {
-        let vault = try await account.open(console).vault
-        let found = try await find(in: vault, console)
-        if !isLocal { await fetch(found.id, vault, console) }
-        let versions = try await vault.replacedVersions(of: found.id)
+        let items = try await owner.open(console).items
+        let found = try await find(in: items, console)
+        if !isLocal { await fetch(found.id, items, console) }
+        let versions = try await items.replacedVersions(of: found.id)
         try console.show(List(id: found.id, versions: versions.map(Record.init)), asJSON: asJSON) {
             var table = Table([
                 .number("version"), .text("replaced"), .text("collection"), .number("bytes"), .text("title"),
@@ -73,20 +73,20 @@ struct ListVersions: Command {
     }
 
     /// Finds the item. If this device has no data of it, its whole id is needed, and the server must have versions.
-    private func find(in vault: Vault, _ console: Console) async throws -> ItemSummary {
+    private func find(in items: OwnedItems, _ console: Console) async throws -> ItemSummary {
         do {
-            return try await ReplacedItems.find(item, in: vault)
+            return try await ReplacedItems.find(item, in: items)
         } catch let failure as CommandFailure where failure.code == "not_found" {
             guard !isLocal, let id = ItemID(item.text) else { throw failure }
-            await fetch(id, vault, console)
-            return try await ReplacedItems.find(item, in: vault)
+            await fetch(id, items, console)
+            return try await ReplacedItems.find(item, in: items)
         }
     }
 
     /// Fetches the server's versions. The list is useful without them, so an error becomes a notice.
-    private func fetch(_ id: ItemID, _ vault: Vault, _ console: Console) async {
+    private func fetch(_ id: ItemID, _ items: OwnedItems, _ console: Console) async {
         do {
-            let report = try await vault.fetchVersions(of: id)
+            let report = try await items.fetchVersions(of: id)
             guard report.refused > 0 else { return }
             console.notice(
                 "\(report.refused) versions of the server cannot be decrypted or are not older; they are not listed",

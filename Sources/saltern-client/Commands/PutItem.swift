@@ -9,7 +9,7 @@ struct PutItem: Command {
     static let usage = ["[FILE] [OPTIONS]"]
     static let example = "echo \"milk\" | saltern-client put --title \"shopping list\""
     static let help = """
-        \(AccountOption.help)
+        \(OwnerOption.help)
         \(RateOption.help)
           --item ITEM           the item to replace; without it, a new item
           --collection NAME     a-z, 0-9 and -; visible to the server (notes)
@@ -26,7 +26,7 @@ struct PutItem: Command {
         \(ItemReference.help)
         """
 
-    private let account: AccountOption
+    private let owner: OwnerOption
     private let item: ItemReference?
     private let collection: String?
     private let title: String?
@@ -40,32 +40,32 @@ struct PutItem: Command {
         item = try arguments.option("--item").map(ItemReference.init)
         collection = try CollectionOption.name(&arguments)
         title = try arguments.option("--title")
-        account = try AccountOption(withRate: &arguments)
+        owner = try OwnerOption(withRate: &arguments)
         file = try arguments.optionalWord()
     }
 
     func run(_ console: Console) async throws {
         // Before the store is opened, because standard input may take long.
         let content = try file.map(InputContent.file) ?? InputContent.standardInput()
-        let vault = try await account.open(console).vault
-        let before = try await item?.find(in: vault)
+        let items = try await owner.open(console).items
+        let before = try await item?.find(in: items)
         if let before, content.source.byteCount == 0, before.byteCount != 0, !allowsEmpty {
             throw EmptyContent.refusal(file.map { VisibleText.visible($0) } ?? "standard input", over: before)
         }
         if !content.isWhole {
-            try await vault.refuseTooLong(bodyOf: content.source.byteCount)
+            try await items.refuseTooLong(bodyOf: content.source.byteCount)
             throw VaultError.unreadable
         }
         let title = title ?? before?.title ?? file.map { URL(filePath: $0).lastPathComponent }
         let body: SecureBytes
-        if let before, let replaced = try await vault.item(before.id)?.body {
-            body = try await vault.body(holding: content.source, insteadOf: replaced)
+        if let before, let replaced = try await items.item(before.id)?.body {
+            body = try await items.body(holding: content.source, insteadOf: replaced)
         } else {
-            body = try await vault.body(holding: content.source)
+            body = try await items.body(holding: content.source)
         }
-        let id = try await vault.put(
+        let id = try await items.put(
             PlainItem(title: title, body: body), before?.id ?? .random(),
-            in: collection ?? before?.collection ?? "notes")
+            in: collection ?? before?.collection ?? "notes", over: nil)
         try console.show(["id": id.description], asJSON: asJSON) { "\(id)\n" }
     }
 }

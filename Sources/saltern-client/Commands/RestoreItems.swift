@@ -7,7 +7,7 @@ struct RestoreItems: Command {
     static let usage = ["ITEM… [OPTIONS]", "ITEM --version N [OPTIONS]"]
     static let example = "saltern-client restore \"shopping list\" --version 2"
     static let help = """
-        \(AccountOption.help)
+        \(OwnerOption.help)
           --version N           an earlier version, from `saltern-client versions ITEM`
           --json                one object, for scripts
 
@@ -29,14 +29,14 @@ struct RestoreItems: Command {
     }
 
     func run(_ console: Console) async throws {
-        let vault = try await named.account.open(console).vault
+        let items = try await named.owner.open(console).items
         var found: [ItemSummary]
         if let version {
-            found = [try await ReplacedItems.find(named.items[0], in: vault)]
-            try await vault.restore(found[0].id, replaced: Int64(version))
+            found = [try await ReplacedItems.find(named.items[0], in: items)]
+            try await items.restore(found[0].id, replaced: Int64(version))
         } else {
-            found = try named.find(in: await vault.deletedItems())
-            for item in found { try await vault.restore(item.id) }
+            found = try named.find(in: await items.deletedItems())
+            for item in found { try await items.restore(item.id) }
         }
         try named.show(found, as: "restored", "is restored", console)
     }

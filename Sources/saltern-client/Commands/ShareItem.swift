@@ -9,7 +9,7 @@ struct ShareItem: Command {
     static let usage = ["ITEM [OPTIONS]"]
     static let example = "saltern-client share \"shopping list\" --expires 7d --views 1"
     static let help = """
-        \(AccountOption.help)
+        \(OwnerOption.help)
           --expires TIME        how long the link works: 12h, 30d (until you end it)
           --views N             maximum number of views (unlimited)
           --json                one object, for scripts
@@ -21,7 +21,7 @@ struct ShareItem: Command {
         \(ItemReference.help)
         """
 
-    private let account: AccountOption
+    private let owner: OwnerOption
     private let item: ItemReference
     private let lifetime: Duration?
     private let views: Int?
@@ -31,15 +31,16 @@ struct ShareItem: Command {
         asJSON = arguments.flag("--json")
         lifetime = try arguments.duration("--expires", in: .seconds(60) ... .seconds(3_650 * 86_400))
         views = try arguments.integer("--views", in: 1...1_000_000)
-        account = try AccountOption(&arguments)
+        owner = try OwnerOption(&arguments)
         item = ItemReference(try arguments.word("the item"))
     }
 
     func run(_ console: Console) async throws {
-        let account = try await account.open(console)
-        let found = try await item.find(in: account.vault)
-        try await refuseTooLong(found.id, account.vault)
-        guard let item = try await account.vault.wholeItem(found.id), let base = URL(string: account.profile.server)
+        let opened = try await owner.open(console)
+        let (account, items) = (opened.account, opened.items)
+        let found = try await item.find(in: items)
+        try await refuseTooLong(found.id, in: items, account.vault)
+        guard let item = try await items.wholeItem(found.id), let base = URL(string: account.profile.server)
         else {
             throw VaultError.notFound
         }
@@ -56,8 +57,8 @@ struct ShareItem: Command {
     }
 
     /// Rejects content that is too long for a share, before it is fetched.
-    private func refuseTooLong(_ id: ItemID, _ vault: Vault) async throws {
-        guard let body = try await vault.item(id)?.body else { return }
-        try await vault.refuseTooLong(bodyOf: ContentPieces(of: body, in: vault).byteCount)
+    private func refuseTooLong(_ id: ItemID, in items: OwnedItems, _ vault: Vault) async throws {
+        guard let body = try await items.item(id)?.body else { return }
+        try await vault.refuseTooLong(bodyOf: ContentPieces(of: body, in: items).byteCount)
     }
 }

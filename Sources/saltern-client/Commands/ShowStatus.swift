@@ -36,6 +36,7 @@ struct ShowStatus: Command {
         /// The waiting deletions of other devices.
         let heldItems: [HeldItem]
         let notices: [NoticeRecord]
+        let vaults: [VaultRecord]
         let online: Bool
         let plan: Plan?
     }
@@ -63,6 +64,7 @@ struct ShowStatus: Command {
         let account = try await account.open(console)
         let vault = account.vault
         let notices = try await vault.notices()
+        var shared = try await StatusOfVaults(vault)
         let plan = await Result { () async throws(VaultError) in try await vault.account() }
         // The data of this device is shown in any case.
         var refusal: VaultError?
@@ -77,31 +79,35 @@ struct ShowStatus: Command {
             deleted: (try? await vault.deletedItems().count) ?? 0,
             deletionsHeld: try await vault.areDeletionsHeld(),
             heldItems: try await vault.heldDeletions().map(HeldItem.init),
-            notices: notices.map(NoticeRecord.init), online: description != nil,
+            notices: notices.map(NoticeRecord.init), vaults: shared.records, online: description != nil,
             plan: description.map {
                 Record.Plan(
                     name: $0.plan, limits: $0.limits, usage: $0.usage, secondFactor: $0.secondFactor.totp,
                     recoveryCode: $0.recovery.set)
             })
         let network = refusal == nil ? "the server cannot be reached" : "no reply about the account"
-        try console.show(record, asJSON: asJSON) { Self.text(record, notices, network: network) }
+        try console.show(record, asJSON: asJSON) {
+            Self.text(record, notices.map(\.text) + shared.lines, network: network)
+        }
         // A notice that could not be printed was not read.
         if forgets, !console.hasLostOutput {
             for notice in notices { try await vault.forget(notice) }
+            try await shared.forgetNotices()
         }
         if let refusal { throw refusal }
         let isLeft = try await vault.notices().wantAttention
-        if record.deletionsHeld || isLeft {
+        if record.deletionsHeld || isLeft || shared.wantsAttention {
             throw CommandFailure([], status: ExitStatus.attention, code: "attention")
         }
     }
 
-    private static func text(_ record: Record, _ notices: [Notice], network: String) -> String {
+    private static func text(_ record: Record, _ findings: [String], network: String) -> String {
         var lines = [
             ("account", record.account), ("userid", record.userid), ("server", record.server),
             ("items", record.collections.values.reduce(0, +).formatted()), ("not sent", record.unsent.formatted()),
             ("deleted", record.deleted.formatted()),
         ]
+        if !record.vaults.isEmpty { lines.append(("shared vaults", record.vaults.count.formatted())) }
         if let plan = record.plan {
             lines += [
                 ("plan", plan.name),
@@ -126,7 +132,7 @@ struct ShowStatus: Command {
             )
         }
         if record.deletionsHeld { lines.append(("look", "deletions wait: see `sync --help`, --allow-deletions")) }
-        lines += notices.map { ("look", $0.text) }
+        lines += findings.map { ("look", $0) }
         var table = Table([.text("what"), .text("now")])
         for (name, value) in lines { table.append([name, value]) }
         return table.takeText()

@@ -11,6 +11,8 @@ struct SyncCommand: Command {
           DIR…                  folders to keep equal to a collection on all devices;
                                 without DIR, only items are synced
         \(AccountOption.help)
+          --vault NAME          with DIR: the files of a shared vault in place of the
+                                account's; without DIR, its --allow-deletions
         \(RateOption.help)
           --collection NAME     the collection of the folder's files (files); without
                                 DIR, the collection of --allow-deletions
@@ -42,6 +44,9 @@ struct SyncCommand: Command {
         syntax of .gitignore. Ignored files are neither sent, fetched nor deleted. The
         file .salternignore itself is synced.
 
+        Without DIR, the account and all shared vaults are synced. In the folder of a
+        shared vault, a conflict copy has the name of the person that wrote it.
+
         A file that changed on two devices is kept twice. Files that a sync removes from
         a folder stay in .saltern/trash for 30 days. Many deletions within an hour wait
         for --allow-deletions: their names are listed, everything else is synced, and
@@ -52,9 +57,10 @@ struct SyncCommand: Command {
 
     private struct Record: Encodable {
         let findings: Findings
+        let vaults: [VaultFindings]
 
         private enum CodingKeys: CodingKey {
-            case fetched, sent, changed
+            case fetched, sent, changed, vaults
         }
 
         func encode(to encoder: any Encoder) throws {
@@ -62,11 +68,12 @@ struct SyncCommand: Command {
             try container.encode(findings.report.fetched, forKey: .fetched)
             try container.encode(findings.report.sent, forKey: .sent)
             try container.encode(findings.report.changed.sorted(), forKey: .changed)
+            try container.encode(vaults, forKey: .vaults)
             try findings.encode(to: encoder)
         }
     }
 
-    private let account: AccountOption
+    private let owner: OwnerOption
     private let allowed: Set<DeletionDirection>
     private let watches: Bool
     private let isDry: Bool
@@ -92,25 +99,25 @@ struct SyncCommand: Command {
         allowsSecondFolder = arguments.flag("--second-folder")
         allowsHiddenExecutables = arguments.flag("--allow-hidden-executables")
         collection = try CollectionOption.name(&arguments)
-        account = try AccountOption(withRate: &arguments)
+        owner = try OwnerOption(withRate: &arguments)
         var folders: [String] = []
         while let folder = try arguments.optionalWord() { folders.append(folder) }
         self.folders = folders
         if watches, isDry { throw UsageError(message: "--dry-run and --watch exclude each other") }
         let isForFolder =
             watches || isDry || hasDirection || allowsHiddenExecutables || allowsSecondFolder
-            || collection != nil && allowed.isEmpty
+            || (owner.isVault || collection != nil) && allowed.isEmpty
         if folders.isEmpty, isForFolder {
             throw UsageError(
                 message:
-                    "--watch, --dry-run, --collection, --allow-hidden-executables and the directions of deletions need a "
-                    + "folder: sync DIR")
+                    "--watch, --dry-run, --vault, --collection, --allow-hidden-executables and the directions of deletions "
+                    + "need a folder: sync DIR")
         }
     }
 
     func run(_ console: Console) async throws {
-        let account = try await account.open(console)
-        let vault = account.vault
+        let opened = try await owner.open(console)
+        let (account, vault) = (opened.account, opened.account.vault)
         if !folders.isEmpty {
             let syncs = folders.map { folder in
                 // Each of several folders may have a separate collection, which its marker names.
@@ -126,19 +133,24 @@ struct SyncCommand: Command {
                     folder: folder, settings: settings, watches: watches, isDry: isDry, asJSON: asJSON,
                     isOneOfSeveral: folders.count > 1)
             }
-            return try await SyncFolder.run(syncs, account, console)
+            return try await SyncFolder.run(syncs, opened, console)
         }
+        let known = try await VaultFindings.known(in: vault)
         let findings = try await Findings.gather(in: vault, except: vault.notices()) {
             try await console.showingProgress(of: vault) {
-                allowed.isEmpty ? try await vault.sync() : try await vault.agreeToDeletions(in: collection)
+                allowed.isEmpty ? try await vault.sync() : try await opened.items.agreeToDeletions(in: collection)
             }
         }
+        let vaults = try await VaultFindings.gather(in: vault, after: findings.report, except: known)
         // An error here does not fail the command: the next call repeats it.
         try? await account.learnPins()
-        try console.show(Record(findings: findings), asJSON: asJSON) {
+        try console.show(Record(findings: findings, vaults: vaults), asJSON: asJSON) {
             "fetched \(findings.report.fetched), sent \(findings.report.sent), not sent \(findings.unsent)\n"
-                + findings.lines
+                + findings.lines + vaults.map(\.lines).joined()
         }
         try findings.end()
+        if vaults.contains(where: \.wantsAttention) {
+            throw CommandFailure([], status: ExitStatus.attention, code: "attention")
+        }
     }
 }

@@ -4,7 +4,7 @@ import SalternClient
 
 /// The arguments of a command for the trash of a folder.
 struct TrashedFolder {
-    private let account: AccountOption
+    private let owner: OwnerOption
     private let collection: String?
     let folder: String
     let asJSON: Bool
@@ -12,15 +12,15 @@ struct TrashedFolder {
     init(_ arguments: inout Arguments) throws(UsageError) {
         asJSON = arguments.flag("--json")
         collection = try CollectionOption.name(&arguments)
-        account = try AccountOption(&arguments)
+        owner = try OwnerOption(&arguments)
         folder = try arguments.word("the folder")
     }
 
     func open(_ console: Console) async throws -> FolderSync {
-        let vault = try await account.open(console).vault
+        let opened = try await owner.open(console)
         let root = URL(filePath: folder, directoryHint: .isDirectory)
         let name = collection ?? FolderSync.collection(of: root) ?? FolderSettings().collection
-        return FolderSync(vault: vault, root: root, settings: FolderSettings(collection: name))
+        return FolderSync(opened.items, root: root, settings: FolderSettings(collection: name))
     }
 }
 
@@ -30,7 +30,7 @@ struct ListTrash: Command {
     static let usage = ["DIR [OPTIONS]"]
     static let example = "saltern-client trash ~/Notes"
     static let help = """
-        \(AccountOption.help)
+        \(OwnerOption.help)
           --collection NAME     the collection of the folder (the one it syncs with)
           --json                one object, for scripts
 
@@ -78,7 +78,7 @@ struct RestoreTrash: Command {
     static let usage = ["DIR FILE… [OPTIONS]"]
     static let example = "saltern-client trash restore ~/Notes plan.txt"
     static let help = """
-        \(AccountOption.help)
+        \(OwnerOption.help)
           --collection NAME     the collection of the folder (the one it syncs with)
           --json                one object, for scripts
 

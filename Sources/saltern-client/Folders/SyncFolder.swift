@@ -3,7 +3,8 @@ import Foundation
 import SalternClient
 import Synchronization
 
-/// `saltern-client sync DIR`: a folder of files and a collection, once or until Ctrl-C.
+/// `saltern-client sync DIR`: a folder of files and a collection of the account or of a shared vault, once or until
+/// Ctrl-C.
 struct SyncFolder {
     /// One round, for scripts.
     private struct Record: Encodable {
@@ -101,23 +102,23 @@ struct SyncFolder {
     /// Syncs several folders: watched ones at the same time, others one after another. When one of them fails, the
     /// others continue.
     /// - Throws: For several folders a ``CommandFailure`` with the messages of all, and the most serious status.
-    static func run(_ folders: [SyncFolder], _ account: OpenAccount, _ console: Console) async throws {
+    static func run(_ folders: [SyncFolder], _ opened: OpenOwner, _ console: Console) async throws {
         // Before other processes use the store.
-        let known = try await account.vault.notices()
-        if folders.count == 1 { return try await folders[0].run(account, known, console) }
+        let known = try await opened.items.notices()
+        if folders.count == 1 { return try await folders[0].run(opened, known, console) }
         let failures =
             folders[0].watches
-            ? await watch(folders, account, known, console)
-            : await runInTurn(folders, account, known, console)
+            ? await watch(folders, opened, known, console)
+            : await runInTurn(folders, opened, known, console)
         if let failure = FolderFailure.summary(of: failures) { throw failure }
     }
 
     private static func runInTurn(
-        _ folders: [SyncFolder], _ account: OpenAccount, _ known: [Notice], _ console: Console
+        _ folders: [SyncFolder], _ opened: OpenOwner, _ known: [Notice], _ console: Console
     ) async -> [FolderFailure] {
         var failures: [FolderFailure] = []
         for folder in folders {
-            guard let failure = await folder.failure(account, known, console) else { continue }
+            guard let failure = await folder.failure(opened, known, console) else { continue }
             failures.append(failure)
             if failure.isInterruption { break }
         }
@@ -125,10 +126,10 @@ struct SyncFolder {
     }
 
     private static func watch(
-        _ folders: [SyncFolder], _ account: OpenAccount, _ known: [Notice], _ console: Console
+        _ folders: [SyncFolder], _ opened: OpenOwner, _ known: [Notice], _ console: Console
     ) async -> [FolderFailure] {
         await withTaskGroup(of: FolderFailure?.self) { group in
-            for folder in folders { group.addTask { await folder.failure(account, known, console) } }
+            for folder in folders { group.addTask { await folder.failure(opened, known, console) } }
             var failures: [FolderFailure] = []
             for await failure in group {
                 guard let failure else {
@@ -150,10 +151,10 @@ struct SyncFolder {
     /// Syncs the folder.
     /// - Returns: nil after success.
     private func failure(
-        _ account: OpenAccount, _ known: [Notice], _ console: Console
+        _ opened: OpenOwner, _ known: [Notice], _ console: Console
     ) async -> FolderFailure? {
         do {
-            try await run(account, known, console)
+            try await run(opened, known, console)
             return nil
         } catch {
             return FolderFailure(folder: folder, error)
@@ -161,10 +162,11 @@ struct SyncFolder {
     }
 
     /// - Parameter known: The earlier notices.
-    private func run(_ account: OpenAccount, _ known: [Notice], _ console: Console) async throws {
+    private func run(_ opened: OpenOwner, _ known: [Notice], _ console: Console) async throws {
         let root = URL(filePath: folder, directoryHint: .isDirectory)
-        let sync = FolderSync(vault: account.vault, root: root, settings: settings)
+        let (account, items) = (opened.account, opened.items)
         let vault = account.vault
+        let sync = FolderSync(items, root: root, settings: settings)
         if isDry {
             let plan = try await console.showingProgress(of: vault) { try await sync.plan() }
             try show(plan, [], [], console)
@@ -181,13 +183,13 @@ struct SyncFolder {
                         // A server publishes its next key long before it uses it.
                         await learning.runIfDue { try await account.learnPins() }
                     }
-                    let notices = try await vault.notices()
+                    let notices = try await items.notices()
                     let before = told.withLock { told in
                         defer { told = Set(notices) }
                         return told
                     }
                     try show(
-                        report, try await vault.heldDeletions(), notices.filter { !before.contains($0) }, console
+                        report, try await items.heldDeletions(), notices.filter { !before.contains($0) }, console
                     ) { lines in standing.withLock { $0.takeNew(lines) } }
                     if console.hasLostOutput { throw OutputClosed() }
                 }
@@ -197,8 +199,8 @@ struct SyncFolder {
             throw Explanation.interrupted
         }
         let report = try await console.showingProgress(of: vault) { try await sync.run() }
-        let notices = try await vault.notices().unreported(after: known)
-        try show(report, try await vault.heldDeletions(), notices, console)
+        let notices = try await items.notices().unreported(after: known)
+        try show(report, try await items.heldDeletions(), notices, console)
         // An error here does not fail the command: the next call repeats it.
         if !report.isOffline { try? await account.learnPins() }
         if report.needsAttention || notices.wantAttention {

@@ -28,6 +28,16 @@ struct Findings: Encodable {
             held: try await vault.heldDeletions(), passkeyNames: await passkeyNames(for: notices, in: vault))
     }
 
+    /// Returns the results for the items of a shared vault.
+    /// - Parameter known: The notices that were shown before.
+    static func gather(
+        in items: OwnedItems, after report: SyncReport, except known: [Notice]
+    ) async throws -> Findings {
+        Findings(
+            report: report, notices: try await items.notices().unreported(after: known),
+            unsent: try await items.unsentCount(), held: try await items.heldDeletions(), passkeyNames: [:])
+    }
+
     /// Returns the lines about passkeys that a change of the password has stopped from unlocking.
     /// - Parameter known: The notices before the change.
     static func stoppedPasskeys(in vault: Vault, except known: [Notice]) async throws -> String {
@@ -56,11 +66,12 @@ struct Findings: Encodable {
             + (HeldItem.lines(held) + notices.map { $0.text(naming: passkeyNames) }).map { $0 + "\n" }.joined()
     }
 
+    /// True when the user should check the results.
+    var wantsAttention: Bool { report.isHeld || unsent > 0 || notices.wantAttention }
+
     /// Ends the command with another status when the user should check the results.
     func end() throws {
-        if report.isHeld || unsent > 0 || notices.wantAttention {
-            throw CommandFailure([], status: ExitStatus.attention, code: "attention")
-        }
+        if wantsAttention { throw CommandFailure([], status: ExitStatus.attention, code: "attention") }
     }
 
     func encode(to encoder: any Encoder) throws {

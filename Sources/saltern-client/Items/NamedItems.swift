@@ -1,16 +1,16 @@
 import CommandLineKit
 import SalternClient
 
-/// The arguments of a command with the same action for each of several items: the account, the items, and the output
+/// The arguments of a command with the same action for each of several items: their owner, the items, and the output
 /// form.
 struct NamedItems {
-    let account: AccountOption
+    let owner: OwnerOption
     let items: [ItemReference]
     private let asJSON: Bool
 
     init(_ arguments: inout Arguments) throws(UsageError) {
         asJSON = arguments.flag("--json")
-        account = try AccountOption(&arguments)
+        owner = try OwnerOption(&arguments)
         var items = [ItemReference(try arguments.word("the item"))]
         while let word = try arguments.optionalWord() { items.append(ItemReference(word)) }
         self.items = items
@@ -38,33 +38,50 @@ struct ItemReference {
 
     init(_ text: String) { self.text = text }
 
-    /// Finds the one matching item of a vault.
-    func find(in vault: Vault) async throws -> ItemSummary {
-        if let id = ItemID(text), let item = try await vault.summary(of: id) { return item }
-        return try find(in: await vault.items())
+    /// Finds the one matching item of an owner.
+    func find(in items: OwnedItems) async throws -> ItemSummary {
+        if let id = ItemID(text), let item = try await items.summary(of: id) { return item }
+        return try find(in: await items.items(in: nil))
     }
 
     /// Finds the one matching item.
     /// - Throws: ``CommandFailure`` when there is none, or several.
     func find(in items: [ItemSummary]) throws(CommandFailure) -> ItemSummary {
-        var found: [ItemSummary] = []
-        if let id = ItemID(text) { found = items.filter { $0.id == id } }
-        // Byte by byte first: `String` considers canonically equivalent titles equal, and a keyboard may write either
+        try NameMatch.only(
+            text, among: items, noun: ("item", "items"), id: { $0.id.description }, name: { $0.title })
+    }
+}
+
+/// The choice of one object by its id, the first characters of it (at least four), or its name.
+enum NameMatch {
+    /// Returns the one candidate that `text` names.
+    /// - Parameters:
+    ///   - noun: The kind of object for messages, with its plural.
+    ///   - isNamedByOthers: True when a name that is the beginning of another candidate's id must not win.
+    /// - Throws: ``CommandFailure`` when there is none, or several.
+    static func only<Candidate>(
+        _ text: String, among candidates: [Candidate], noun: (one: String, several: String),
+        id: (Candidate) -> String, name: (Candidate) -> String?, isNamedByOthers: Bool = false
+    ) throws(CommandFailure) -> Candidate {
+        let lower = text.lowercased()
+        var found = candidates.filter { id($0) == lower }
+        // Byte by byte first: `String` considers canonically equivalent names equal, and a keyboard may write either
         // form.
-        if found.isEmpty { found = items.filter { $0.title.map { Array($0.utf8) } == Array(text.utf8) } }
-        if found.isEmpty { found = items.filter { $0.title == text } }
-        if found.isEmpty, text.utf8.count >= 4 {
-            found = items.filter { $0.id.description.hasPrefix(text.lowercased()) }
+        if found.isEmpty { found = candidates.filter { name($0).map { Array($0.utf8) } == Array(text.utf8) } }
+        if found.isEmpty { found = candidates.filter { name($0) == text } }
+        if text.utf8.count >= 4, found.isEmpty || isNamedByOthers {
+            let known = Set(found.map(id))
+            found += candidates.filter { id($0).hasPrefix(lower) && !known.contains(id($0)) }
         }
-        guard let item = found.first else {
+        guard let only = found.first else {
             throw CommandFailure(
-                "there is no item \(VisibleText.visible(text))", status: ExitStatus.notFound, code: "not_found")
+                "there is no \(noun.one) \(VisibleText.visible(text))", status: ExitStatus.notFound, code: "not_found")
         }
         guard found.count == 1 else {
             throw CommandFailure(
-                ["\(VisibleText.visible(text)) is several items:"] + found.map(\.id.description),
+                ["\(VisibleText.visible(text)) is several \(noun.several):"] + found.map(id),
                 status: ExitStatus.notFound, code: "ambiguous")
         }
-        return item
+        return only
     }
 }

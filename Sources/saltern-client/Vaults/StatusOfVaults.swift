@@ -1,0 +1,48 @@
+import CommandLineKit
+import SalternClient
+
+/// The shared vaults in the status of an account.
+struct StatusOfVaults {
+    private let vault: Vault
+    private let vaults: [SharedVault]
+    private var notices: [SharedVaultID: [Notice]] = [:]
+    private var held: [SharedVaultID: [HeldDeletion]] = [:]
+
+    init(_ vault: Vault) async throws {
+        self.vault = vault
+        vaults = try await vault.sharedVaults()
+        for shared in vaults {
+            let items = shared.items(in: vault)
+            notices[shared.id] = try await items.notices()
+            held[shared.id] = try await items.heldDeletions()
+        }
+    }
+
+    var records: [VaultRecord] {
+        vaults.map { VaultRecord($0, notices: notices[$0.id] ?? [], held: held[$0.id] ?? []) }
+    }
+
+    /// The lines for the user, with the names of the vaults.
+    var lines: [String] {
+        vaults.flatMap { shared in
+            let texts = (notices[shared.id] ?? []).map(\.text) + HeldItem.lines(held[shared.id] ?? [])
+            return texts.map { "\(VisibleText.visible(shared.name)): \($0)" } + shared.lines
+        }
+    }
+
+    /// Marks the notices of all vaults as read.
+    mutating func forgetNotices() async throws {
+        for shared in vaults {
+            let items = shared.items(in: vault)
+            for notice in notices[shared.id] ?? [] { try await items.forget(notice) }
+            notices[shared.id] = try await items.notices()
+        }
+    }
+
+    /// True when the user should check a vault.
+    var wantsAttention: Bool {
+        vaults.contains { shared in
+            shared.wantsAttention || (notices[shared.id] ?? []).wantAttention || !(held[shared.id] ?? []).isEmpty
+        }
+    }
+}

@@ -1,0 +1,170 @@
+#!/usr/bin/env bash
+# Shared vaults with saltern-client: every block of docs/shared-vaults.md runs, and three people found, invite, join, write,
+# lower, remove, hand over and delete.
+# shellcheck source=Tests/Integration/lib.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+
+umask 077
+require_client
+echo 'correct horse battery staple' >"$work/password"
+
+scenario "every block of docs/shared-vaults.md runs"
+sed -n '/^<!-- Tests\/Integration\/client-vaults.sh runs/,/^<!-- The end of this walk/p' "$repository/docs/shared-vaults.md" |
+    awk '/^```/ { inside = $0 == "```bash"; next } inside' |
+    sed "s|https://localhost:8443|$SALTERN_TEST_URL|; s|\.saltern/|$SALTERN_TEST_HOME/|; s|ada@example.org|$(unique ada)|
+        s|bob@example.org|$(unique bob)|" >"$work/walk"
+(($(wc -l <"$work/walk") > 20)) || fail "to find the blocks in docs/shared-vaults.md"
+mkdir -- "$work/bin"
+ln -s -- "$client" "$work/bin/saltern-client"
+ln -s -- "$executable" "$work/bin/saltern"
+(umask 022 && PATH=$work/bin:$PATH exec bash -euo pipefail "$work/walk") >"$work/output" 2>&1 ||
+    fail "the walk to end well: $(tail -n 20 "$work/output")"
+for text in 'words for the inviter: ' 'Buy salt.' 'sent: cake.txt' 'Bob is removed from household'; do
+    grep --quiet --fixed-strings -- "$text" "$work/output" || fail "the walk to print '$text': $(<"$work/output")"
+done
+
+for name in ada bob carol; do
+    eval "$name() { device $name \"\$@\" </dev/null; }"
+    device "$name" register --server "$SALTERN_TEST_URL" --userid "$(unique "$name")" --certificate "$certificate" \
+        --device "$name" --password-file "$work/password"
+    expect_status 0
+done
+# person NAME: the id of a member, in the list that was printed last.
+person() { json ".members[] | select(.name == \"$1\") | .id"; }
+# invite ROLE NAME [OPTION…]: fills link and code.
+invite() {
+    ada vault invite household --role "$1" --label "$2" --json "${@:3}"
+    expect_status 0
+    json .link >"$work/link"
+    json '.code // empty' >"$work/code"
+}
+# join NAME PERSON
+join() { device "$1" vault join --as "$2" --link-file "$work/link" --code-file "$work/code" --json </dev/null; }
+
+scenario "an owner founds a vault, and an invitation with a code admits one person"
+ada vault list --json
+expect_json '.vaults | length' 0
+ada vault create household --as Ada --json
+expect_status 0
+vault=$(json .id)
+invite writer Bob
+[[ $(<"$work/link") =~ ^https://.*/j/[0-9A-Za-z]{22}#2[0-9A-Za-z]{44}$ ]] || fail "a link"
+[[ $(wc --words <"$work/code") == 6 ]] || fail "a code of six words"
+bob vault preview --link-file "$work/link" --code-file "$work/code" --json
+expect_status 0
+expect_json '[.id, .name, .inviter, .role, .members] | tostring' "[\"$vault\",\"household\",\"Ada\",\"writer\",1]"
+echo 'abandon abandon abandon abandon abandon zoo' >"$work/wrong"
+bob vault join --as Bob --link-file "$work/link" --code-file "$work/wrong" --json
+expect_error 77 wrong_code
+echo 'salt salt salt' >"$work/wrong"
+bob vault join --as Bob --link-file "$work/link" --code-file "$work/wrong" --json
+expect_error 65 malformed_code
+join bob Bob
+expect_status 0
+expect_json '[.name, .role, (.words | length)] | tostring' '["household","writer",4]'
+spoken=$(json '.words | join(" ")')
+join carol Carol
+expect_error 77 wrong_code
+ada vault members household --json
+expect_json '[.members[] | [.name, .role, .owner, .own, .label]] | tostring' \
+    '[["Ada","manager",true,true,null],["Bob","writer",false,false,"Bob"]]'
+expect_json '.members[1].words | join(" ")' "$spoken"
+expect_json '.words | length' 12
+
+scenario "a reader reads, and cannot write or manage"
+invite reader Carol --no-code
+[[ ! -s $work/code ]] || fail "no code"
+join carol Carol
+expect_status 0
+join bob Robert
+expect_error 66 invitation_gone
+device ada put --vault household --title list --json <<<'Buy salt.'
+expect_status 0
+ada sync --json
+expect_status 0
+expect_json '.vaults[0].sent' 1
+carol sync --json
+expect_status 0
+carol get list --vault household
+[[ $body == 'Buy salt.' ]] || fail "the item"
+carol list --json
+expect_json '.items | length' 0
+device carol put --item list --vault household --json <<<'Buy nothing.'
+expect_error 77 not_permitted
+carol vault invite household --json
+expect_error 77 not_permitted
+carol vault rotate household --json
+expect_error 77 not_permitted
+
+scenario "a folder of a vault keeps both versions, with the name of the person"
+for name in ada bob; do mkdir -- "$work/$name-files"; done
+echo 'Two eggs.' >"$work/ada-files/cake.txt"
+ada sync "$work/ada-files" --vault household
+expect_status 0
+bob sync "$work/bob-files" --vault household
+expect_status 0
+echo 'Three eggs.' >"$work/ada-files/cake.txt"
+echo 'Four eggs.' >"$work/bob-files/cake.txt"
+ada sync "$work/ada-files" --vault household
+bob sync "$work/bob-files" --vault household
+expect_status 2
+compgen -G "$work/bob-files/cake (conflict, *" >/dev/null || fail "both versions: $(ls "$work/bob-files")"
+
+scenario "a lowered writer stops writing, and a removed one receives nothing more"
+ada vault role household Bob reader --json
+expect_status 0
+bob sync
+device bob put --vault household --title late --json <<<'Late.'
+expect_error 77 not_permitted
+ada vault remove household Bob --json
+expect_status 0
+device ada put --vault household --title secret --json <<<'Surprise party.'
+ada sync
+expect_status 0
+bob sync --json
+expect_json '.vaults[0].problems[0].kind' ended
+bob list --vault household --json
+expect_json '[.items[].title] | index("secret")' null
+carol sync
+carol get secret --vault household
+[[ $body == 'Surprise party.' ]] || fail "the later item"
+
+scenario "invitations are listed and revoked"
+invite reader Dora --expires 12h --uses 2
+ada vault invitations household --json
+expect_json '[.invitations[] | [.label, .role, .uses, .joins, .needsCode]] | tostring' '[["Dora","reader",2,0,true]]'
+ada vault revoke household Dora --json
+expect_status 0
+join bob Bob
+expect_error 77 wrong_code
+
+scenario "the owner hands over to a manager, and only then can leave"
+ada vault leave household --yes --json
+expect_error 1 owner_protected
+ada vault role household Carol manager
+expect_status 0
+carol vault accept household --json
+expect_error 66 no_offer
+ada vault hand-over household Carol
+expect_status 0
+carol vault accept household --json
+expect_status 0
+ada vault leave household --yes --forget
+expect_status 0
+ada vault list --json
+expect_json '.vaults | length' 0
+carol vault list --json
+expect_json '.vaults[0].owner' true
+
+scenario "a vault is exported, imported into another one, and deleted"
+carol export "$work/household.ndjson" --vault household
+expect_status 0
+carol vault create home --as Carol
+carol import "$work/household.ndjson" --vault home
+expect_status 0
+carol get secret --vault home
+[[ $body == 'Surprise party.' ]] || fail "the imported item"
+carol vault delete household --yes --json
+expect_status 0
+carol list --vault household --json
+expect_error 66 not_found
