@@ -19,7 +19,8 @@ import Testing
                         ["", "RecordCallersSessionEnds", "QueueCallersEnds", "StoreCallersEnds"].map {
                             $0.isEmpty ? "Guarded<\(match.1)>" : "Guarded<\($0)<\(match.1)>>"
                         })
-                case "ItemRead", "ExportedPage, ItemRead": declared.formUnion(["Owned<\(match.1)>", "OwnedByVault<\(match.1)>"])
+                case "ItemRead", "ExportedPage, ItemRead":
+                    declared.formUnion(["Owned<\(match.1)>", "OwnedByVault<\(match.1)>"])
                 case "ItemWrite", "ShortPath":
                     declared.formUnion(["Guarded<\(match.1)>", "GuardedInVault<\(match.1)>"])
                 case "ItemStep": declared.formUnion(["\(match.1)", "StepInVault<\(match.1)>"])
