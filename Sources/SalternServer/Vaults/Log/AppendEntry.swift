@@ -69,6 +69,7 @@ struct FindItemAbove: Statement {
     static let isReadOnly = true
     static let sql: SQL<Self> = """
         SELECT i.revision FROM saltern.vault_items i WHERE i.vault_id = \(\.vaultID) AND i.revision > \(\.revision)
+            AND i.revision > 0
         ORDER BY i.revision DESC LIMIT 1
         """
 }

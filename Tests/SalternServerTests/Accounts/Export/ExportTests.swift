@@ -3,6 +3,7 @@ import Postgres
 import SalternTesting
 import Synchronization
 import Testing
+import VaultLog
 
 @testable import SalternServer
 

@@ -2,6 +2,7 @@ import HTTPCore
 import Postgres
 import SalternTesting
 import Testing
+import VaultLog
 
 @testable import SalternServer
 

@@ -10,7 +10,7 @@ import Testing
         var declared: Set<String> = []
         for source in try Self.sources() {
             let declarations =
-                /struct (\w+): (Statement|ItemStep|(?:Account|Item)(?:Read|Write)|ExportedPage|ShortPath|\w*SessionRemoval|DueRows|OldestRows) \{/
+                /struct (\w+): (Statement|ItemStep|(?:Account|Item)(?:Read|Write)|ExportedPage(?:, ItemRead)?|ShortPath|\w*SessionRemoval|DueRows|OldestRows) \{/
             for match in source.matches(of: declarations) {
                 switch match.2 {
                 case "SessionRemoval": declared.formUnion(["\(match.1)", "RecordSessionEnds<\(match.1)>"])
@@ -19,7 +19,8 @@ import Testing
                         ["", "RecordCallersSessionEnds", "QueueCallersEnds", "StoreCallersEnds"].map {
                             $0.isEmpty ? "Guarded<\(match.1)>" : "Guarded<\($0)<\(match.1)>>"
                         })
-                case "ItemRead": declared.formUnion(["Owned<\(match.1)>", "OwnedByVault<\(match.1)>"])
+                case "ItemRead", "ExportedPage, ItemRead":
+                    declared.formUnion(["Owned<\(match.1)>", "OwnedByVault<\(match.1)>"])
                 case "ItemWrite", "ShortPath":
                     declared.formUnion(["Guarded<\(match.1)>", "GuardedInVault<\(match.1)>"])
                 case "ItemStep": declared.formUnion(["\(match.1)", "StepInVault<\(match.1)>"])
