@@ -32,7 +32,7 @@ private final class Ruler: Sendable {
 /// A failure counts only in an attempt without a pause. Without such an attempt the test fails.
 /// - Parameters:
 ///   - limit: The longest pause that the test tolerates.
-///   - body: The test. It starts anew with each attempt.
+///   - body: The test. It starts again with each attempt.
 /// - Throws: ``ConditionNeverHeld`` if the machine paused in each of 20 failed attempts.
 public func undisturbed(
     by limit: Duration = .seconds(1), file: StaticString = #fileID, line: UInt = #line,

@@ -208,7 +208,8 @@ extension Application {
             statement(RemoveFailedAttempts.self), statement(RemoveFailuresOfDevices.self),
             statement(FindOldAttempts.self), statement(RemoveOldAttempts.self),
             // Vaults
-            statement(CountMemberships.self), statement(InsertMembership.self), statement(RemoveMemberships.self),
+            statement(CountMemberships.self), statement(InsertMembership.self), statement(MoveListRevision.self),
+            statement(RemoveMemberships.self),
             statement(Owned<FindMemberships>.self), statement(InsertVault.self), statement(MoveHead.self),
             statement(MoveOwner.self), statement(MoveVaultPlan.self), statement(PutMember.self),
             statement(FindMembers.self),

@@ -32,7 +32,7 @@ struct AcceptInvitation: AccountEndpoint {
             if members >= limits { throw ItemProblem.quotaExceeded(limit: "members", allowed: limits, used: members) }
             let revision = try await stored.append(entry, holder: account, now: authorization.now)
             transaction.enqueue(
-                InsertMembership(
+                listing: InsertMembership(
                     accountID: account, vaultID: vaultID, memberID: MemberID(entry.author.bytes), owns: false,
                     now: authorization.now))
             try await transaction.note(

@@ -45,7 +45,7 @@ struct ClaimMember: AccountEndpoint {
         if seats.first?.memberID == memberID { return }
         guard seats.isEmpty, holders.isEmpty else { throw VaultProblem.alreadyMember }
         transaction.enqueue(
-            InsertMembership(accountID: account, vaultID: vaultID, memberID: memberID, owns: false, now: now))
+            listing: InsertMembership(accountID: account, vaultID: vaultID, memberID: memberID, owns: false, now: now))
         transaction.enqueue(BindMember(vaultID: vaultID, memberID: memberID, holder: account))
     }
 }

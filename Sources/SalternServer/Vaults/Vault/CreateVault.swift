@@ -34,7 +34,7 @@ struct CreateVault: AccountEndpoint {
         let vaultID = VaultID(log.vault.bytes)
         let founder = MemberID(entry.author.bytes)
         transaction.enqueue(
-            InsertMembership(accountID: account, vaultID: vaultID, memberID: founder, owns: true, now: now))
+            listing: InsertMembership(accountID: account, vaultID: vaultID, memberID: founder, owns: true, now: now))
         transaction.enqueue(
             InsertVault(
                 vaultID: vaultID, ownerAccount: account, plan: plan, headHash: entry.hash.bytes,

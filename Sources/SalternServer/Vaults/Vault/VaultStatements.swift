@@ -46,7 +46,7 @@ enum MembershipCount {
     }
 }
 
-/// Adds a vault to an account's list. The account's revision moves, so that its streams read the list again.
+/// Adds a vault to an account's list. ``MoveListRevision`` precedes it.
 struct InsertMembership: Statement {
     let accountID: AccountID
     let vaultID: VaultID
@@ -55,16 +55,30 @@ struct InsertMembership: Statement {
     let now: Timestamp
 
     static let sql: SQL<Self> = """
-        WITH moved AS (
-            UPDATE saltern.accounts a
-            SET revision = \(AccountCounter.next("a.revision")), vaults_revision = \(AccountCounter.next("a.revision"))
-            WHERE a.account_id = \(\.accountID)
-        )
         INSERT INTO saltern.memberships (account_id, vault_id, member_id, owns, joined_at)
             VALUES (\(\.accountID), \(\.vaultID), \(\.memberID), \(\.owns), \(\.now))
         ON CONFLICT (account_id, vault_id) DO UPDATE
         SET member_id = excluded.member_id, owns = excluded.owns, joined_at = excluded.joined_at
         """
+}
+
+/// Takes the account's next revision for a change of its list of vaults, so that its streams read the list again.
+struct MoveListRevision: Statement {
+    let accountID: AccountID
+
+    static let sql: SQL<Self> = """
+        UPDATE saltern.accounts a
+        SET revision = \(AccountCounter.next("a.revision")), vaults_revision = \(AccountCounter.next("a.revision"))
+        WHERE a.account_id = \(\.accountID)
+        """
+}
+
+extension Transaction {
+    /// Adds a vault to an account's list. The account's row is locked.
+    func enqueue(listing membership: InsertMembership) {
+        enqueue(MoveListRevision(accountID: membership.accountID))
+        enqueue(membership)
+    }
 }
 
 /// Removes vaults from an account's list.

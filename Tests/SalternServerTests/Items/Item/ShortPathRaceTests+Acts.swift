@@ -18,7 +18,8 @@ extension ShortPathRaceTests.Scene {
         let weighing = MeasurePuts(puts: puts)
         let row = try #require(try await transaction.execute(Guarded(caller: caller, write: weighing)).first)
         let effect = try #require(weighing.effect(on: row))
-        #expect(try await ItemTransaction(transaction, of: caller.accountID).store(puts, effect, now: caller.now) != nil)
+        #expect(
+            try await ItemTransaction(transaction, of: caller.accountID).store(puts, effect, now: caller.now) != nil)
     }
 
     /// A batch that the full statement carries out.

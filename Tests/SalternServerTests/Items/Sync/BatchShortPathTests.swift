@@ -101,7 +101,8 @@ import Testing
                         try await postgres.withTransaction { transaction in
                             let caller = subject.caller
                             let rows = try await transaction.execute(Guarded(caller: caller, write: batch))
-                            try await ItemTransaction(transaction, of: caller.accountID).store(batch, rows, now: caller.now)
+                            try await ItemTransaction(transaction, of: caller.accountID).store(
+                                batch, rows, now: caller.now)
                             return rows
                         }
                     }
