@@ -17,7 +17,7 @@ struct VaultProblemRecord: Encodable {
         case .fork(let number): entry = number
         case .anotherHistory(let id), .brokenGeneration(by: let id): member = id
         case .putAside(let number), .waitsForSeal(let number): count = number
-        case .rolledBack, .missingKey, .foreignKeys, .updateNeeded, .ended, .nearlyFull: break
+        case .rolledBack, .invalidLog, .missingKey, .foreignKeys, .updateNeeded, .ended, .nearlyFull: break
         }
     }
 }
@@ -29,6 +29,7 @@ extension SharedVaultProblem {
         case .fork: "fork"
         case .anotherHistory: "anotherHistory"
         case .rolledBack: "rolledBack"
+        case .invalidLog: "invalidLog"
         case .brokenGeneration: "brokenGeneration"
         case .missingKey: "missingKey"
         case .foreignKeys: "foreignKeys"
@@ -43,7 +44,7 @@ extension SharedVaultProblem {
     /// True when the problem changes the command's status. Others are corrected by the next syncs.
     var wantsAttention: Bool {
         switch self {
-        case .fork, .anotherHistory, .rolledBack, .brokenGeneration, .foreignKeys, .updateNeeded, .ended, .putAside,
+        case .fork, .anotherHistory, .rolledBack, .invalidLog, .brokenGeneration, .foreignKeys, .updateNeeded, .ended, .putAside,
             .nearlyFull:
             true
         case .missingKey, .waitsForSeal: false
@@ -60,6 +61,7 @@ extension SharedVaultProblem {
             "the device of \(vault.name(of: member)) has another history of the members: compare "
                 + "`saltern-client vault members --verify`"
         case .rolledBack: "the server had lost changes of the members; they were sent again"
+        case .invalidLog: "the server has shown entries that break the rules of the log: they are not used"
         case .brokenGeneration(let member):
             "\(vault.name(of: member)) has published a wrong key: nothing is written until a manager runs "
                 + "saltern-client vault rotate"
