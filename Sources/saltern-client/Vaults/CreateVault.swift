@@ -32,7 +32,7 @@ struct CreateVault: Command {
     }
 
     func run(_ console: Console) async throws {
-        let shared = try await account.open(console).vault.makeShared(name: name, as: person)
+        let shared = try await account.open(console).vault.shared.make(name: name, as: person)
         try console.show(["id": shared.id.description, "name": shared.name], asJSON: asJSON) { "\(shared.id)\n" }
     }
 }

@@ -45,7 +45,7 @@ struct JoinVault: Command {
 
     func run(_ console: Console) async throws {
         let (link, code) = try invitation.read()
-        let shared = try await account.open(console).vault.join(link, code: code, as: person)
+        let shared = try await account.open(console).vault.shared.join(link, code: code, as: person)
         let own = shared.members.first(where: \.isOwn)
         let record = Record(
             id: shared.id, name: shared.name, role: shared.role?.rawValue, member: own?.id, words: own?.words ?? [])
@@ -91,7 +91,7 @@ struct PreviewVault: Command {
 
     func run(_ console: Console) async throws {
         let (link, code) = try invitation.read()
-        let preview = try await account.open(console).vault.preview(link, code: code)
+        let preview = try await account.open(console).vault.shared.preview(link, code: code)
         let record = Record(
             id: preview.vault, name: preview.vaultName, inviter: preview.inviterName, role: preview.role.rawValue,
             members: preview.memberCount, expiresAt: preview.expiresAt)

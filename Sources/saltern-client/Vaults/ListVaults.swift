@@ -22,7 +22,7 @@ struct ListVaults: Command {
     }
 
     func run(_ console: Console) async throws {
-        let vaults = try await account.open(console).vault.sharedVaults()
+        let vaults = try await account.open(console).vault.shared.all()
         try console.show(["vaults": vaults.map { VaultRecord($0) }], asJSON: asJSON) {
             var table = Table([.text("id"), .text("role"), .number("members"), .text("name")])
             for vault in vaults {

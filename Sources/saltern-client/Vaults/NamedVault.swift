@@ -22,7 +22,7 @@ struct NamedVault {
     /// Opens the account, fetches the members and invitations, and finds the shared vault.
     func fetch(_ console: Console) async throws -> OpenVault {
         let account = try await account.open(console)
-        try await account.vault.refreshSharedVaults()
+        try await account.vault.shared.refresh()
         return OpenVault(account: account, shared: try await reference.find(in: account.vault))
     }
 }
@@ -36,5 +36,5 @@ struct OpenVault {
     var name: String { VisibleText.visible(shared.name) }
 
     /// Returns the present state, after a change.
-    func present() async throws -> SharedVault { try await account.vault.sharedVault(shared.id) ?? shared }
+    func present() async throws -> SharedVault { try await account.vault.shared.vault(shared.id) ?? shared }
 }

@@ -10,7 +10,7 @@ struct StatusOfVaults {
 
     init(_ vault: Vault) async throws {
         self.vault = vault
-        vaults = try await vault.sharedVaults()
+        vaults = try await vault.shared.all()
         for shared in vaults {
             let items = shared.items(in: vault)
             notices[shared.id] = try await items.notices()

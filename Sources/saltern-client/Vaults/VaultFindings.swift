@@ -15,14 +15,14 @@ struct VaultFindings: Encodable {
 
     static func known(in vault: Vault) async throws -> Known {
         var known: Known = [:]
-        for shared in try await vault.sharedVaults() { known[shared.id] = try await shared.items(in: vault).notices() }
+        for shared in try await vault.shared.all() { known[shared.id] = try await shared.items(in: vault).notices() }
         return known
     }
 
     /// Returns the results for all shared vaults, also for those that the sync has fetched first.
     static func gather(in vault: Vault, after report: SyncReport, except known: Known) async throws -> [VaultFindings] {
         var all: [VaultFindings] = []
-        for shared in try await vault.sharedVaults() {
+        for shared in try await vault.shared.all() {
             let findings = try await Findings.gather(
                 in: shared.items(in: vault), after: report.vaults[shared.id] ?? .empty, except: known[shared.id] ?? [])
             all.append(VaultFindings(shared: shared, findings: findings))

@@ -13,7 +13,7 @@ struct VaultReference {
 
     func find(in vault: Vault) async throws -> SharedVault {
         try NameMatch.only(
-            text, among: await vault.sharedVaults(), noun: ("shared vault", "shared vaults"),
+            text, among: await vault.shared.all(), noun: ("shared vault", "shared vaults"),
             id: { $0.id.description }, name: { $0.name }, isNamedByOthers: true)
     }
 }
