@@ -31,7 +31,7 @@ final class AttachmentReader {
             var opened = try? scope.sealer.openChunk(content, id)
             if opened == nil {
                 // Another device may have rotated the keys since the last sync.
-                try await takeLaterKeyring()
+                try await scope.learn()
                 opened = try? scope.sealer.openChunk(content, id)
             }
             // The name is derived from the content, so no other content matches.
@@ -78,9 +78,5 @@ final class AttachmentReader {
             await Task.yield()
         }
         return attachment.chunks.count
-    }
-
-    private func takeLaterKeyring() async throws(VaultError) {
-        do { try await scope.engine.learn?() } catch { throw error as? VaultError ?? .cancelled }
     }
 }

@@ -26,6 +26,18 @@ final class ChunkSender {
         // The keys do not change while this call holds the lock.
         await scope.serverLock.lock()
         defer { scope.serverLock.unlock() }
+        do throws(VaultError) {
+            return try await sendNow(content, attachment, index, draft)
+        } catch .refused(let problem) where problem.isAboutMembership {
+            // An entry of the log has changed the keys or the roles since.
+            try await scope.learn()
+            return try await sendNow(content, attachment, index, draft)
+        }
+    }
+
+    private func sendNow(
+        _ content: SecureBytes, _ attachment: ItemID, _ index: Int, _ draft: AttachmentDraft?
+    ) async throws(VaultError) -> ItemID {
         let opened = try scope.open
         let sealer = opened.engine.sealer
         let id = sealer.chunkID(attachment, index, content)

@@ -129,6 +129,10 @@ final class WaitingChunks {
                     for item in items[chunk.id] ?? [] { try scope.stored { try store.note(.unreadableChange, item) } }
                     continue
                 }
+            } catch .refused(let problem) where problem.isAboutMembership {
+                // The next sync sends it under the present key.
+                try await scope.learn()
+                continue
             } catch .refused(let problem) {
                 isFull = problem.code == .quotaExceeded
                 try scope.stored {

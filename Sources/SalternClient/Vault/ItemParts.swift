@@ -163,6 +163,9 @@ final class ItemOwners {
     init(_ session: VaultSession) {
         self.session = session
         account = ItemParts(ItemScope(session))
+        session.whenLocked = { [weak self] in
+            for parts in self?.vaults.values.map(\.self) ?? [] { parts.scope.forgetKeys() }
+        }
     }
 
     /// Returns the parts of an owner.

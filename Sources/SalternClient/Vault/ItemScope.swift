@@ -102,6 +102,14 @@ final class ItemScope {
         }
     }
 
+    /// Fetches later keys and uses them.
+    func learn() async throws(VaultError) {
+        do { try await engine.learn?() } catch { throw error as? VaultError ?? .cancelled }
+    }
+
+    /// Removes the keys of a shared vault from memory, when the vault is locked.
+    func forgetKeys() { vault = nil }
+
     private func learn(_ id: SharedVaultID, _ keys: Keys) async throws(VaultError) {
         let before = keys.sealing
         guard let sealing = try await session.memberships?.learn(id) else { return }

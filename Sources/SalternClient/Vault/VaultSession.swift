@@ -15,6 +15,7 @@ final class VaultSession {
     var opened: Opened? {
         didSet {
             identityTokens.removeAll()
+            if opened == nil { whenLocked() }
             guard let opened else { return state = store.isClosed ? .signedOut : .locked }
             if oldValue == nil {
                 state = .idle
@@ -36,6 +37,8 @@ final class VaultSession {
     weak var memberships: (any Memberships)?
     /// Identity tokens of the session, by audience.
     private var identityTokens: [String: IdentityToken] = [:]
+    /// Called when the keys were removed from memory.
+    var whenLocked: () -> Void = {}
 
     /// The state of a vault that is not locked.
     struct Opened {

@@ -29,7 +29,7 @@ func fuzzReplies(_ input: [UInt8]) {
     read(ItemPage.self, input)
     if let page = read(ChangePage.self, input) { follow(page) }
     if let account = try? SalternAPI.decode(AccountDescription.self, input) {
-        let room = PlanRoom(account)
+        let room = PlanRoom(ItemUsage(account))
         precondition(room.items >= 0 && room.bytes >= 0, "room is no negative number")
     }
     if let parameters = try? SalternAPI.decode(KDFParameters.self, input) {

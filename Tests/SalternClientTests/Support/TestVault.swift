@@ -25,8 +25,7 @@ final class TestVault: Sendable {
         let settings = VaultSettings.forTests(
             folder: folder.path, try CurlTransport(server.address()), name: "items")
         account = try await Vault.signUp(settings, userid: userid, password: Password("password"))
-        guard let token = await account.opened?.token else { throw VaultError.locked }
-        self.token = token
+        token = try await account.sessionToken()
     }
 
     /// Carries requests about the vault's items to the account that has them.
@@ -125,11 +124,13 @@ struct TestSealing: ItemSealing {
         var edit: SealedBox.Edit
     }
 
+    var authorName: String? { member.first.map { "member \($0)" } }
+
     var canWrite: Bool { !readers.contains(member) }
 
     func open(_ content: ItemContent, _ id: ItemID) throws(SealedBox.Failure) -> OpenedItem {
         let body = try body(content, id)
-        let name = body.author.first.map { "member \($0)" } ?? ""
+        let name = "member \(body.author.first ?? 0)"
         return OpenedItem(
             item: body.item, edit: body.edit,
             author: ItemAuthor(member: body.author, name: name, isOwn: body.author == member))
@@ -164,10 +165,12 @@ struct TestSealing: ItemSealing {
     func hash(of content: ItemContent, _ id: ItemID) -> [UInt8]? {
         guard let body = try? body(content, id) else { return nil }
         var hash = SHA256.Incremental()
-        for part in [
-            id.bytes, Array(content.collection.utf8), body.edit.number.bigEndianBytes, body.edit.previous,
-            body.item.title.map { [1] + Array($0.utf8) } ?? [0], body.author, UInt64(body.head).bigEndianBytes,
-        ] {
+        let title: [UInt8] = body.item.title.map { [1] + Array($0.utf8) } ?? [0]
+        let parts: [[UInt8]] = [
+            id.bytes, Array(content.collection.utf8), body.edit.number.bigEndianBytes, body.edit.previous, title,
+            body.author, UInt64(body.head).bigEndianBytes,
+        ]
+        for part in parts {
             hash.update(UInt64(part.count).bigEndianBytes)
             hash.update(part)
         }
@@ -263,11 +266,20 @@ extension Vault {
         session.memberships = Unmanaged.passRetained(memberships).takeUnretainedValue()
     }
 
+    func sessionToken() throws(VaultError) -> Token { try open.token }
+
     func endings() -> Int { (session.memberships as? TestMemberships)?.endings ?? 0 }
 
     func forget(_ notice: Notice, of owner: ItemOwner) throws(VaultError) {
         let store = try owners.parts(of: owner).scope.store
         try stored { try store.forgetNotice(notice.number) }
+    }
+}
+
+extension OwnedItems {
+    /// Fetches later keys.
+    func learn() async throws(VaultError) {
+        try await vault.use(owner) { (parts) async throws(VaultError) in try await parts.scope.learn() }
     }
 }
 

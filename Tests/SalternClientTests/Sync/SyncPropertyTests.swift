@@ -60,7 +60,7 @@ final class Person {
     init(
         _ userid: String, _ server: LiveServer, _ limits: SyncLimits = SyncLimits(), isShared: Bool = false
     ) async throws {
-        shared = isShared ? try await TestVault("vault-of-\(userid)", server) : nil
+        shared = try await isShared ? TestVault("vault-of-\(userid)", server) : nil
         devices = try ["phone", "laptop", "tablet"].map { name in
             var device = try Device(name, server)
             device.settings.limits = limits

@@ -37,7 +37,7 @@ import Testing
     @Test func `a member reads the items of another one, and each account keeps its own`() async throws {
         try await with { _, ada, bob in
             let id = try await ada.notes.put(Note(text: "Buy salt."), title: "Shopping")
-            try await ada.vault.collection("notes").put(Note(text: "mine"))
+            try await ada.vault.collection("notes", of: Note.self).put(Note(text: "mine"))
             #expect(try await ada.sync().sent == 1)
             #expect(try await bob.sync().fetched == 1)
             #expect(try await bob.notes.all() == [id: Note(text: "Buy salt.")])
@@ -73,8 +73,8 @@ import Testing
             try await bob.notes.put(Note(text: "two"), id)
             shared.rotate()
             // It learns of the new key from an item under it.
-            let (vault, key) = (ada.items, shared.sealing([]).keys[1].id)
-            _ = try await vault.vault.use(vault.owner) { parts in try await parts.scope.engine.learn?() }
+            let key = shared.sealing([]).keys[1].id
+            try await ada.items.learn()
             try await ada.notes.put(Note(text: "new"))
             _ = try await ada.sync()
             _ = try await bob.sync()
@@ -93,7 +93,7 @@ import Testing
             // Bob's device does not have the entry that made him a reader.
             shared.lower([UInt8](repeating: 2, count: 16))
             shared.rotate()
-            _ = try await ada.vault.use(ada.items.owner) { parts in try await parts.scope.engine.learn?() }
+            try await ada.items.learn()
             try await bob.notes.put(Note(text: "two"), id)
             let other = try await bob.notes.put(Note(text: "three"))
             #expect(try await bob.sync().sent == 2)
@@ -113,7 +113,7 @@ import Testing
             try await bob.notes.put(Note(text: "two"), id)
             let other = try await bob.notes.put(Note(text: "three"))
             shared.lower([UInt8](repeating: 2, count: 16))
-            _ = try await bob.vault.use(bob.items.owner) { parts in try await parts.scope.engine.learn?() }
+            try await bob.items.learn()
             #expect(try await bob.sync().sent == 0)
             #expect(try await bob.notes.all() == [id: Note(text: "one")])
             #expect(try await bob.items.deletedItems().map(\.id) == [other])
@@ -136,7 +136,7 @@ import Testing
                 let body = #"{"type":"about:blank","title":"Not Found","status":404,"code":"not_found"}"#
                 return HTTPReply(head: HTTPReplyHead(status: 404, fields: []), body: Array(body.utf8))
             }
-            try await bob.vault.collection("notes").put(Note(text: "mine"))
+            try await bob.vault.collection("notes", of: Note.self).put(Note(text: "mine"))
             #expect(try await bob.vault.sync().sent == 1)
             #expect(await bob.vault.endings() == 1)
             #expect(try await bob.notes[id] == Note(text: "one"))
@@ -172,6 +172,11 @@ import Testing
             #expect(try await run(ada, here).uploaded.map(\.text) == ["list.txt"])
             #expect(try await run(bob, there).downloaded.map(\.text) == ["list.txt"])
             #expect(try await bob.vault.ids("files") == [])
+            try Data("pepper".utf8).write(to: URL(filePath: here.path + "/list.txt"))
+            try Data("flour".utf8).write(to: URL(filePath: there.path + "/list.txt"))
+            _ = try await run(ada, here)
+            let copy = try #require(try await run(bob, there).conflicts.first)
+            #expect(copy.text.hasPrefix("list (conflict, member 2, "))
             // The same folder is not that of the account.
             await #expect(throws: FolderError.self) {
                 try await FolderSync(vault: bob.vault, root: URL(filePath: there.path)).run()
