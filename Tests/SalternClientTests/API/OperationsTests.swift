@@ -31,8 +31,9 @@ struct OperationsTests {
 
     /// Pages and files for browsers and platforms, and routes of services: no client calls them.
     private static let notForClients: Set<String> = [
-        "showSharePage", "showSharePageOfLegacyLink", "showSharePageAsset", "showAppleAppSiteAssociation",
-        "showAssetLinks", "showKeySet", "showIssuer", "inspectToken", "leaseServiceEvents", "confirmServiceEvents",
+        "showSharePage", "showInvitationPage", "showSharePageOfLegacyLink", "showSharePageAsset",
+        "showAppleAppSiteAssociation", "showAssetLinks", "showKeySet", "showIssuer", "inspectToken",
+        "leaseServiceEvents", "confirmServiceEvents",
     ]
 
     private func described() throws -> Set<Operation> {
