@@ -88,7 +88,10 @@ struct SharedVaultRefresh {
 
 extension SharedVaultService: Memberships {
     func refresh() async throws(VaultError) -> [SharedVaultID] {
-        try await SharedVaultRefresh(service: self).run()
+        let present = try await SharedVaultRefresh(service: self).run()
+        // Other devices need the heads and keys that have arrived.
+        if try hasUnsentRecords() { try await sendAccountItems() }
+        return present
     }
 
     func sealing(of id: SharedVaultID) throws(VaultError) -> any ItemSealing { try sealing(try known(id)) }

@@ -79,8 +79,16 @@ extension SharedVaultService {
     /// The collection of the item with a vault's name. Only managers' edits of it count.
     static let nameCollection = "saltern-vault"
 
+    /// True when keys of this account wait to be sent.
+    func hasUnsentRecords() throws(VaultError) -> Bool {
+        for id in try recordIDs() {
+            if try session.stored({ try session.store.change(ItemID(id.uuid)) }) != nil { return true }
+        }
+        return false
+    }
+
     /// Runs a round of the account alone.
-    private func sendAccountItems() async throws(VaultError) {
+    func sendAccountItems() async throws(VaultError) {
         await session.serverLock.lock()
         defer { session.serverLock.unlock() }
         _ = try await syncing.round()
