@@ -4,8 +4,8 @@ internal import VaultLog
 
 /// Compares the log of a shared vault on this device with that of the server.
 ///
-/// It takes new entries and keys, puts missing entries back, and reports a server that shows another history. The caller
-/// holds ``SharedVaultService/lock``.
+/// It takes new entries and keys, puts missing entries back, and reports a server that shows another history. The
+/// caller holds ``SharedVaultService/lock``.
 struct LogUpdate {
     let service: SharedVaultService
     let id: SharedVaultID
