@@ -58,10 +58,11 @@ struct VaultFounding {
     }
 
     /// Sends the founding entries of earlier calls.
-    func finishAll() async throws(VaultError) {
-        for id in try session.stored({ try session.store.vaultIDs(with: .founding) }) {
-            try? await finish(id)
-        }
+    /// - Returns: True when there were any.
+    func finishAll() async throws(VaultError) -> Bool {
+        let ids = try session.stored { try session.store.vaultIDs(with: .founding) }
+        for id in ids { try? await finish(id) }
+        return !ids.isEmpty
     }
 }
 
