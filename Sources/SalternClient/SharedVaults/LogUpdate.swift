@@ -27,6 +27,8 @@ struct LogUpdate {
         let own = state.log.hashes
         let number = description.head.number
         guard number > 0 else { throw .unavailable(.unexpectedReply) }
+        // A finding of the last refresh has been reported.
+        if number >= UInt64(own.count) { try service.note(id) { $0.isRolledBack = nil } }
         if number > UInt64(own.count) { return try await fetch(after: UInt64(own.count)) }
         guard own[Int(number) - 1].bytes == description.head.hash.bytes else { return try await compare(state) }
         if number < UInt64(own.count) {

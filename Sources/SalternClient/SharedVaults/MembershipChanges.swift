@@ -33,6 +33,8 @@ struct MembershipChanges {
     func setRole(_ member: MemberID, to role: SharedRole) async throws(VaultError) {
         let state = try service.known(id)
         if state.log.members[VaultLog.MemberID(member)]?.role == role.role { return }
+        // The edits that are on the server before a writer is lowered count.
+        if role == .reader { try await service.syncing.sync() }
         try await append { state throws(VaultError) in .role(try self.member(member, state), role.role) }
         try await sealNow()
     }
@@ -74,6 +76,8 @@ struct MembershipChanges {
     }
 
     func leave() async throws(VaultError) {
+        // Unsent edits would stay on this device.
+        try await service.syncing.sync()
         try await append { _ throws(VaultError) in .leave }
         try service.note(id) { $0.isEnded = true }
     }

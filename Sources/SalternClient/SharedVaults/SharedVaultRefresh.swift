@@ -32,9 +32,11 @@ struct SharedVaultRefresh {
     func run() async throws(VaultError) -> [SharedVaultID] {
         try service.restoreRecords()
         guard try !service.recordIDs().isEmpty else { return [] }
+        let known = try await descriptions()
+        for id in known.keys.sorted() { try await fetchItems(id, known[id]) }
         return try await service.holding { () async throws(VaultError) in
-            try await VaultFounding(service: service).finishAll()
-            let listed = try await descriptions()
+            let isFounding = try await VaultFounding(service: service).finishAll()
+            let listed = isFounding ? try await descriptions() : known
             let moment = Int64(session.serverTime.timeIntervalSince1970)
             var present: [SharedVaultID] = []
             for id in try service.recordIDs() {
@@ -46,6 +48,23 @@ struct SharedVaultRefresh {
                 }
             }
             return present
+        }
+    }
+
+    /// Fetches the items of a vault whose log has moved, before the new entries are taken. An entry can cut a writer
+    /// off, and then only edits count that a manager's device had accepted before.
+    private func fetchItems(_ id: SharedVaultID, _ listed: VaultDescription?) async throws(VaultError) {
+        guard let listed, let state = try service.state(id), state.role != nil,
+            UInt64(state.log.hashes.count) < listed.head.number
+        else { return }
+        do throws(VaultError) {
+            service.add(try await service.syncing.fetch(.none, of: .vault(id)), of: id)
+        } catch {
+            switch error {
+            // The round that follows reports it.
+            case .refused, .unavailable(.unexpectedReply): break
+            default: throw error
+            }
         }
     }
 
@@ -88,7 +107,10 @@ struct SharedVaultRefresh {
 
 extension SharedVaultService: Memberships {
     func refresh() async throws(VaultError) -> [SharedVaultID] {
-        try await SharedVaultRefresh(service: self).run()
+        let present = try await SharedVaultRefresh(service: self).run()
+        // Other devices need the heads and keys that have arrived.
+        if try hasUnsentRecords() { try await sendAccountItems() }
+        return present
     }
 
     func sealing(of id: SharedVaultID) throws(VaultError) -> any ItemSealing { try sealing(try known(id)) }
@@ -109,6 +131,8 @@ extension SharedVaultService: Memberships {
             try await VaultUpkeep(service: self, id: id).run(description)
         }
     }
+
+    func takeReport(of id: SharedVaultID) -> SyncReport? { reports.removeValue(forKey: id) }
 
     func noteEnd(of id: SharedVaultID) throws(VaultError) { try note(id) { $0.isEnded = true } }
 }

@@ -16,6 +16,8 @@ final class SharedVaultService {
     private var sealings: [SharedVaultID: (findings: VaultFindings, sealing: VaultSealing)] = [:]
     /// The server's last statements about the vaults.
     var descriptions: [SharedVaultID: VaultDescription] = [:]
+    /// The results of fetching items before a round.
+    var reports: [SharedVaultID: SyncReport] = [:]
 
     init(_ session: VaultSession, _ owners: ItemOwners, _ syncing: SyncService) {
         self.session = session
@@ -182,6 +184,13 @@ final class SharedVaultService {
         owners.forget(id)
         try items.deleteHidden(ItemID(id.uuid))
         notify([id])
+    }
+
+    /// Adds the result of fetching items before the round of a vault.
+    func add(_ report: SyncReport, of id: SharedVaultID) {
+        var all = reports[id] ?? SyncReport()
+        all.add(report)
+        reports[id] = all
     }
 
     // MARK: Observing

@@ -58,10 +58,11 @@ struct VaultFounding {
     }
 
     /// Sends the founding entries of earlier calls.
-    func finishAll() async throws(VaultError) {
-        for id in try session.stored({ try session.store.vaultIDs(with: .founding) }) {
-            try? await finish(id)
-        }
+    /// - Returns: True when there were any.
+    func finishAll() async throws(VaultError) -> Bool {
+        let ids = try session.stored { try session.store.vaultIDs(with: .founding) }
+        for id in ids { try? await finish(id) }
+        return !ids.isEmpty
     }
 }
 
@@ -79,8 +80,16 @@ extension SharedVaultService {
     /// The collection of the item with a vault's name. Only managers' edits of it count.
     static let nameCollection = "saltern-vault"
 
+    /// True when keys of this account wait to be sent.
+    func hasUnsentRecords() throws(VaultError) -> Bool {
+        for id in try recordIDs() {
+            if try session.stored({ try session.store.change(ItemID(id.uuid)) }) != nil { return true }
+        }
+        return false
+    }
+
     /// Runs a round of the account alone.
-    private func sendAccountItems() async throws(VaultError) {
+    func sendAccountItems() async throws(VaultError) {
         await session.serverLock.lock()
         defer { session.serverLock.unlock() }
         _ = try await syncing.round()

@@ -1,7 +1,8 @@
 extension SyncEngine {
-    /// Stores a version that cannot be opened, because its key may arrive, or omits one that does not count. If a
-    /// version is known, that one stays instead, with its revision. A change of it then conflicts with the unreadable
-    /// version, and does not replace it.
+    /// Stores a version that cannot be opened, because its key may arrive, or omits one that does not count.
+    ///
+    /// If a version is known, that one stays instead, with its revision. A change of it then conflicts with the
+    /// unreadable version, and does not replace it.
     /// - Parameter other: The copy with the local change.
     func keepSealed(
         _ server: ItemState, over item: StoredItem?, other: ItemID? = nil, _ listing: Int64,

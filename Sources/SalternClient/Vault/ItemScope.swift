@@ -32,6 +32,9 @@ protocol Memberships: AnyObject {
     /// Completes a sync of a vault's items.
     func afterRound(_ id: SharedVaultID) async throws(VaultError)
 
+    /// Returns the result of fetching a vault's items during a refresh, once.
+    func takeReport(of id: SharedVaultID) -> SyncReport?
+
     /// Replaces the account's keys in all vaults, after a device was lost.
     func replaceAllKeys() async throws(VaultError)
 

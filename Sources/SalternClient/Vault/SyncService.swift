@@ -33,7 +33,10 @@ final class SyncService {
         var failure: VaultError?
         for id in try await memberships.refresh() where concerned?.contains(.vault(id)) ?? true {
             do throws(VaultError) {
-                report.vaults[id] = try await round(of: id, owner == .vault(id) ? agreement : .none)
+                let last = try await round(of: id, owner == .vault(id) ? agreement : .none)
+                var all = memberships.takeReport(of: id) ?? SyncReport()
+                all.add(last)
+                report.vaults[id] = all
             } catch {
                 // The error of one vault does not block the others.
                 if error.isOfAllOwners { throw error }

@@ -118,9 +118,7 @@ extension Vault {
     /// Example: "Passkeys of an app" in docs/passkeys-in-clients.md.
     public func renamePasskey(_ id: Base64URLBytes, to name: String) async throws(VaultError) {
         let token = try open.token
-        _ = try await session.call { api throws(APIError) in
-            try await api.renamePasskey(id.bytes, name: name, token)
-        }
+        _ = try await session.call { api throws(APIError) in try await api.renamePasskey(id.bytes, name: name, token) }
     }
 
     /// Removes a passkey. After the theft of one that unlocks, also call

@@ -156,9 +156,7 @@ public actor Vault {
     // MARK: Parts
 
     var plan: PlanLimits { owners.account.plan }
-
     var items: VaultItems { owners.account.items }
-
     var attachments: AttachmentService { owners.account.attachments }
 
     /// Uses the store and the items of an owner together, and converts errors of the store.

@@ -44,8 +44,8 @@ extension SharedVaultProblem {
     /// True when the problem changes the command's status. Others are corrected by the next syncs.
     var wantsAttention: Bool {
         switch self {
-        case .fork, .anotherHistory, .rolledBack, .invalidLog, .brokenGeneration, .foreignKeys, .updateNeeded, .ended, .putAside,
-            .nearlyFull:
+        case .fork, .anotherHistory, .rolledBack, .invalidLog, .brokenGeneration, .foreignKeys, .updateNeeded, .ended,
+            .putAside, .nearlyFull:
             true
         case .missingKey, .waitsForSeal: false
         }
@@ -61,7 +61,9 @@ extension SharedVaultProblem {
             "the device of \(vault.name(of: member)) has another history of the members: compare "
                 + "`saltern-client vault members --verify`"
         case .rolledBack: "the server had lost changes of the members; they were sent again"
-        case .invalidLog: "the server has shown entries that break the rules of the log: they are not used"
+        case .invalidLog:
+            "the server's list of changes of the members is not valid: compare "
+                + "`saltern-client vault members --verify`"
         case .brokenGeneration(let member):
             "\(vault.name(of: member)) has published a wrong key: nothing is written until a manager runs "
                 + "saltern-client vault rotate"

@@ -43,8 +43,8 @@ final class SharedVaultPeople {
 extension SalternClient.Vault {
     /// The present description of a vault, which exists.
     func shared(_ id: SharedVaultID) async throws -> SharedVault {
-        guard let shared = try await shared.vault(id) else { throw VaultError.shared(.unknownVault) }
-        return shared
+        guard let present = try await self.shared.vault(id) else { throw VaultError.shared(.unknownVault) }
+        return present
     }
 
     func refreshed(_ id: SharedVaultID) async throws -> SharedVault {

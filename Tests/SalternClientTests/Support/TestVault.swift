@@ -104,6 +104,8 @@ final class TestMemberships: Memberships {
 
     func replaceAllKeys() {}
 
+    func takeReport(of id: SharedVaultID) -> SyncReport? { nil }
+
     func noteEnd(of id: SharedVaultID) { endings += 1 }
 }
 
