@@ -90,7 +90,7 @@ let package = Package(
             swiftSettings: settings + optimisation + (isTested ? [.define("SOFTWARE_PASSKEYS")] : [])),
         library("HTTPServer", ["HTTPCore", "EventLoop", "TransportSecurity"]),
         library(
-            "SalternServer", ["HTTPCore", "Postgres", "Cryptography", "WebAuthn"],
+            "SalternServer", ["HTTPCore", "Postgres", "Cryptography", "WebAuthn", "VaultLog"],
             resources: [.embedInCode("Migrations"), .embedInCode("Shares/LinkPage/Assets")]),
         library("WebhookDelivery", ["SalternServer", "Cryptography", "CCurl"]),
         .executableTarget(
@@ -147,7 +147,7 @@ let package = Package(
             "SalternServerTests",
             [
                 "SalternServer", "SalternTesting", "HTTPCore", "EventLoop", "Postgres", "Cryptography", "WebAuthn",
-                "COpenSSL",
+                "VaultLog", "COpenSSL",
             ]),
     ],
     swiftLanguageModes: [.v6]

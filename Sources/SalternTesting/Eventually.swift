@@ -1,6 +1,8 @@
 /// A condition that did not hold in time.
 public struct ConditionNeverHeld: Error, CustomStringConvertible {
     public let description: String
+
+    public init(description: String) { self.description = description }
 }
 
 /// Waits until `condition` holds, for conditions that no event announces.

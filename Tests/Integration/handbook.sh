@@ -130,14 +130,14 @@ is_said_elsewhere() {
 # What is no command, and nothing that the server knows; else the script that has it, and its words.
 declare -A spoken=(
     ['CONNECTION LIMIT']='Tests/Integration/backup.sh CONNECTION LIMIT 6'
-    ['"allowed": 10']='' ['"limit": "items"']='' ['package=SHA-256 of the signing certificate']=''
+    ['package=SHA-256 of the signing certificate']=''
     ['--reuse-key']='' ['keytool -list -v']='' ['apt upgrade']='' ['ulimit -n']=''
     ['ca-certificates libevent-core-2.1-7 libpq5 libssl3 libcurl4 libfido2-1 libcbor0.8 libstdc++6']=''
     ['log_error_verbosity = terse']='scripts/lib/postgres.sh log_error_verbosity=terse'
     ['max_prepared_statements = 500']='Tests/Integration/pooler.sh max_prepared_statements = 500'
-    ['http-request set-log-level silent if { path_beg /s/ /v1/shares }']='Tests/Integration/proxies.sh http-request set-log-level'
+    ['http-request set-log-level silent if { path_beg /s/ /j/ /v1/shares /v1/invitations }']='Tests/Integration/proxies.sh http-request set-log-level'
     ["shared_preload_libraries = 'citus'"]='scripts/lib/cluster.sh cluster_tools'
-    ["citus.node_connection_timeout = '3s'"]="scripts/lib/cluster.sh citus.node_connection_timeout = '3s'"
+    ["citus.node_connection_timeout = '3s'"]="scripts/lib/cluster.sh citus.node_connection_timeout = '"
     ['CREATE DATABASE saltern']="scripts/lib/cluster.sh CREATE DATABASE \$1"
     ['CREATE EXTENSION citus']='scripts/lib/cluster.sh CREATE EXTENSION citus'
     ['saltern-client login --restore-keyring']='Tests/Integration/client-mishaps.sh laptop login --restore-keyring'

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Postgres
 
-@Suite(.timeLimit(.minutes(25))) struct ConnectionFailureTests {
+@Suite(.timeLimit(.minutes(60))) struct ConnectionFailureTests {
     @Test(arguments: [
         (
             #"connection to server at "127.0.0.1", port 5432 failed: FATAL:  28P01"# + "\n",

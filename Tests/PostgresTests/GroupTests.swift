@@ -5,7 +5,7 @@ import Testing
 @testable import Postgres
 
 /// Requests that share transactions, with PostgreSQL.
-@Suite(.timeLimit(.minutes(25))) struct GroupTests {
+@Suite(.timeLimit(.minutes(60))) struct GroupTests {
     /// Adds to a counter, and says in which transaction.
     struct Increment: Statement {
         let id: Int32

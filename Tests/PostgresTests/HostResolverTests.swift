@@ -28,7 +28,7 @@ private final class NameServers: Sendable {
     }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct HostResolverTests {
+@Suite(.timeLimit(.minutes(60))) struct HostResolverTests {
     private let servers = NameServers()
 
     /// On a loop, with a resolver that asks ``servers``.

@@ -5,7 +5,7 @@ import Testing
 @testable import Postgres
 
 /// What is done on each new connection before it is used.
-@Suite(.timeLimit(.minutes(25))) struct IntroductionTests {
+@Suite(.timeLimit(.minutes(60))) struct IntroductionTests {
     private static let counter = "CREATE TABLE public.counter (n integer); INSERT INTO public.counter VALUES (0)"
 
     @Test func `connections whose introductions meet on a row wait for it, and are then like every other`() async throws

@@ -5,7 +5,7 @@ import Testing
 @testable import Postgres
 
 /// Requests that lock: whoever waits for one thing holds up nobody who wants another.
-@Suite(.timeLimit(.minutes(25))) struct KeyTests {
+@Suite(.timeLimit(.minutes(60))) struct KeyTests {
     struct Rewrite: Statement {
         static let sql: SQL<Self> =
             "UPDATE public.notes SET body = body || '+' WHERE id = \(\.id) RETURNING id, pg_backend_pid()"

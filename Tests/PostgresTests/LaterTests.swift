@@ -4,7 +4,7 @@ import Testing
 @testable import Postgres
 
 /// Statements that nobody waits for.
-@Suite(.timeLimit(.minutes(25))) struct LaterTests {
+@Suite(.timeLimit(.minutes(60))) struct LaterTests {
     /// Notes how its own transaction commits.
     private struct NoteSetting: Statement {
         typealias Row = Void

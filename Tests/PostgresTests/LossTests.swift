@@ -6,7 +6,7 @@ import Testing
 @testable import Postgres
 
 /// Backends that are killed, servers that are restarted, tasks that are cancelled, queues that are full.
-@Suite(.timeLimit(.minutes(25))) struct LossTests {
+@Suite(.timeLimit(.minutes(60))) struct LossTests {
     @Test func `killed backends are survived`() async throws {
         let (before, after) = try await withDatabase {
             $0.readConnections = 2

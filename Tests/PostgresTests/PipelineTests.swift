@@ -1,7 +1,7 @@
 import Postgres
 import Testing
 
-@Suite(.timeLimit(.minutes(25))) struct PipelineTests {
+@Suite(.timeLimit(.minutes(60))) struct PipelineTests {
     @Test func `a thousand statements at once all get their own answer`() async throws {
         let answers = try await withClient { client in
             try await withThrowingTaskGroup(of: Bool.self) { group in

@@ -3,7 +3,7 @@ import SalternTesting
 import Testing
 
 /// Prepared statements that the server refuses, loses or outgrows: nobody but the request concerned hears of it.
-@Suite(.timeLimit(.minutes(25))) struct PreparationTests {
+@Suite(.timeLimit(.minutes(60))) struct PreparationTests {
     private struct LockNote: Statement {
         typealias Row = Int32
         static let sql: SQL<Self> = "SELECT id FROM public.notes WHERE id = \(\.id) FOR UPDATE"

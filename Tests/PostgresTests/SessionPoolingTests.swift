@@ -4,7 +4,7 @@ import Testing
 @testable import Postgres
 
 /// Sessions that a client may not count on.
-@Suite(.timeLimit(.minutes(25))) struct SessionPoolingTests {
+@Suite(.timeLimit(.minutes(60))) struct SessionPoolingTests {
     @Test func `a session of one's own is nothing to complain about`() async throws {
         try await withClient { client in
             #expect(client.keepsSessions)

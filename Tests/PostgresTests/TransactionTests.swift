@@ -2,7 +2,7 @@ import Postgres
 import SalternTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(25))) struct TransactionTests {
+@Suite(.timeLimit(.minutes(60))) struct TransactionTests {
     private struct Refused: Error {}
 
     @Test func `a transaction commits when its body returns`() async throws {

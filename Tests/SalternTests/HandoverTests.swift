@@ -7,7 +7,7 @@ import Testing
 
 @testable import saltern
 
-@Suite(.timeLimit(.minutes(25))) struct HandoverTests {
+@Suite(.timeLimit(.minutes(60))) struct HandoverTests {
     @Test func `the message is read as it is written, and nothing else is`() {
         let message = HandoverMessage(apiCount: 2, metricsCount: 1)
         #expect(message.text == "saltern 1 api=2 metrics=1\n")

@@ -6,7 +6,7 @@ import Testing
 /// A signal of their own, which nobody else in the process listens to.
 ///
 /// It is sent once each time: a second that is still under way when nobody listens any more ends the process, as it should.
-@Suite(.serialized, .timeLimit(.minutes(25))) struct InterruptionTests {
+@Suite(.serialized, .timeLimit(.minutes(60))) struct InterruptionTests {
     private func send(_ signal: Int32, andAwait isHeard: () -> Bool) async throws {
         kill(getpid(), signal)
         while !isHeard() { try await Task.sleep(for: .milliseconds(1)) }

@@ -217,6 +217,12 @@ import TransportSecurity
         typealias Row = Void
     }
 
+    private static func patient(_ environment: [String: String]) throws -> ServeConfiguration {
+        var configuration = try ServeConfiguration(environment, coreCount: 1)
+        configuration.database.becomePatient()
+        return configuration
+    }
+
     @Test func `a server that starts before its database waits for it`() async throws {
         let directory = try TemporaryDirectory()
         let certificates = CertificateDirectory(path: directory.path + "/tls")
@@ -233,13 +239,13 @@ import TransportSecurity
                 configuration: .patient(cluster.url), migrations: Schema.migrations, loop: loop
             ).up()
             try await cluster.stop(.fast)
-            let configuration = try ServeConfiguration(
+            let configuration = try Self.patient(
                 [
                     "SALTERN_DATABASE_URL": cluster.url, "SALTERN_TLS_DIRECTORY": certificates.path,
                     "SALTERN_MASTER_KEY_FILE": masterKey.path, "SALTERN_LISTEN": "127.0.0.1:0",
                     "SALTERN_SALT_PREFIX": "com.example.test:", "SALTERN_LOOPS": "1",
                     "SALTERN_ALLOW_UNSAFE_DATABASE": "on",
-                ], coreCount: 1)
+                ])
             let captured = CapturedLog()
             let log = Log(minimumLevel: .debug, sink: captured) { UTCTimestamp(microsecondsSinceEpoch: 0) }
             let starting = Task { try await RunningServer.start(configuration, log: log, onTakeover: {}) }

@@ -22,7 +22,8 @@ extension CommandLineTests {
             #expect(
                 set.output == """
                     {"plan":"free","limits":{"items":10,"itemBytes":10290,"bytes":268435456,"sessions":100,\
-                    "shares":100,"deletedDays":30}}
+                    "shares":100,"deletedDays":30,"vaults":10,"memberships":100,"vaultMembers":32,\
+                    "vaultItems":10000,"vaultBytes":268435456}}
 
                     """)
             let ada = try await app.register()

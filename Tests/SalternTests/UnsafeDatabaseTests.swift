@@ -50,7 +50,8 @@ import TransportSecurity
     }
 
     private func start(_ environment: [String: String]) async throws {
-        let configuration = try ServeConfiguration(environment, coreCount: 1)
+        var configuration = try ServeConfiguration(environment, coreCount: 1)
+        configuration.database.becomePatient()
         let log = Log(minimumLevel: .error, sink: CapturedLog()) { UTCTimestamp(microsecondsSinceEpoch: 0) }
         let server = try await RunningServer.start(configuration, log: log, onTakeover: {})
         await server.stop(timeout: .seconds(10))

@@ -7,10 +7,12 @@ import os
 import random
 import struct
 import time
+import uuid
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from founder import Founder
 from traffic.blocking import BlockingConnection
 from traffic.people import ITERATIONS, fresh_id, item, password_key, sealed, session_token, share
 from traffic.wire import Fields, Reply, Target, request
@@ -27,6 +29,10 @@ def one_time_code(secret: str, step: int) -> str:
     digest = hmac.digest(base64.b32decode(secret), struct.pack(">Q", step), hashlib.sha1)
     offset = digest[-1] & 15
     return f"{(struct.unpack('>I', digest[offset : offset + 4])[0] & 0x7FFFFFFF) % 1_000_000:06}"
+
+
+def encoded(content: bytes) -> str:
+    return base64.b64encode(content).decode()
 
 
 class Visitor:
@@ -61,6 +67,7 @@ class Visitor:
             (1, self.rotate),
             (0.5, self.export),
             (1, self.open_page),
+            (0.5, self.share_vault),
             (2, self.be_refused),
             (0.5, self.listen),
             (1, self.sessions),
@@ -279,7 +286,87 @@ class Visitor:
         self.ask("DELETE", "/v1/shares/{id}", path=path, token=token, expect=(204,))
         self.ask("DELETE", "/v1/shares/{id}", path=path, token=token, expect=(404,))
 
+    # Vaults
+
+    def in_vault(self, path: str, method: str, route: str, *arguments: Any, **more: Any) -> Reply:
+        """A request below the path of a vault."""
+        shown = route.partition("?")[0]
+        for name in ("item", "number", "revision"):
+            if name in more:
+                route = route.replace("{" + ("id" if name == "item" else name) + "}", str(more.pop(name)))
+        return self.ask(method, f"/v1/vaults/{{vault}}{shown}", *arguments, path=path + route, **more)
+
+    def share_vault(self) -> None:
+        """A vault with one member, and an invitation that nobody accepts."""
+        founder = Founder()
+        founding = {"entry": encoded(founder.founding)}
+        made = self.ask("POST", "/v1/vaults", founding, expect=(201,)).json
+        path = f"/v1/vaults/{made['id']}"
+        self.ask("GET", "/v1/vaults")
+        self.in_vault(path, "GET", "")
+        self.use_vault_items(path, founder)
+        invitation, token = os.urandom(16), os.urandom(32)
+        body = {
+            "entry": encoded(founder.invite(invitation)),
+            "tokenHash": encoded(hashlib.sha256(token).digest()),
+            "preview": encoded(os.urandom(190)),
+            "keyBox": encoded(os.urandom(60)),
+        }
+        self.in_vault(path, "POST", "/invitations", body, expect=(201,))
+        self.in_vault(path, "GET", "/invitations")
+        link = f"/v1/invitations/{uuid.UUID(bytes=invitation)}"
+        bearer = "sli_" + base64.urlsafe_b64encode(token).decode().rstrip("=")
+        self.ask("GET", "/v1/invitations/{id}", path=link, token=bearer)
+        joining = {"entry": encoded(founder.founding), "token": encoded(token)}
+        self.ask("POST", "/v1/invitations/{id}/acceptance", joining, path=f"{link}/acceptance", expect=(422,))
+        self.in_vault(path, "POST", "/log", {"entry": encoded(founder.revoke(invitation))})
+        self.in_vault(path, "GET", "/log?after=1")
+        head = {"number": founder.count, "hash": encoded(founder.previous)}
+        self.in_vault(path, "PUT", "/seen", {**head, "signature": encoded(founder.seen())}, expect=(204,))
+        self.recover_vault(path, founder, head)
+        self.in_vault(path, "DELETE", "", expect=(204,))
+        self.in_vault(path, "GET", "", expect=(404,))
+
+    def recover_vault(self, path: str, founder: Founder, head: dict[str, Any]) -> None:
+        """What has no use for a vault that is whole and has one member."""
+        self.in_vault(path, "PUT", "/log", {"entries": []}, expect=(200, 409))
+        self.in_vault(path, "POST", "/recovered", {"head": head}, expect=(204, 409))
+        claim = {"member": str(uuid.uuid4()), "head": head, "signature": encoded(founder.seen())}
+        self.in_vault(path, "POST", "/claim", claim, expect=(404, 409, 422))
+        self.in_vault(path, "PUT", "/boxes", {"generation": 1, "boxes": []}, expect=(204,))
+        self.in_vault(path, "DELETE", "/boxes/mine", expect=(204,))
+        self.in_vault(path, "GET", "/seals/{number}", number=1, expect=(404,))
+        self.in_vault(path, "PUT", "/seals/{number}", {"list": ""}, number=1, expect=(404, 422))
+        self.in_vault(path, "POST", "/owner", {"entry": encoded(founder.founding)}, expect=(422,))
+
+    def use_vault_items(self, path: str, founder: Founder) -> None:
+        one, two = fresh_id(), fresh_id()
+        head = {"Vault-Head": str(founder.count)}
+        new, present = {**head, "If-None-Match": "*"}, {**head, "If-Match": "*"}
+
+        def content(size: int) -> dict[str, str]:
+            return {"format": "saltern-1", "collection": "notes", "body": encoded(founder.sealed(size))}
+
+        self.in_vault(path, "PUT", "/items/{id}", content(64), item=one, fields=new, expect=(201,))
+        self.in_vault(path, "PUT", "/items/{id}", content(1_024), item=one, fields=present)
+        self.in_vault(path, "GET", "/items/{id}", item=one)
+        fields = {**new, "Content-Type": "application/octet-stream"}
+        self.in_vault(
+            path, "PUT", "/items/{id}/body?format=saltern-1", founder.sealed(64), item=two, fields=fields, expect=(201,)
+        )
+        self.in_vault(path, "GET", "/items/{id}/body", item=two)
+        self.in_vault(path, "GET", "/items")
+        self.in_vault(path, "GET", "/changes")
+        for version in self.in_vault(path, "GET", "/items/{id}/versions", item=one).json["versions"][:1]:
+            revision = version["revision"]
+            self.in_vault(path, "GET", "/items/{id}/versions/{revision}", item=one, revision=revision)
+        batch = {"operations": [{"op": "put", "id": fresh_id(), **content(200)}]}
+        self.in_vault(path, "POST", "/items/batch", batch, fields=head)
+        self.in_vault(path, "DELETE", "/items/{id}", item=two, fields=present)
+        self.in_vault(path, "POST", "/items/{id}/restore", item=two, fields=present)
+
     def open_page(self) -> None:
+        self.ask("GET", "/j/{id}", path="/j/0123456789abcdefABCDEF", token=None)
         self.ask("GET", "/s/{id}", path="/s/0123456789abcdefABCDEF", token=None)
         self.ask("GET", "/s/{id}/{passphrase}", path="/s/0123456789abcdefABCDEF/abc", token=None)
         self.ask("GET", "/assets/{name}", path="/assets/nothing.js", token=None, expect=(200, 404))

@@ -110,6 +110,22 @@ public struct SQLTemplate<Root, Context: SQLContext>: ExpressibleByStringInterpo
             })
     }
 
+    /// Converts the text for tables of the same form with other names. The parameters stay.
+    public func renamed(_ rename: (String) -> String) -> SQLTemplate {
+        var joined: [Segment] = []
+        for segment in content.segments {
+            if case .text(let text) = segment, case .text(let before)? = joined.last {
+                joined[joined.count - 1] = .text(before + text)
+            } else {
+                joined.append(segment)
+            }
+        }
+        return SQLTemplate(
+            joined.map { segment in
+                if case .text(let text) = segment { .text(rename(text)) } else { segment }
+            })
+    }
+
     /// Collects the segments of a template's literal.
     public struct StringInterpolation: StringInterpolationProtocol {
         fileprivate var segments: [Segment] = []

@@ -13,7 +13,8 @@ public struct SalternAPI: Sendable {
     /// The field of writes to a shared vault.
     private var headField: [(name: String, value: String)] = []
 
-    /// The limit of a reply with items, a share or all sessions, in bytes. The longest item has 16 MiB in base64.
+    /// The limit of a reply with items, a share or all sessions, in bytes. The longest item has 16 MiB in base64. The
+    /// limit of a reply and ``JSONBounds`` also bound its lists.
     private static let longReplyLimit = 24 << 20
 
     /// Creates the calls of one server.

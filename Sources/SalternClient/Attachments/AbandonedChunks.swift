@@ -112,7 +112,7 @@ final class AbandonedChunks {
         }
         guard let created else { return false }
         do throws(APIError) {
-            _ = try await scope.settings.retries({ () throws(APIError) in
+            _ = try await scope.session.syncRetries({ () throws(APIError) in
                 try await scope.api.deleteItem(chunk.id, .revision(created), opened.token)
             })
             return true

@@ -58,7 +58,7 @@ final class ChunkSender {
                 try scope.stored { try store.noteSending(id, sealed, of: draft) }
             }
             do throws(APIError) {
-                let state = try await scope.settings.retries({ () throws(APIError) in
+                let state = try await scope.session.syncRetries({ () throws(APIError) in
                     try await scope.api.putItemBody(id, sealed, precondition, opened.token)
                 })
                 if let draft, draft.keepsContent, draft.keepsCopies {

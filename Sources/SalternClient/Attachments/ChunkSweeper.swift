@@ -75,7 +75,7 @@ final class ChunkSweeper {
             // An attachment that is created at the same time may use it.
             guard try scope.stored({ try store.chunk(chunk.id) }) == chunk else { continue }
             do throws(APIError) {
-                _ = try await scope.settings.retries({ () throws(APIError) in
+                _ = try await scope.session.syncRetries({ () throws(APIError) in
                     try await scope.api.deleteItem(chunk.id, .revision(chunk.revision), opened.token)
                 })
                 count += 1

@@ -68,8 +68,7 @@ extension FolderSync {
         _ name: String, _ path: FolderPath?, _ round: Round, _ report: inout FolderReport
     ) -> Bool {
         guard let path = path ?? FolderTree.path(ofTrashName: name) else { return false }
-        let device = FolderPath.words(of: settings.deviceName)
-        let copy = path.conflicting("\(device), \(round.date), \(ItemID.random().description.prefix(8))")
+        let copy = path.conflicting("\(round.writer), \(round.date), \(ItemID.random().description.prefix(8))")
         guard round.tree.bringBack(name, to: copy) else {
             report.warn(.failed, path.text, system.takeFailure())
             return false

@@ -99,7 +99,7 @@ public actor FolderSync {
             // The user has approved a new start on the condition that nothing is deleted.
             var round = Round(
                 tree: tree, folder: id, allowed: isAnew ? [] : allowed, foldsCase: tree.folds,
-                date: Self.today())
+                date: Self.today(), writer: try await writer())
             // If names or bits differ from those of the file system, only the whole folder can determine them.
             if let before, let focus, !isAnew, allowed.isEmpty, !tree.folds, tree.keepsExecutableBit {
                 round.memory = before
@@ -152,6 +152,8 @@ public actor FolderSync {
         let allowed: Set<DeletionDirection>
         let foldsCase: Bool
         let date: String
+        /// The name in conflict copies: of the device, or of the member of a shared vault.
+        let writer: String
         var deletions: FolderDeletionGuard?
         /// The content of the folder at the last examination; nil when it was incomplete.
         var local: [FolderPath: FileContent]?
@@ -307,6 +309,12 @@ public actor FolderSync {
         return view
     }
 
+    /// Returns the name of this device, or of the member of a shared vault, for names of conflict copies.
+    func writer() async throws(VaultError) -> String {
+        let name = try await owned.perform { _, items in try items.authorName }
+        return FolderPath.words(of: name ?? settings.deviceName)
+    }
+
     /// Converts pending states into known ones if the file exists.
     func settlePending(_ view: inout FolderView) {
         for (id, known) in view.known where known.isPending {
@@ -316,7 +324,7 @@ public actor FolderSync {
 
     func complete(_ view: inout FolderView, _ round: Round, _ report: inout FolderReport) {
         view.foldsCase = round.foldsCase
-        view.device = FolderPath.words(of: settings.deviceName)
+        view.device = round.writer
         view.date = round.date
         // If another entry is at a file's path, the file was not deleted.
         let memory = round.memory

@@ -44,6 +44,9 @@ protocol ItemSealing: Sendable {
     /// The number of the latest known entry of the vault's log, which writes name; nil for an account.
     var head: Int64? { get }
 
+    /// The name that this member of a vault claims; nil for an account.
+    var authorName: String? { get }
+
     /// Returns the name of a chunk, which depends on its content and on a key.
     func chunkID(_ attachment: ItemID, _ index: Int, _ content: SecureBytes) -> ItemID
 
@@ -124,6 +127,8 @@ extension ItemSealing {
         else { return nil }
         return sealed
     }
+
+    var authorName: String? { nil }
 
     // MARK: Edits
 

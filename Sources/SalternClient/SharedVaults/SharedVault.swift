@@ -57,7 +57,7 @@ public struct SharedVault: Identifiable, Sendable {
         base: URL, role: SharedRole = .reader, uses: Int = 1, expires: Duration = .seconds(7 * 86_400),
         code: InvitationCodeChoice = .generated, label: String? = nil
     ) async throws(VaultError) -> NewInvitation {
-        try await vault.shared.withService { [id] service throws(VaultError) in
+        try await vault.shared.withService { service throws(VaultError) in
             try await service.inviting.invite(
                 id, role: role, uses: uses, expires: expires, code, label: label, base: base)
         }
@@ -90,7 +90,7 @@ public struct SharedVault: Identifiable, Sendable {
     /// Removes the vault from this device, after the membership has ended.
     /// - Throws: ``SharedVaultError/notPermitted`` while this account is a member.
     public func forget() async throws(VaultError) {
-        try await vault.shared.withService { [id] service throws(VaultError) in
+        try await vault.shared.withService { service throws(VaultError) in
             if let state = try service.state(id), state.role != nil { throw .shared(.notPermitted) }
             try service.forget(id)
         }
@@ -139,7 +139,7 @@ public struct SharedVault: Identifiable, Sendable {
     private func changing(
         _ body: @Sendable (MembershipChanges) async throws(VaultError) -> Void
     ) async throws(VaultError) {
-        try await vault.shared.withService { [id] service throws(VaultError) in
+        try await vault.shared.withService { service throws(VaultError) in
             try await body(MembershipChanges(service: service, id: id))
         }
     }

@@ -11,12 +11,12 @@ public struct SharedVaults: Sendable {
 
     /// Returns the shared vaults on this device, by name. ``Vault/sync()`` refreshes them.
     public func all() async throws(VaultError) -> [SharedVault] {
-        try await withService { [vault] service throws(VaultError) in try service.snapshots(vault) }
+        try await withService { service throws(VaultError) in try service.snapshots(vault) }
     }
 
     /// Returns a shared vault; nil when this device does not have it.
     public func vault(_ id: SharedVaultID) async throws(VaultError) -> SharedVault? {
-        try await withService { [vault] service throws(VaultError) in try service.snapshot(id, vault) }
+        try await withService { service throws(VaultError) in try service.snapshot(id, vault) }
     }
 
     /// Returns the shared vault with an id, or with a name.

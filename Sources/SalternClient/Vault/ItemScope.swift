@@ -120,7 +120,7 @@ final class ItemScope {
 
     /// The calls of the engine.
     func server(_ token: Token, _ retries: Retries? = nil) -> LiveSyncServer {
-        LiveSyncServer(session.api, owner, token: token, retries: retries ?? settings.retries)
+        LiveSyncServer(session.api, owner, token: token, retries: retries ?? session.syncRetries)
     }
 
     var serverLock: AsyncMutex { session.serverLock }

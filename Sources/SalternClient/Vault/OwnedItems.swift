@@ -12,8 +12,10 @@ package struct OwnedItems: Sendable {
     }
 
     /// Uses the store and the items together.
+    ///
+    /// Swift 6.3 crashes at a closure that does not escape and is passed on to an actor.
     func perform<Result: Sendable>(
-        _ step: @Sendable (Store, VaultItems) throws -> Result
+        _ step: @escaping @Sendable (Store, VaultItems) throws -> Result
     ) async throws(VaultError) -> Result {
         try await vault.perform(owner, step)
     }

@@ -63,6 +63,9 @@ final class VaultItems {
         try scope.stored { try store.current(id) }.map { ItemVersion(of: $0) }
     }
 
+    /// The name of this member of a shared vault; nil for an account.
+    var authorName: String? { get throws(VaultError) { try scope.sealer.authorName } }
+
     /// Returns the author of the present version of an item in a shared vault; nil when it is unknown.
     func author(of id: ItemID) throws(VaultError) -> ItemAuthor? {
         let sealer = try scope.sealer

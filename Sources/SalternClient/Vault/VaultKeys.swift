@@ -220,10 +220,10 @@ struct VaultKeys {
     ) -> SyncEngine {
         let engine = SyncEngine(
             store: store,
-            server: LiveSyncServer(session.api, owner, token: token, retries: session.settings.retries),
+            server: LiveSyncServer(session.api, owner, token: token, retries: session.syncRetries),
             sealing: sealing, limits: session.settings.limits, newID: session.settings.newID)
         engine.merge = MembershipRecord.mergeRule(session.settings.mergeRule)
-        engine.onProgress = { [observers = session.observers] report in
+        engine.onProgress = { [observers = session.observers, store] report in
             let unsent = (try? store.changeCount()) ?? 0
             observers.progress.notify(
                 report.sent > 0 ? .sent(report.sent, of: report.sent + unsent) : .fetched(report.fetched))

@@ -78,7 +78,7 @@ extension AccountWrite where Row: DecodableRow {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try Row(row: &row) }
 }
 
-/// Identifies the owner of items: an account.
+/// Identifies the owner of items: an account or a vault.
 typealias OwnerID = Identifier<ItemOwner>
 
 /// The entity of ``OwnerID``.
@@ -93,8 +93,19 @@ protocol ItemRead: AccountRead {}
 
 /// A statement that changes rows of the items' owner.
 protocol ItemWrite: AccountWrite {
-    /// Returns the SQL for callers with a seat.
-    static func text(_ seat: Seat) -> CallerSQL<Self>
+    /// The SQL for members of a vault, with the names of an account's tables (``VaultNames``).
+    static var vaultSQL: CallerSQL<Self> { get }
+
+    /// The key of the sealed bytes.
+    var sealedKey: SealedKey { get }
+
+    /// The items that it deletes.
+    var discarded: [ItemID] { get }
+}
+
+extension ItemWrite {
+    var sealedKey: SealedKey { .none }
+    var discarded: [ItemID] { [] }
 }
 
 /// A statement about rows of the items' owner in a transaction that has locked the owner's row.

@@ -82,7 +82,7 @@ final class Authorization {
 
     /// Checks the session unless this node has found it live recently. A request without a live session therefore never
     /// waits for an account (``KnownSessions``).
-    private func requireKnown() async throws {
+    func requireKnown() async throws {
         if !known.contains(tokenHash) { _ = try await identify() }
     }
 
@@ -306,7 +306,7 @@ final class Authorization {
         return session
     }
 
-    private func accept(_ sessions: [LiveSession]) throws(Unauthenticated) {
+    func accept(_ sessions: [LiveSession]) throws(Unauthenticated) {
         let session = try find(sessions)
         guard session.isTouchDue else { return }
         // The request does not wait for it: without the record a session only appears slightly older.

@@ -10,6 +10,12 @@ struct Caller: Sendable {
     let idleSince: Timestamp
     /// The use of a session is recorded if its last recorded use is at or before this time.
     let touchBefore: Timestamp
+    /// The vault that the request is about. Nil for the caller's account.
+    private(set) var vault: VaultID?
+    /// The id of the key with which the request's items are sealed. Nil without sealed bytes.
+    private(set) var keyID: Int32?
+    /// The number of the latest entry of the vault's log that the caller has.
+    private(set) var head: Int64 = 0
     /// The start of the interval between versions: an item's next version is kept if the last one was kept at or before
     /// it.
     var keptSince: Timestamp { now - ItemVersion.interval }
@@ -24,6 +30,15 @@ struct Caller: Sendable {
         self.now = now
         idleSince = now - policy.idleTimeout
         touchBefore = now - policy.touchInterval
+    }
+
+    /// Returns the caller as a member of a vault.
+    func `in`(_ vault: VaultID, head: Int64, keyID: Int32?) -> Caller {
+        var caller = self
+        caller.vault = vault
+        caller.head = head
+        caller.keyID = keyID
+        return caller
     }
 
     /// The condition that the caller's session is live and not restricted.
@@ -59,6 +74,20 @@ struct Seat: Sendable {
     static let session = Seat(
         table: "saltern.sessions", isCallers: Caller.isLiveSession, isTouchDue: Caller.isTouchDue,
         admits: "a.locked_at IS NULL")
+
+    /// The membership, by which the caller changes the items of a vault. It admits only bytes that are sealed with the
+    /// key of the present generation, and callers that have the entries about themselves and that generation.
+    /// ``HoldSession`` checks the session.
+    static let member = Seat(
+        table: "saltern.vault_members",
+        isCallers: """
+            live.vault_id = \(.account) AND live.holder = \(.holder) AND live.role >= 2 AND live.since <= \(.head)
+            """,
+        isTouchDue: "false",
+        admits: """
+            (\(.keyID)::integer IS NULL OR a.key_id = \(.keyID))
+                AND a.generation_number <= \(.head) AND a.head_number >= \(.head)
+            """)
 }
 
 /// Selects the account row for a change of items.
@@ -87,16 +116,22 @@ typealias CallerSQL<Root> = SQLTemplate<Root, Caller>
 extension Caller: SQLContext {
     enum Parameter {
         case account, token, now, idleSince, touchBefore, keptSince
+        /// The caller's account, where `account` is a vault.
+        case holder
+        case keyID, head
     }
 
     func append(_ parameter: Parameter, to parameters: inout Parameters) {
         switch parameter {
-        case .account: parameters.append(accountID)
+        case .account: parameters.append(vault?.uuid ?? accountID.uuid)
         case .token: parameters.append(tokenHash)
         case .now: parameters.append(now)
         case .idleSince: parameters.append(idleSince)
         case .touchBefore: parameters.append(touchBefore)
         case .keptSince: parameters.append(keptSince)
+        case .holder: parameters.append(accountID)
+        case .keyID: parameters.append(keyID)
+        case .head: parameters.append(head)
         }
     }
 }

@@ -14,8 +14,8 @@
 /// 5. A statement with `SKIP LOCKED` never waits, and is exempt from the order.
 /// 6. A transaction that holds an account for long takes last the rows that strangers request: failures at the userid,
 ///    the userid itself, links. The end of the audit log comes last of all, because each record waits for it.
-/// 7. A move of the revision base locks the installation's row, then the table of accounts in `SHARE` mode. No account
-///    changes during the move.
+/// 7. A move of the revision base locks the installation's row, then the tables of accounts and vaults in `SHARE` mode.
+///    No account and no vault changes during the move.
 /// 8. A group is several requests in one transaction (`Statement.bytesInGroup`). Each follows the order; between them
 ///    there is none. A lock wait there ends after 5 ms, so no cycle lasts, and the request continues alone.
 ///
@@ -36,9 +36,15 @@ enum LockOrder: Int, CaseIterable {
     case accounts
     /// Rows of an account.
     case contents
+    /// A vault. Its members' accounts are locked first.
+    case vaults
+    /// Rows of a vault, written with the vault's row locked.
+    case vaultContents
     case failedAttempts
     case logins
     case shares
+    /// Found by links, like shares.
+    case vaultInvitations
     /// The list of an account's shares. It belongs to the account, except for shares without one.
     case accountShares
     /// The end of the audit log.
@@ -58,10 +64,18 @@ enum LockOrder: Int, CaseIterable {
                 "items", "deleted_contents", "replaced_contents", "sessions", "recoveries", "kept_keyrings",
                 "second_factors", "second_factor_codes", "passkeys", "used_challenges", "rotations", "rotation_items",
                 "receipts", "security_events", "event_queues", "outgoing_events",
+                "memberships",
+            ]
+        case .vaults: ["vaults"]
+        case .vaultContents:
+            [
+                "vault_items", "vault_deleted_contents", "vault_replaced_contents", "vault_members", "vault_entries",
+                "vault_boxes", "vault_generations", "vault_seals",
             ]
         case .failedAttempts: ["failed_attempts"]
         case .logins: ["logins"]
         case .shares: ["shares"]
+        case .vaultInvitations: ["vault_invitations"]
         case .accountShares: ["account_shares"]
         case .auditHead: ["audit_head", "audit_log"]
         }

@@ -8,7 +8,6 @@ extension Application {
 
     /// Returns all routes of the service.
     static func routes(_ parts: Dependencies, _ build: RouteBuilder) -> [Route<RouteMetadata>] {
-        let item = BodyRule.jsonOrBytes(json: parts.configuration.items.requestLimit, bytes: ItemPolicy.byteLimit)
         let share = BodyRule.json(limit: parts.configuration.items.requestLimit)
         let sharing: GuestRule =
             parts.configuration.shares.acceptsAnonymous
@@ -77,26 +76,6 @@ extension Application {
             build.account(.delete, "/v1/sessions/current", EndCurrentSession()),
             build.account(.delete, "/v1/sessions/{id}", EndSession()),
 
-            build.items(.get, "/v1/items", query: ["collection", "fields", "limit", "page"], ListItems()),
-            build.items(.get, "/v1/items/{id}", ShowItem()),
-            build.items(
-                .put, "/v1/items/{id}", body: item, bytesQuery: ItemContent.parameters,
-                changesItems: true, PutItem(parts.configuration.items)),
-            build.items(.delete, "/v1/items/{id}", changesItems: true, DeleteItem()),
-            build.items(.get, "/v1/items/{id}/body", ShowItem(isAlwaysBytes: true)),
-            build.items(
-                .put, "/v1/items/{id}/body", body: .bytes(limit: ItemPolicy.byteLimit),
-                bytesQuery: ItemContent.parameters, changesItems: true, PutItem(parts.configuration.items)),
-            build.items(.post, "/v1/items/{id}/restore", changesItems: true, RestoreItem()),
-            build.items(.get, "/v1/items/{id}/versions", query: ["limit", "page"], ListVersions()),
-            build.items(.get, "/v1/items/{id}/versions/{revision}", ShowVersion()),
-            build.items(
-                .post, "/v1/items/batch", body: .json(limit: WriteBatch.requestLimit, values: WriteBatch.valueLimit),
-                changesItems: true, WriteBatch(parts.configuration.items)),
-
-            build.items(
-                .get, "/v1/changes", query: ["since", "limit", "tombstones", "collection", "fields"],
-                ListChanges()),
             build.account(.get, "/v1/changes/stream", StreamChanges(parts.revisions)),
 
             build.account(.post, "/v1/tokens", rate: .token, body: small, CreateToken(parts)),
@@ -114,7 +93,60 @@ extension Application {
                 .post, "/v1/service-events/lease", rate: .service, body: small, deadline: LeaseEvents.deadline,
                 LeaseEvents(parts)),
             build.open(.post, "/v1/service-events/ack", rate: .service, body: small, ConfirmEvents(parts)),
-        ] + pages(parts.configuration, build)
+
+            build.account(.post, "/v1/vaults", body: small, CreateVault()),
+            build.account(.get, "/v1/vaults", ListVaults(parts)),
+            build.account(.get, "/v1/vaults/{vault}", ShowVault(parts)),
+            build.account(.delete, "/v1/vaults/{vault}", deadline: DeleteVault.deadline, DeleteVault()),
+            build.account(.get, "/v1/vaults/{vault}/log", query: ["after"], ShowLog()),
+            build.account(
+                .post, "/v1/vaults/{vault}/log", body: .json(limit: SharedVault.requestLimit), AppendEntry()),
+            build.account(
+                .put, "/v1/vaults/{vault}/log", body: .json(limit: SharedVault.requestLimit), PutBackEntries()),
+            build.account(.get, "/v1/vaults/{vault}/seals/{number}", ShowSealList()),
+            build.account(
+                .put, "/v1/vaults/{vault}/seals/{number}", body: .json(limit: SharedVault.requestLimit),
+                StoreSealList()),
+            build.account(
+                .put, "/v1/vaults/{vault}/boxes", body: .json(limit: SharedVault.requestLimit), StoreBoxes()),
+            build.account(.delete, "/v1/vaults/{vault}/boxes/mine", RemoveOwnBox()),
+            build.account(.put, "/v1/vaults/{vault}/seen", body: small, NoteSeen()),
+            build.account(
+                .post, "/v1/vaults/{vault}/claim", body: .json(limit: SharedVault.requestLimit), ClaimMember()),
+            build.account(.post, "/v1/vaults/{vault}/recovered", body: small, ReportRecovery()),
+            build.account(.get, "/v1/vaults/{vault}/invitations", ListInvitations(parts)),
+            build.account(.post, "/v1/vaults/{vault}/invitations", body: small, CreateInvitation()),
+            build.account(.post, "/v1/vaults/{vault}/owner", body: small, AcceptOwnership()),
+            build.open(.get, "/v1/invitations/{id}", rate: .share, OpenInvitation(parts)),
+            build.account(.post, "/v1/invitations/{id}/acceptance", body: small, AcceptInvitation(parts)),
+        ] + items(parts.configuration.items, build) + pages(parts.configuration, build)
+    }
+
+    /// Returns the routes of items, each for the caller's account and for a vault.
+    private static func items(_ policy: ItemPolicy, _ build: RouteBuilder) -> [Route<RouteMetadata>] {
+        let item = BodyRule.jsonOrBytes(json: policy.requestLimit, bytes: ItemPolicy.byteLimit)
+        return [
+            build.items(.get, "/items", query: ["collection", "fields", "limit", "page"], ListItems()),
+            build.items(.get, "/items/{id}", ShowItem()),
+            build.items(
+                .put, "/items/{id}", body: item, bytesQuery: ItemContent.parameters,
+                changesItems: true, PutItem(policy)),
+            build.items(.delete, "/items/{id}", changesItems: true, DeleteItem()),
+            build.items(.get, "/items/{id}/body", ShowItem(isAlwaysBytes: true)),
+            build.items(
+                .put, "/items/{id}/body", body: .bytes(limit: ItemPolicy.byteLimit),
+                bytesQuery: ItemContent.parameters, changesItems: true, PutItem(policy)),
+            build.items(.post, "/items/{id}/restore", changesItems: true, RestoreItem()),
+            build.items(.get, "/items/{id}/versions", query: ["limit", "page"], ListVersions()),
+            build.items(.get, "/items/{id}/versions/{revision}", ShowVersion()),
+            build.items(
+                .post, "/items/batch", body: .json(limit: WriteBatch.requestLimit, values: WriteBatch.valueLimit),
+                changesItems: true, WriteBatch(policy)),
+
+            build.items(
+                .get, "/changes", query: ["since", "limit", "tombstones", "collection", "fields"],
+                ListChanges()),
+        ].flatMap(\.self)
     }
 
     /// Returns the routes for browsers and platforms of apps. Their replies are constant, so they have no rate limit.
@@ -127,6 +159,8 @@ extension Application {
             build.open(.get, "/s/{id}/", rate: nil, ignoresQuery: true, ShowSharePage(page)),
             build.open(.get, "/s/{id}/{passphrase}", rate: nil, ignoresQuery: true, ShowSharePage(page)),
             build.open(.get, "/s/{id}/{passphrase}/", rate: nil, ignoresQuery: true, ShowSharePage(page)),
+            build.open(.get, "/j/{id}", rate: nil, ignoresQuery: true, ShowSharePage(invitationsOf: page)),
+            build.open(.get, "/j/{id}/", rate: nil, ignoresQuery: true, ShowSharePage(invitationsOf: page)),
             build.open(.get, "/assets/{name}", rate: nil, ShowSharePageAsset(page)),
             build.open(
                 .get, "/.well-known/apple-app-site-association", rate: nil,

@@ -18,14 +18,16 @@ public struct NodeState: Sendable {
     /// - Parameters:
     ///   - limits: Rate limits of addresses.
     ///   - sessions: Decides the log-ins at which an account's sessions are counted.
+    ///   - readinessDeadline: The time limit of the query for readiness.
     ///   - time: The time since any fixed moment. Nil for the system's.
     public init(
-        _ limits: RateLimits, sessions: SessionTally = SessionTally(), time: (@Sendable () -> Duration)? = nil
+        _ limits: RateLimits, sessions: SessionTally = SessionTally(), readinessDeadline: Duration = .seconds(2),
+        time: (@Sendable () -> Duration)? = nil
     ) {
         addresses = RateLimiter(limits, time: time)
         counterQueue = CounterQueue()
         let start = ContinuousClock.now
-        readiness = Readiness(time: time ?? { ContinuousClock.now - start })
+        readiness = Readiness(deadline: readinessDeadline, time: time ?? { ContinuousClock.now - start })
         checks = ActiveSecretChecks()
         self.sessions = sessions
     }

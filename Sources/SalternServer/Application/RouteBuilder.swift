@@ -70,14 +70,21 @@ struct RouteBuilder: Sendable {
         }
     }
 
-    /// Makes a route on the items of the caller's account.
+    /// Makes two routes on items: of the caller's account, and of a vault.
+    ///
+    /// - Parameter template: The path behind the owner's.
     func items(
         _ method: HTTPMethod, _ template: String, body: BodyRule = .none, query: [String] = [],
         bytesQuery: [String] = [], changesItems: Bool = false, _ endpoint: some ItemEndpoint
-    ) -> Route<RouteMetadata> {
-        account(
-            method, template, body: body, query: query, bytesQuery: bytesQuery, changesItems: changesItems,
-            ItemsOfAccount(endpoint: endpoint))
+    ) -> [Route<RouteMetadata>] {
+        [
+            account(
+                method, "/v1" + template, body: body, query: query, bytesQuery: bytesQuery, changesItems: changesItems,
+                ItemsOfAccount(endpoint: endpoint)),
+            account(
+                method, "/v1/vaults/{vault}" + template, body: body, query: query, bytesQuery: bytesQuery,
+                ItemsOfVault(endpoint: endpoint, needsHead: changesItems)),
+        ]
     }
 
     /// Maximum body in bytes that is read before the session is checked.
@@ -144,5 +151,25 @@ private struct ItemsOfAccount<Endpoint: ItemEndpoint>: AccountEndpoint {
 
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         try await endpoint.respond(to: request, items: ItemAccess(authorization))
+    }
+}
+
+/// Answers an ``ItemEndpoint`` for the items of the vault in the path.
+private struct ItemsOfVault<Endpoint: ItemEndpoint>: AccountEndpoint {
+    let endpoint: Endpoint
+    /// True for changes.
+    let needsHead: Bool
+
+    func respond(to request: Request, authorization: Authorization) async throws -> Response {
+        let vault: VaultID = try request.parameters.require("vault")
+        var head: Int64?
+        if needsHead {
+            head = request.head.fields["vault-head"].flatMap { Int64($0) }
+            guard head ?? 0 > 0 else {
+                _ = try await authorization.identify()
+                throw VaultProblem.headRequired
+            }
+        }
+        return try await endpoint.respond(to: request, items: ItemAccess(authorization, vault: vault, head: head))
     }
 }

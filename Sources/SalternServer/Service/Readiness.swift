@@ -26,11 +26,16 @@ public final class Readiness: Sendable {
     /// Maximum number of waiters. Further callers receive the previous result, or none.
     static let waiterLimit = 64
 
+    /// Time limit of the query.
+    let deadline: Duration
     private let state = Mutex(State())
     private let time: @Sendable () -> Duration
 
-    /// - Parameter time: The time since any fixed moment.
-    init(time: @escaping @Sendable () -> Duration) {
+    /// - Parameters:
+    ///   - deadline: The time limit of the query.
+    ///   - time: The time since any fixed moment.
+    init(deadline: Duration, time: @escaping @Sendable () -> Duration) {
+        self.deadline = deadline
         self.time = time
     }
 

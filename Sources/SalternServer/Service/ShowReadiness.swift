@@ -10,9 +10,6 @@ struct ShowReadiness: OpenEndpoint {
     let database: PostgresClient
     let readiness: Readiness
 
-    /// Time limit of the query.
-    private static let deadline = Duration.seconds(2)
-
     private let ready = Self.response("ready")
     private let degraded = Self.response("degraded")
 
@@ -21,7 +18,9 @@ struct ShowReadiness: OpenEndpoint {
     }
 
     func respond(to request: Request) async throws -> Response {
-        let answer = await readiness.answer(on: database.loop) { [database] in await Self.ask(database) }
+        let answer = await readiness.answer(on: database.loop) { [database, deadline = readiness.deadline] in
+            await Self.ask(database, within: deadline)
+        }
         switch answer {
         case .schema(fits: true): return ready
         case .degraded: return degraded
@@ -31,7 +30,7 @@ struct ShowReadiness: OpenEndpoint {
         }
     }
 
-    private static func ask(_ database: PostgresClient) async -> Readiness.Answer {
+    private static func ask(_ database: PostgresClient, within deadline: Duration) async -> Readiness.Answer {
         await withTaskGroup(of: Readiness.Answer.self) { group in
             group.addTask {
                 do throws(PostgresError) {

@@ -86,7 +86,9 @@ public final class TestApplication: Sendable {
         let capturing = Log(minimumLevel: .debug, sink: log) { UTCTimestamp(microsecondsSinceEpoch: 0) }
         let outbox = Outbox()
         let start = clock.now
-        let nodeState = NodeState(configuration.rateLimits, sessions: tally) { clock.now - start }
+        let nodeState = NodeState(configuration.rateLimits, sessions: tally, readinessDeadline: .seconds(120)) {
+            clock.now - start
+        }
         var settings = settings
         let epoch = ConnectionEpoch()
         let watch = DatabaseWatch(clock: nil, failover: .asynchronous, epoch: epoch, log: capturing)
@@ -171,8 +173,19 @@ public final class TestApplication: Sendable {
     public func closeDatabase() async throws {
         let administrator = try TestEnvironment.administratorURL()
         try await script("ALTER DATABASE \(database.name) ALLOW_CONNECTIONS false", url: administrator)
+        // The function returns false for a session that does not end in time.
         try await script(
-            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = '\(database.name)'",
+            """
+            DO $$
+            BEGIN
+                FOR attempt IN 1..60 LOOP
+                    PERFORM pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = '\(database.name)';
+                    PERFORM pg_stat_clear_snapshot();
+                    EXIT WHEN NOT EXISTS (SELECT FROM pg_stat_activity WHERE datname = '\(database.name)');
+                END LOOP;
+                ASSERT NOT EXISTS (SELECT FROM pg_stat_activity WHERE datname = '\(database.name)');
+            END $$
+            """,
             url: administrator)
     }
 

@@ -32,7 +32,9 @@ struct ClusterDatabaseMaker: TestDatabaseMaker {
 
     func drop(_ name: String) async throws {
         for node in nodes {
-            try await run(["DROP DATABASE IF EXISTS \(name) WITH (FORCE)"], on: node.with(database: "postgres"))
+            try await PostgresScript.runPatiently(
+                ["DROP DATABASE IF EXISTS \(name) WITH (FORCE)"],
+                configuration: .patient(node.with(database: "postgres")), loop: loop)
         }
     }
 

@@ -16,5 +16,7 @@ extension PostgresConfiguration {
         lockTimeout = .seconds(60)
         commitPatience = .seconds(120)
         silenceTimeout = .seconds(180)
+        takeoverPatience = .seconds(120)
+        idleInTransactionTimeout = .seconds(900)
     }
 }

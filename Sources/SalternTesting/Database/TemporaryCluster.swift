@@ -50,13 +50,16 @@ public struct TemporaryCluster: Sendable {
     public func start() async throws {
         let options = "-k \(directory) -h '' -c fsync=off -c max_connections=40 -c shared_buffers=16MB"
         try await run([
-            tools + "pg_ctl", "start", "--wait", "--pgdata", data, "--log", directory + "/log", "-o", options,
+            tools + "pg_ctl", "start", "--wait", "--timeout", "900", "--pgdata", data, "--log", directory + "/log",
+            "-o", options,
         ])
     }
 
     /// Stops the server and waits for its end.
     public func stop(_ mode: StopMode) async throws {
-        try await run([tools + "pg_ctl", "stop", "--wait", "--pgdata", data, "--mode", mode.rawValue])
+        try await run([
+            tools + "pg_ctl", "stop", "--wait", "--timeout", "900", "--pgdata", data, "--mode", mode.rawValue,
+        ])
     }
 
     /// Stops the processes of the server and its sessions with SIGSTOP, like a hanging machine or disk.
@@ -66,12 +69,13 @@ public struct TemporaryCluster: Sendable {
     public func thaw() async throws { try await signal("CONT") }
 
     private func signal(_ name: String) async throws {
-        // PostgreSQL's processes are each in a session of their own.
-        try await loop.run { [data] in
-            try Subprocess.run([
-                "bash", "-c", "p=$(head -n 1 \"$0/postmaster.pid\"); kill -\(name) \"$p\" $(pgrep -P \"$p\")", data,
-            ])
-        }
+        // PostgreSQL's processes are each in a session of their own. The postmaster is first, so that it starts no more
+        // of them. One that has ended in the meantime is skipped.
+        let script = """
+            p=$(head -n 1 "$0/postmaster.pid") && kill -\(name) "$p"
+            for child in $(pgrep -P "$p"); do kill -\(name) "$child" 2>/dev/null || [[ ! -e /proc/$child ]]; done
+            """
+        try await loop.run { [data] in try Subprocess.run(["bash", "-c", script, data]) }
     }
 
     private var data: String { directory + "/data" }

@@ -54,7 +54,7 @@ public final class RawConnection: @unchecked Sendable {
     ///   - beforeHandshake: Runs between the connection and its TLS handshake, and may block.
     public static func open(
         port: UInt16, context: TLSClientContext? = nil, source: String? = nil, receiveBuffer: Int32? = nil,
-        sendTimeout: Duration = .seconds(60), beforeHandshake: @escaping @Sendable () -> Void = {}
+        sendTimeout: Duration = .seconds(600), beforeHandshake: @escaping @Sendable () -> Void = {}
     ) async throws -> RawConnection {
         try await blocking(on: DispatchQueue(label: "connect")) {
             try RawConnection(
@@ -82,7 +82,7 @@ public final class RawConnection: @unchecked Sendable {
         let descriptor = socket.rawValue
         self.descriptor = descriptor
         self.socket = consume socket
-        var timeout = timeval(tv_sec: 60, tv_usec: 0)
+        var timeout = timeval(tv_sec: 600, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
         timeout.tv_sec = Int(sendTimeout.components.seconds)
         setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))

@@ -25,6 +25,8 @@ enum DatabaseCommand {
         // Its requests are sequential, and the role may have few connections.
         database.readConnections = 1
         database.commitConnections = 1
+        // A person waits for the result, not a request.
+        database.acquireTimeout = .seconds(30)
         return try await loop.run { [database] in
             let client = PostgresClient(configuration: database, loop: loop)
             do {

@@ -55,6 +55,8 @@ extension AccountDescription {
             writer.member("keptKeyrings", keptKeyrings)
             writer.member("sessions", sessions)
             writer.member("shares", shares)
+            writer.member("vaults", vaults)
+            writer.member("memberships", memberships)
         }
         writer.object("credential") { writer in
             writer.member("iterations", iterations.map { JSONValue.integer(Int64($0)) } ?? .null)
@@ -79,6 +81,7 @@ extension AccountDescription {
         table.append(["kept keyrings", "\(keptKeyrings)"])
         table.append(["sessions", "\(sessions) live"])
         table.append(["shares", "\(shares)"])
+        table.append(["vaults", "owns \(vaults), member of \(memberships)"])
         table.append(["KDF iterations", iterations.map { "\($0)" }])
         table.append([
             "credential", credentialRevision == 1 ? "never changed" : "changed \(credentialRevision - 1) times",

@@ -45,6 +45,11 @@ struct SetPlanLimits: Command {
           --sessions N      live sessions
           --shares N        share links that have not ended
           --deleted-days N  days in which a deleted item can be restored; 0: none
+          --vaults N        shared vaults that an account owns
+          --memberships N   shared vaults that an account is a member of
+          --vault-members N members of an own vault, at most 128
+          --vault-items N   items of an own vault
+          --vault-bytes N   encrypted bytes of all items of an own vault
           --yes             does not ask before it lowers limits of used plans
           --json            prints the plan as an object, for scripts
         \(AdminActor.help(column: 20))
@@ -76,6 +81,11 @@ struct SetPlanLimits: Command {
         changes.sessions = try Self.number("--sessions", from: 1, &arguments)
         changes.shares = try Self.number("--shares", from: 0, &arguments)
         changes.deletedDays = try Self.number("--deleted-days", from: 0, to: 3_650, &arguments).map { Int32($0) }
+        changes.vaults = try Self.number("--vaults", from: 0, &arguments)
+        changes.memberships = try Self.number("--memberships", from: 0, &arguments)
+        changes.vaultMembers = try Self.number("--vault-members", from: 1, to: 128, &arguments)
+        changes.vaultItems = try Self.number("--vault-items", from: 0, &arguments)
+        changes.vaultBytes = try Self.number("--vault-bytes", from: 0, &arguments)
         self.changes = changes
         name = try arguments.word("the plan's name")
         guard AccountPlan.isName(name) else {
@@ -170,13 +180,15 @@ extension Table {
     fileprivate init(_ plans: [AccountPlan]) {
         self.init([
             .text("plan"), .number("items"), .number("item bytes"), .number("bytes"), .number("sessions"),
-            .number("shares"), .number("deleted days"),
+            .number("shares"), .number("deleted days"), .number("vaults"), .number("memberships"),
+            .number("vault members"), .number("vault items"), .number("vault bytes"),
         ])
         for plan in plans {
             let limits = plan.limits
             append([
                 plan.name, "\(limits.items)", "\(limits.itemBytes)", "\(limits.bytes)", "\(limits.sessions)",
-                "\(limits.shares)", "\(limits.deletedDays)",
+                "\(limits.shares)", "\(limits.deletedDays)", "\(limits.vaults)", "\(limits.memberships)",
+                "\(limits.vaultMembers)", "\(limits.vaultItems)", "\(limits.vaultBytes)",
             ])
         }
     }

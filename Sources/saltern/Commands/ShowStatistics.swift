@@ -62,6 +62,11 @@ extension Statistics {
         writer.member("items", accounts.items)
         writer.member("itemBytes", accounts.bytes)
         writer.member("shares", shares)
+        writer.object("vaults") { writer in
+            writer.member("total", vaults)
+            writer.member("items", vaultItems)
+            writer.member("itemBytes", vaultBytes)
+        }
         writer.member("secondFactors", secondFactors)
         writer.member("recoveries", recoveries)
         writer.member("openInvites", openInvites)
@@ -77,6 +82,9 @@ extension Statistics {
         table.append(["items", "\(accounts.items)"])
         table.append(["item bytes", "\(accounts.bytes)"])
         table.append(["shares", "\(shares)"])
+        table.append(["shared vaults", "\(vaults)"])
+        table.append(["  items", "\(vaultItems)"])
+        table.append(["  item bytes", "\(vaultBytes)"])
         table.append(["second factors", "\(secondFactors)"])
         table.append(["recovery keys", "\(recoveries)"])
         table.append(["open invites", "\(openInvites)"])

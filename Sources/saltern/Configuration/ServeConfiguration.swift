@@ -70,7 +70,7 @@ struct ServeConfiguration {
     let signingKeyFile: SigningKeyFile?
     /// Certificates in PEM that replace the system's for receivers of events.
     let destinationAuthorities: [UInt8]?
-    let http: HTTPServerConfiguration
+    var http: HTTPServerConfiguration
     let loopCount: Int
     /// True to accept a database that may lose acknowledged commits.
     let allowsUnsafeDatabase: Bool

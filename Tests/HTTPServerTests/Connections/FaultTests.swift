@@ -54,44 +54,46 @@ import Testing
 
     @Test(arguments: [false, true])
     func `whatever peers do, nothing of theirs is left, and others are served`(usesTLS: Bool) async throws {
-        let identity = try TestIdentity()
-        let configuration = Self.configuration
-        try await withServer(configuration, context: usesTLS ? identity.serverContext : nil, loops: 2) { server in
-            var random = SeededGenerator(seed: usesTLS ? 1 : 2)
-            var held: [RawConnection] = []
-            for _ in 0..<6 {
-                for phase in Phase.allCases.shuffled(using: &random) {
-                    let fault = Fault.allCases.randomElement(using: &random) ?? .stop
-                    let speaksTLS = usesTLS && phase != .halfHandshake
-                    let client = try await server.connect(
-                        speaksTLS ? identity.clientContext() : nil, receiveBuffer: 16_384, sendTimeout: .seconds(1))
-                    _ = try await client.send(Self.request(for: phase))
-                    if random.chance(oneIn: 2), phase == .reply || phase == .stream {
-                        _ = try? await client.read(atMost: 10_000)
+        try await undisturbed {
+            let identity = try TestIdentity()
+            let configuration = Self.configuration
+            try await withServer(configuration, context: usesTLS ? identity.serverContext : nil, loops: 2) { server in
+                var random = SeededGenerator(seed: usesTLS ? 1 : 2)
+                var held: [RawConnection] = []
+                for _ in 0..<6 {
+                    for phase in Phase.allCases.shuffled(using: &random) {
+                        let fault = Fault.allCases.randomElement(using: &random) ?? .stop
+                        let speaksTLS = usesTLS && phase != .halfHandshake
+                        let client = try await server.connect(
+                            speaksTLS ? identity.clientContext() : nil, receiveBuffer: 16_384, sendTimeout: .seconds(1))
+                        _ = try await client.send(Self.request(for: phase))
+                        if random.chance(oneIn: 2), phase == .reply || phase == .stream {
+                            _ = try? await client.read(atMost: 10_000)
+                        }
+                        if random.chance(oneIn: 2) { try await Task.sleep(for: .milliseconds(5)) }
+                        switch fault {
+                        case .stop: held.append(client)
+                        case .close: client.close()
+                        case .reset: client.reset()
+                        case .endSending:
+                            client.endSending()
+                            held.append(client)
+                        case .sendNonsense:
+                            _ = try await client.send([UInt8](repeating: 0, count: 1_000))
+                            held.append(client)
+                        }
                     }
-                    if random.chance(oneIn: 2) { try await Task.sleep(for: .milliseconds(5)) }
-                    switch fault {
-                    case .stop: held.append(client)
-                    case .close: client.close()
-                    case .reset: client.reset()
-                    case .endSending:
-                        client.endSending()
-                        held.append(client)
-                    case .sendNonsense:
-                        _ = try await client.send([UInt8](repeating: 0, count: 1_000))
-                        held.append(client)
-                    }
+                    let witness = try await server.connect(usesTLS ? identity.clientContext() : nil)
+                    try await witness.send("GET /x HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                    #expect(try await witness.reply().text == "/x")
+                    witness.close()
                 }
-                let witness = try await server.connect(usesTLS ? identity.clientContext() : nil)
-                try await witness.send("GET /x HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-                #expect(try await witness.reply().text == "/x")
-                witness.close()
+                // What has its deadline ends by it, with its peer still there; a stream without an end has none.
+                server.responder.release()
+                try await server.expectNothingHeld(configuration)
+                try await eventually { server.responder.streams.count.begun == server.responder.streams.count.ended }
+                for client in held { client.close() }
             }
-            // What has its deadline ends by it, with its peer still there; a stream without an end has none.
-            server.responder.release()
-            try await server.expectNothingHeld(configuration)
-            try await eventually { server.responder.streams.count.begun == server.responder.streams.count.ended }
-            for client in held { client.close() }
         }
     }
 }

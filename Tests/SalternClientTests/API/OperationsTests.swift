@@ -31,8 +31,9 @@ struct OperationsTests {
 
     /// Pages and files for browsers and platforms, and routes of services: no client calls them.
     private static let notForClients: Set<String> = [
-        "showSharePage", "showSharePageOfLegacyLink", "showSharePageAsset", "showAppleAppSiteAssociation",
-        "showAssetLinks", "showKeySet", "showIssuer", "inspectToken", "leaseServiceEvents", "confirmServiceEvents",
+        "showSharePage", "showInvitationPage", "showSharePageOfLegacyLink", "showSharePageAsset",
+        "showAppleAppSiteAssociation", "showAssetLinks", "showKeySet", "showIssuer", "inspectToken",
+        "leaseServiceEvents", "confirmServiceEvents",
     ]
 
     private func described() throws -> Set<Operation> {
@@ -142,7 +143,7 @@ struct OperationsTests {
 
     @Test func `every operation of the description has its method, and every method its operation`() async throws {
         var called: Set<Operation> = []
-        for (id, call) in Self.calls {
+        for (id, call) in Self.calls.merging(Self.vaultCalls, uniquingKeysWith: { first, _ in first }) {
             let recorder = Recorder()
             await #expect(throws: APIError.self) { try await call(SalternAPI(recorder)) }
             let requests = recorder.requests.withLock { $0 }
@@ -157,10 +158,11 @@ struct OperationsTests {
     }
 
     private static func template(_ target: String) -> String {
-        let path = target.prefix { $0 != "?" }
-        return path.split(separator: "/").map { part in
+        let parts = target.prefix { $0 != "?" }.split(separator: "/")
+        return zip(parts, [""] + parts).map { part, before in
             let isID = UUID(uuidString: String(part)) != nil || part == "x" || part == "AQ"
-            return isID ? "{id}" : part == "7" ? "{revision}" : String(part)
+            if isID { return before == "vaults" ? "{vault}" : "{id}" }
+            return part == "7" ? (before == "seals" ? "{number}" : "{revision}") : String(part)
         }.reduce("") { $0 + "/" + $1 }
     }
 }

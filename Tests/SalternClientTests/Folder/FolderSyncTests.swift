@@ -187,7 +187,7 @@ import Testing
         #expect(report.warnings.map(\.kind) == [.unreadable, .unreadable])
     }
 
-    @Test(.timeLimit(.minutes(25))) func `what was read of a file that is still young is not relied on`() async throws {
+    @Test(.timeLimit(.minutes(60))) func `what was read of a file that is still young is not relied on`() async throws {
         let folder = try TemporaryDirectory()
         try Data("x".utf8).write(to: URL(filePath: folder.path + "/a"))
         let tree = try FolderTree(folder.path)
@@ -301,7 +301,7 @@ import Testing
         }
     }
 
-    @Test(.timeLimit(.minutes(25))) func `a folder that is watched follows both sides`() async throws {
+    @Test(.timeLimit(.minutes(60))) func `a folder that is watched follows both sides`() async throws {
         try await withPair { phone, laptop in
             try phone.write("one", to: "inner/a")
             let sync = phone.sync

@@ -27,7 +27,7 @@ import Testing
         return calls
     }
 
-    @Test(.timeLimit(.minutes(25)), arguments: [1, nil])
+    @Test(.timeLimit(.minutes(60)), arguments: [1, nil])
     func `folders that cannot be watched are looked through now and then, and that is said once`(
         room: Int?
     ) async throws {
@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    @Test(.timeLimit(.minutes(25))) func `who watches has agreed to deletions once, not to later ones`() async throws {
+    @Test(.timeLimit(.minutes(60))) func `who watches has agreed to deletions once, not to later ones`() async throws {
         try await LiveServer.with { server in
             let phone = try await FolderDevice("phone", server, isFirst: true)
             let laptop = try await FolderDevice("laptop", server, isFirst: false)
@@ -70,7 +70,7 @@ import Testing
     }
 
     /// Nothing in the folder changes, and no item of the vault either: only the notice says that deletions wait.
-    @Test(.timeLimit(.minutes(25)))
+    @Test(.timeLimit(.minutes(60)))
     func `deletions that begin to wait are reported without another change`() async throws {
         try await LiveServer.with { server in
             let phone = try await FolderDevice("phone", server, isFirst: true)
@@ -106,7 +106,7 @@ import Testing
         #expect(!FolderWatcher(folder.path + "/none") {}.watchAll())
     }
 
-    @Test(.timeLimit(.minutes(25))) func `events that the kernel has lost are a change of anything`() async throws {
+    @Test(.timeLimit(.minutes(60))) func `events that the kernel has lost are a change of anything`() async throws {
         let folder = try TemporaryDirectory(.memory)
         let limit = try String(contentsOfFile: "/proc/sys/fs/inotify/max_queued_events", encoding: .utf8)
         let count = try #require(Int(limit.trimmingCharacters(in: .whitespacesAndNewlines)))

@@ -1,7 +1,6 @@
 import Foundation
 import SalternTesting
 import Testing
-import VaultLog
 
 @testable import SalternClient
 
@@ -50,10 +49,10 @@ private struct SharedVaultScenario {
         switch Int.random(in: 0..<14, using: &random) {
         case 0, 1: await invite(device)
         case 2:
-            if let other = await other(of: shared, device) { try? await shared?.remove([other]) }
+            if let member = other(in: shared) { try? await shared?.remove([member]) }
         case 3:
-            if let other = await other(of: shared, device) {
-                try? await shared?.setRole(other, to: SharedRole.allCases.randomElement(using: &random) ?? .writer)
+            if let member = other(in: shared) {
+                try? await shared?.setRole(member, to: SharedRole.allCases.randomElement(using: &random) ?? .writer)
             }
         case 4: try? await shared?.rotate()
         case 5: if device !== devices[0], device !== devices[1] { try? await shared?.leave() }
@@ -75,19 +74,19 @@ private struct SharedVaultScenario {
         _ = try? await joiner.shared.join(invitation.link, code: nil, as: "Person \(count)")
     }
 
-    private mutating func other(of shared: SharedVault?, _ device: SalternClient.Vault) async -> MemberID? {
+    private mutating func other(in shared: SharedVault?) -> MemberID? {
         shared?.members.filter { !$0.isOwn && !$0.isOwner }.randomElement(using: &random)?.id
     }
 
     /// The log and the invitations go back. Items are those of the other property test of the sync.
     private mutating func restore() {
         guard let backup else { return }
-        let id = id.description
+        let name = id.description
         people.vaults.withState { state in
-            guard let known = state.vaults[id], var restored = backup.vaults[id] else { return }
+            guard let known = state.vaults[name], var restored = backup.vaults[name] else { return }
             restored.isRecovering = true
             restored.revision = known.revision + 1
-            state.vaults[id] = restored
+            state.vaults[name] = restored
             state.invitations = [:]
         }
         self.backup = nil

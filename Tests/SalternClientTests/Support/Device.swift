@@ -37,6 +37,7 @@ extension VaultSettings {
             folder: URL(filePath: folder), transport: transport,
             stretching: StretchingRule(saltPrefix: LiveServer.saltPrefix, minimumIterations: 10_000), deviceName: name,
             merge: merge)
+        settings.signOutPatience = .seconds(180)
         settings.retries = Retries(attempts: 2, waits: .milliseconds(1)...(.milliseconds(5)))
         return settings
     }

@@ -1,12 +1,11 @@
 import Cryptography
 import Foundation
 import SalternClient
-import Synchronization
 import VaultLog
 
 /// The shared vaults of a server, in memory, for several accounts. It checks entries as the server does, and can lose what
 /// was appended last, as a restored database does.
-final class MemoryVaults: Sendable {
+final class MemoryVaults: @unchecked Sendable {
     struct Vault: Sendable {
         var entries: [Entry]
         var log: MembershipLog
@@ -39,11 +38,13 @@ final class MemoryVaults: Sendable {
 
     typealias Answer = (Int, [String: Any])
 
-    private let state = Mutex(State())
+    private let lock = NSLock()
+    /// Guarded by ``lock``.
+    private var state = State()
 
     /// Reads or changes everything, as an operator or an attacker can.
     func withState<Result: Sendable>(_ body: @Sendable (inout State) -> Result) -> Result {
-        state.withLock { body(&$0) }
+        lock.withLock { body(&state) }
     }
 
     /// What an account of this server talks to.
@@ -56,7 +57,7 @@ final class MemoryVaults: Sendable {
         let members = body.flatMap { try? JSONSerialization.jsonObject(with: $0) as? [String: Any] } ?? [:]
         let after = parts.count > 1 ? Int(parts[1].split(separator: "=")[1]) ?? 0 : 0
         let token = request.token.map { $0.withUnsafeBytes { String(decoding: $0, as: UTF8.self) } } ?? ""
-        return state.withLock { state in
+        return lock.withLock {
             if path[0] == "invitations" {
                 return request.method == .get
                     ? Self.open(path[1], token, state) : Self.accept(path[1], members, account, &state)

@@ -125,11 +125,13 @@ struct TestSealing: ItemSealing {
         var edit: SealedBox.Edit
     }
 
+    var authorName: String? { member.first.map { "member \($0)" } }
+
     var canWrite: Bool { !readers.contains(member) }
 
     func open(_ content: ItemContent, _ id: ItemID) throws(SealedBox.Failure) -> OpenedItem {
         let body = try body(content, id)
-        let name = body.author.first.map { "member \($0)" } ?? ""
+        let name = "member \(body.author.first ?? 0)"
         return OpenedItem(
             item: body.item, edit: body.edit,
             author: ItemAuthor(member: body.author, name: name, isOwn: body.author == member))

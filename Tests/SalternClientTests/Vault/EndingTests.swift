@@ -178,7 +178,7 @@ import Testing
         }
     }
 
-    @Test(.timeLimit(.minutes(25))) func `a silent server does not keep anything on the device`() async throws {
+    @Test(.timeLimit(.minutes(60))) func `a silent server does not keep anything on the device`() async throws {
         try await LiveServer.with { server in
             let person = try await person(server, 1)
             let vault = try await Vault.logIn(person.device.settings, userid: person.userid, password: Self.password)

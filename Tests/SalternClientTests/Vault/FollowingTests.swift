@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    @Test(.timeLimit(.minutes(25))) func `each change from elsewhere is one round`() async throws {
+    @Test(.timeLimit(.minutes(60))) func `each change from elsewhere is one round`() async throws {
         try await withPair { laptop, phone, roundCount in
             let notes = phone.collection("notes", of: Note.self)
             let changes = laptop.changes()
@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test(.timeLimit(.minutes(25))) func `each edit is one round, and the report of it none`() async throws {
+    @Test(.timeLimit(.minutes(60))) func `each edit is one round, and the report of it none`() async throws {
         try await withPair { laptop, phone, roundCount in
             let notes = laptop.collection("notes", of: Note.self)
             let states = await laptop.states()

@@ -172,6 +172,11 @@ import Testing
             #expect(try await run(ada, here).uploaded.map(\.text) == ["list.txt"])
             #expect(try await run(bob, there).downloaded.map(\.text) == ["list.txt"])
             #expect(try await bob.vault.ids("files") == [])
+            try Data("pepper".utf8).write(to: URL(filePath: here.path + "/list.txt"))
+            try Data("flour".utf8).write(to: URL(filePath: there.path + "/list.txt"))
+            _ = try await run(ada, here)
+            let copy = try #require(try await run(bob, there).conflicts.first)
+            #expect(copy.text.hasPrefix("list (conflict, member 2, "))
             // The same folder is not that of the account.
             await #expect(throws: FolderError.self) {
                 try await FolderSync(vault: bob.vault, root: URL(filePath: there.path)).run()

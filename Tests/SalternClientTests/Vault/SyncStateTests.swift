@@ -20,7 +20,7 @@ import Testing
         }
     }
 
-    @Test(.timeLimit(.minutes(25))) func `each sync says how it goes, and following when it tries again`() async throws
+    @Test(.timeLimit(.minutes(60))) func `each sync says how it goes, and following when it tries again`() async throws
     {
         try await LiveServer.with { server in
             let phone = try Device("phone", server)

@@ -49,12 +49,8 @@ import Testing
 
     /// The threads of transport and server may be about to drop what they had.
     private func expectGone(_ needles: [ProcessMemory.Needle]) async throws {
-        var counts: [Int] = []
-        for _ in 0..<20 {
-            counts = try ProcessMemory.count(needles)
-            if counts.allSatisfy({ $0 == 0 }) { return }
-            try await Task.sleep(for: .milliseconds(100))
+        try await eventually(within: .seconds(120), every: .milliseconds(100)) {
+            try ProcessMemory.count(needles).allSatisfy { $0 == 0 }
         }
-        Issue.record("copies of each secret: \(counts)")
     }
 }

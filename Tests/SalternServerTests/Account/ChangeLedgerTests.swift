@@ -115,11 +115,12 @@ import Testing
 
     /// Does it again while connections are lost.
     private static func patiently<Result>(_ body: () async throws -> Result) async throws -> Result {
-        for _ in 0..<100 {
-            if let result = try? await body() { return result }
-            try await Task.sleep(for: .milliseconds(100))
+        var result: Result?
+        try await eventually(every: .milliseconds(100)) {
+            result = try? await body()
+            return result != nil
         }
-        return try await body()
+        return try #require(result)
     }
 
     /// Somebody who does one thing after another, and notes what he is told.

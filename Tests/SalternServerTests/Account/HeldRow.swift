@@ -38,13 +38,9 @@ struct HeldRow: Sendable {
     }
 
     /// Waits until so many sessions of PostgreSQL wait for it.
-    /// - Throws: ``NobodyWaits`` after some minutes.
+    /// - Throws: ``ConditionNeverHeld``.
     func waiters(_ count: Int64) async throws {
-        let end = ContinuousClock.now + .seconds(180)
-        while try await waiters() < count {
-            guard ContinuousClock.now < end else { throw NobodyWaits() }
-            try await Task.sleep(for: .milliseconds(5))
-        }
+        try await eventually { try await waiters() >= count }
     }
 
     private func waiters() async throws -> Int64 {
@@ -52,8 +48,6 @@ struct HeldRow: Sendable {
         guard TestEnvironment.isCluster else { return try await transaction.execute(CountLockWaiters()).first ?? 0 }
         return try await transaction.execute(CountClusterLockWaiters()).first ?? 0
     }
-
-    struct NobodyWaits: Error {}
 
     /// Executes a statement in the transaction that holds the row.
     func execute<S: Statement>(_ statement: S) async throws -> [S.Row] {

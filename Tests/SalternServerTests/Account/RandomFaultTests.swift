@@ -104,20 +104,21 @@ import Testing
 
     /// Sends a request again while it is told that the database is away: a session that was told to end may do so only now.
     private static func patiently(_ send: () async throws -> TestResponse) async throws -> TestResponse {
-        for _ in 0..<100 {
-            let reply = try await send()
-            if reply.status != 503 { return reply }
-            try await Task.sleep(for: .milliseconds(100))
+        var reply: TestResponse?
+        try await eventually(every: .milliseconds(100)) {
+            reply = try await send()
+            return reply?.status != 503
         }
-        return try await send()
+        return try #require(reply)
     }
 
     /// What is wrong in the end. A connection may just have been lost: then it is asked again.
     private static func findings(_ app: TestApplication) async throws -> [String] {
-        for _ in 0..<20 {
-            if let found = try? await app.execute(FindWrongCounters()) { return found }
-            try await Task.sleep(for: .milliseconds(100))
+        var found: [String]?
+        try await eventually(every: .milliseconds(100)) {
+            found = try? await app.execute(FindWrongCounters())
+            return found != nil
         }
-        return try await app.execute(FindWrongCounters())
+        return try #require(found)
     }
 }

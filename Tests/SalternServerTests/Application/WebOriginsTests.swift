@@ -101,7 +101,8 @@ import Testing
             #expect(reply.fields["Access-Control-Allow-Methods"] == "GET, HEAD, POST, PUT, PATCH, DELETE")
             #expect(
                 reply.fields["Access-Control-Allow-Headers"]
-                    == "Authorization, Content-Type, If-Match, If-None-Match, Last-Event-ID, Passkey-Assertion")
+                    == "Authorization, Content-Type, If-Match, If-None-Match, Last-Event-ID, Passkey-Assertion, Vault-Head"
+            )
             #expect(reply.fields["Access-Control-Max-Age"] == "600")
             #expect(try await app.client.send(.options, "/v1/none", fields: fields).status == 404)
             let plain = try await app.client.send(.options, item, fields: ["Origin": Self.origin])

@@ -131,10 +131,6 @@ extension TestApplication {
 
     /// Waits until a condition is true.
     func wait(_ condition: () async throws -> Bool) async throws {
-        for _ in 0..<3_000 {
-            if try await condition() { return }
-            try await Task.sleep(for: .milliseconds(20))
-        }
-        Issue.record("the condition is not true within a minute")
+        try await eventually(every: .milliseconds(20), condition)
     }
 }

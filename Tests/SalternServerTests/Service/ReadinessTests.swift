@@ -45,7 +45,7 @@ import Testing
     @Test func `however many ask, the database is asked by one of them, and once a second`() async throws {
         let clock = ManualClock()
         let start = clock.now
-        let readiness = Readiness { clock.now - start }
+        let readiness = Readiness(deadline: .seconds(2)) { clock.now - start }
         let database = Database()
         for round in 1...3 {
             let answers = try await withThrowingTaskGroup(of: Int?.self) { group in

@@ -118,6 +118,7 @@ struct StorageBound {
         case "second_factors": StoredAmount(rows: 1, bytes: 255)
         case "second_factor_codes": amount(10, each: 32)
         case "passkeys": amount(20, each: 3_600)
+        case "memberships": amount(100, each: 40)
         case "used_challenges": amount(TooManyPasskeyUses.limit, each: 32)
         // Rows only where the operator has destinations.
         case "event_queues", "outgoing_events": StoredAmount(rows: 0, bytes: 0)

@@ -7,7 +7,12 @@ import SalternTesting
 enum RouteBodies {
     /// A body for a route, by the name that it has in the log.
     static func body(for route: String) -> JSONValue {
-        switch route {
+        // Items of a vault have the bodies of an account's.
+        switch route.replacing("/v1/vaults/{vault}/", with: "/v1/") {
+        case "POST /v1/vaults", "POST /v1/log", "POST /v1/owner": ["entry": "AQ=="]
+        case "POST /v1/invitations":
+            ["entry": "AQ==", "tokenHash": .string(Fixtures.passwordKey("token")), "preview": "AQ==", "keyBox": "AQ=="]
+        case "POST /v1/invitations/{id}/acceptance": ["entry": "AQ==", "token": "AQ=="]
         case "PUT /v1/items/{id}": ItemTests.item()
         case "POST /v1/items/batch": ["operations": [BatchTests.put(Fixtures.uuid(), 0, ItemTests.item())]]
         case "PUT /v1/account/keyring": ["keyring": .string(Fixtures.sealed())]
@@ -57,7 +62,7 @@ enum RouteBodies {
     /// A path that the template of a route fits, for the thing with this UUID where things have UUIDs.
     static func path(_ template: String, id: some StringProtocol) -> String {
         template.replacing("{id}", with: template.hasPrefix("/v1/shares/") ? ShareID.random().text : String(id))
-            .replacing("{revision}", with: "1")
+            .replacing("{vault}", with: String(id)).replacing("{revision}", with: "1").replacing("{number}", with: "1")
     }
 
     private static var keyChange: [String: JSONValue] {

@@ -35,7 +35,8 @@ extension FolderSync {
         guard let (id, isAnew) = try await recognize(tree, &report) else { return report }
         try await fetchNews(&report)
         var round = Round(
-            tree: tree, folder: id, allowed: isAnew ? [] : allowed, foldsCase: tree.folds, date: Self.today())
+            tree: tree, folder: id, allowed: isAnew ? [] : allowed, foldsCase: tree.folds, date: Self.today(),
+            writer: try await writer())
         try await round.takeWhole(records)
         try await simulate(&round, &report)
         report.unsent = try await owned.unsentCount()

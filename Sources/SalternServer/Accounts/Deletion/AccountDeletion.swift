@@ -34,6 +34,7 @@ struct AccountDeletion: Sendable {
             let userid = try await transaction.execute(Owned(accountID: accountID, read: FindUserid())).first
         else { return false }
         let subject = try await subject(userid, transaction)
+        let invitations = try await removeVaults(transaction)
         try await removeItems(transaction)
         _ = try await transaction.execute(RemoveSessionsAltogether(accountID: accountID))
         try await removeEvents(transaction)
@@ -41,6 +42,7 @@ struct AccountDeletion: Sendable {
             RemoveAccountContents(accountID: accountID), ForgetFailedAttempts(subject: subject),
             RemoveLogin(userid: userid, accountID: accountID))
         try await removeShares(transaction)
+        transaction.enqueue(RemoveInvitations(ids: invitations))
         let event = ReportedEvent(accountID: accountID, kind: .accountDeleted, now: signature.now)
         _ = try await transaction.execute(
             QueueAccountEvent(event: event), StoreAccountEvent(event: event), EndQueues(accountID: accountID),
@@ -53,21 +55,26 @@ struct AccountDeletion: Sendable {
         try await transaction.record(AppendAudit(signature, .accountDeleted, accountID, detail: detail))
     }
 
+    /// Deletes the vaults that the account owns, and leaves the others without its account.
+    ///
+    /// - Returns: The invitations of deleted vaults.
+    private func removeVaults(_ transaction: Transaction) async throws -> [InvitationID] {
+        var invitations: [InvitationID] = []
+        for membership in try await transaction.execute(Owned(accountID: accountID, read: FindMemberships())) {
+            let vaultID = membership.vaultID
+            guard try await transaction.execute(LockVaultForJoin(vaultID: vaultID)).first != nil else { continue }
+            let owned = try await transaction.execute(IsOwner(vaultID: vaultID, accountID: accountID)).first
+            if owned == true {
+                invitations += try await VaultDeletion(vaultID: vaultID).run(transaction)
+            } else {
+                transaction.enqueue(ForgetHolder(vaultID: vaultID, accountID: accountID))
+            }
+        }
+        return invitations
+    }
+
     private func removeItems(_ transaction: Transaction) async throws(PostgresError) {
-        var item: ItemID? = ItemPage.lowest
-        while let from = item {
-            item = try await transaction.execute(RemoveSomeItems(accountID: accountID, from: from)).first
-        }
-        var content: ItemID? = ItemPage.lowest
-        while let from = content {
-            content = try await transaction.execute(RemoveSomeDeletedContents(accountID: accountID, from: from)).first
-        }
-        var version: VersionKey? = VersionKey(item: ItemPage.lowest, revision: 0)
-        while let from = version {
-            version = try await transaction.execute(
-                RemoveSomeReplacedContents(accountID: accountID, from: from)
-            ).first
-        }
+        try await ItemTransaction(transaction, of: accountID).removeItems()
         var staged: RemoveSomeStagedItems.Key? = RemoveSomeStagedItems.Key(
             rotationID: UUID.zero, itemID: ItemPage.lowest)
         while let from = staged {
@@ -98,6 +105,26 @@ struct AccountDeletion: Sendable {
             _ = try await transaction.execute(
                 RemoveShares(shareIDs: shares, accountID: accountID),
                 RemoveAccountShares(accountID: accountID, ids: shares))
+        }
+    }
+}
+
+extension ItemTransaction {
+    /// Removes all items of the owner, with their kept contents and versions, in slices.
+    func removeItems() async throws(PostgresError) {
+        var item: ItemID? = ItemPage.lowest
+        while let from = item {
+            item = try await execute(RemoveSomeItems(owner: owner, from: from)).first
+        }
+        var content: ItemID? = ItemPage.lowest
+        while let from = content {
+            content = try await execute(RemoveSomeDeletedContents(owner: owner, from: from)).first
+        }
+        var version: VersionKey? = VersionKey(item: ItemPage.lowest, revision: 0)
+        while let from = version {
+            version = try await execute(
+                RemoveSomeReplacedContents(owner: owner, from: from)
+            ).first
         }
     }
 }

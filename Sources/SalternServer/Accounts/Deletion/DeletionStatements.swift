@@ -41,34 +41,34 @@ enum DeletionSlice {
     }
 }
 
-struct RemoveSomeItems: Statement {
+struct RemoveSomeItems: ItemStep {
     typealias Row = ItemID
 
-    let accountID: AccountID
+    let owner: OwnerID
     let from: ItemID
 
     static let sql: SQL<Self> = DeletionSlice.removing(
-        from: "items", of: "\(\.accountID)", key: ["item_id"], at: "\(\.from)")
+        from: "items", of: "\(\.owner)", key: ["item_id"], at: "\(\.from)")
 }
 
 /// Removes a slice of an account's kept contents of deleted items.
-struct RemoveSomeDeletedContents: Statement {
+struct RemoveSomeDeletedContents: ItemStep {
     typealias Row = ItemID
 
-    let accountID: AccountID
+    let owner: OwnerID
     let from: ItemID
 
     static let sql: SQL<Self> = DeletionSlice.removing(
-        from: "deleted_contents", of: "\(\.accountID)", key: ["item_id"], at: "\(\.from)")
+        from: "deleted_contents", of: "\(\.owner)", key: ["item_id"], at: "\(\.from)")
 }
 
 /// Removes a slice of the older versions of an account's items.
-struct RemoveSomeReplacedContents: Statement {
-    let accountID: AccountID
+struct RemoveSomeReplacedContents: ItemStep {
+    let owner: OwnerID
     let from: VersionKey
 
     static let sql: SQL<Self> = DeletionSlice.removing(
-        from: "replaced_contents", of: "\(\.accountID)", key: ["item_id", "revision"],
+        from: "replaced_contents", of: "\(\.owner)", key: ["item_id", "revision"],
         at: "\(\.from.item), \(\.from.revision)")
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> VersionKey { try row.read(VersionKey.init) }
@@ -162,7 +162,7 @@ struct RemoveAccountContents: Statement {
 
     private static let tables: [SQLFragment] = [
         "recoveries", "kept_keyrings", "second_factors", "second_factor_codes", "passkeys", "used_challenges",
-        "receipts",
+        "receipts", "memberships",
     ]
 
     static let sql: SQL<Self> = """

@@ -24,6 +24,7 @@ struct AccountExport: Sendable {
         private static let withheld = [
             "credential.verifier", "recovery.verifier", "session.tokenHash", "secondFactor.secret",
             "secondFactor.recoveryCodeHashes", "passkey.unlockKey", "passkey.unlockBox", "share.manageTokenHash",
+            "vaultInvitation",
         ]
 
         func write(to writer: inout JSONWriter) {
@@ -68,6 +69,8 @@ struct AccountExport: Sendable {
         try await output.write(try await reader.read(ExportPasskeys()))
         try await output.write(try await reader.read(ExportReceipt()))
         try await output.write(try await reader.read(ExportInvites()))
+        let memberships = try await reader.read(ExportMemberships())
+        try await output.write(memberships)
         try await pages(ExportSessions.self, &output)
         try await pages(ExportSecurityEvents.self, &output)
         try await pages(ExportItems.self, &output)
@@ -76,6 +79,9 @@ struct AccountExport: Sendable {
         try await pages(ExportRotations.self, &output)
         try await pages(ExportStagedItems.self, &output)
         try await shares(&output)
+        for membership in memberships where membership.isOwner {
+            try await VaultExport(reader: reader).write(membership.vaultID, to: &output)
+        }
         try await output.end()
     }
 

@@ -18,7 +18,7 @@ enum SealedPage {
                 SELECT next.*, row_number() OVER by_key AS position,
                     sum(\(SealedSize.bytes(of: "next"))) OVER by_key AS bytes
                 FROM (
-                    SELECT stored.* FROM saltern.\(table) stored
+                    SELECT stored.* FROM \(table) stored
                     WHERE stored.account_id = \(.account) AND (\(names)) >= (\(bounds))
                         AND ((\(names)) > (\(bounds)) OR \(isFirst))
                     ORDER BY \(names) LIMIT \(ExportLimits.rows)
@@ -39,8 +39,8 @@ extension ExportedPage where Key == ItemID {
     fileprivate var bound: ItemID { after ?? ItemPage.lowest }
 }
 
-/// The account's items and tombstones in one pass, so that each appears once.
-struct ExportItems: ExportedPage {
+/// The items and tombstones of an account or vault in one pass, so that each appears once.
+struct ExportItems: ExportedPage, ItemRead {
     let after: ItemID?
 
     struct Row: ExportedRecord {
@@ -52,15 +52,15 @@ struct ExportItems: ExportedPage {
     }
 
     static let sql: AccountSQL<Self> = SealedPage.sql(
-        Item.columns, of: "items", key: ["item_id"], at: "\(\.bound)", isFirst: "\(\.isFirst)")
+        Item.columns, of: "saltern.items", key: ["item_id"], at: "\(\.bound)", isFirst: "\(\.isFirst)")
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { Row(item: try Item(row: &row)) }
 
     static func key(of row: Row) -> ItemID { row.item.id }
 }
 
-/// The kept contents of the account's deleted items.
-struct ExportDeletedContents: ExportedPage {
+/// The kept contents of an account's or vault's deleted items.
+struct ExportDeletedContents: ExportedPage, ItemRead {
     let after: ItemID?
 
     struct Row: ExportedRecord {
@@ -82,7 +82,7 @@ struct ExportDeletedContents: ExportedPage {
     }
 
     static let sql: AccountSQL<Self> = SealedPage.sql(
-        "i.item_id, i.collection, i.created_at, i.expires_at, \(Item.Content.columns)", of: "deleted_contents",
+        "i.item_id, i.collection, i.created_at, i.expires_at, \(Item.Content.columns)", of: "saltern.deleted_contents",
         key: ["item_id"], at: "\(\.bound)", isFirst: "\(\.isFirst)")
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
@@ -94,8 +94,8 @@ struct ExportDeletedContents: ExportedPage {
     static func key(of row: Row) -> ItemID { row.id }
 }
 
-/// The older versions of the account's items.
-struct ExportVersions: ExportedPage {
+/// The older versions of an account's or vault's items.
+struct ExportVersions: ExportedPage, ItemRead {
     let after: Key?
 
     struct Key: Sendable {
@@ -123,7 +123,7 @@ struct ExportVersions: ExportedPage {
     }
 
     static let sql: AccountSQL<Self> = SealedPage.sql(
-        "\(Item.columns), i.replaced_at, i.expires_at", of: "replaced_contents", key: ["item_id", "revision"],
+        "\(Item.columns), i.replaced_at, i.expires_at", of: "saltern.replaced_contents", key: ["item_id", "revision"],
         at: "\(\.bound.itemID), \(\.bound.revision)", isFirst: "\(\.isFirst)")
 
     private var bound: Key { after ?? Key(itemID: ItemPage.lowest, revision: 0) }
@@ -161,7 +161,7 @@ struct ExportStagedItems: ExportedPage {
     }
 
     static let sql: AccountSQL<Self> = SealedPage.sql(
-        "i.rotation_id, i.item_id, i.base_revision, \(Item.Content.columns)", of: "rotation_items",
+        "i.rotation_id, i.item_id, i.base_revision, \(Item.Content.columns)", of: "saltern.rotation_items",
         key: ["rotation_id", "item_id"], at: "\(\.bound.rotationID), \(\.bound.itemID)", isFirst: "\(\.isFirst)")
 
     private var bound: Key { after ?? Key(rotationID: .zero, itemID: ItemPage.lowest) }

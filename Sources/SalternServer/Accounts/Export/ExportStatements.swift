@@ -186,3 +186,29 @@ struct ExportInvites: AccountRead {
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
+
+/// The shared vaults of the account. ``VaultExport`` exports the vaults that it owns.
+struct ExportMemberships: AccountRead {
+    struct Row: ExportedRecord {
+        let vaultID: VaultID
+        let memberID: MemberID
+        let isOwner: Bool
+        let joinedAt: Timestamp
+
+        let type = "membership"
+
+        func write(to writer: inout JSONWriter) {
+            writer.member("vault", vaultID)
+            writer.member("memberId", memberID)
+            writer.member("owner", isOwner)
+            writer.member("joinedAt", joinedAt)
+        }
+    }
+
+    static let sql: AccountSQL<Self> = """
+        SELECT m.vault_id, m.member_id, m.owns, m.joined_at FROM saltern.memberships m
+        WHERE m.account_id = \(.account) ORDER BY m.vault_id
+        """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
+}

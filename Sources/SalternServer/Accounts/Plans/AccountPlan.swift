@@ -17,6 +17,16 @@ public struct AccountPlan: Sendable, Equatable {
         public let shares: Int64
         /// Days for which a deleted item can be restored. 0 disables that.
         public let deletedDays: Int32
+        /// Vaults that the account owns.
+        public let vaults: Int64
+        /// Vaults that the account is a member of, with its own ones.
+        public let memberships: Int64
+        /// Members of each own vault.
+        public let vaultMembers: Int64
+        /// Items of each own vault.
+        public let vaultItems: Int64
+        /// Sealed bytes of all items of each own vault.
+        public let vaultBytes: Int64
     }
 
     /// Changes of limits by an operator. Nil keeps a limit.
@@ -27,6 +37,11 @@ public struct AccountPlan: Sendable, Equatable {
         public var sessions: Int64?
         public var shares: Int64?
         public var deletedDays: Int32?
+        public var vaults: Int64?
+        public var memberships: Int64?
+        public var vaultMembers: Int64?
+        public var vaultItems: Int64?
+        public var vaultBytes: Int64?
 
         public init() {}
     }
@@ -51,6 +66,9 @@ extension AccountPlan.Changes {
             ("items", limits.items, items), ("item bytes", limits.itemBytes, itemBytes), ("bytes", limits.bytes, bytes),
             ("sessions", limits.sessions, sessions), ("shares", limits.shares, shares),
             ("deleted days", Int64(limits.deletedDays), deletedDays.map(Int64.init)),
+            ("vaults", limits.vaults, vaults), ("memberships", limits.memberships, memberships),
+            ("vault members", limits.vaultMembers, vaultMembers), ("vault items", limits.vaultItems, vaultItems),
+            ("vault bytes", limits.vaultBytes, vaultBytes),
         ]
         return named.compactMap { name, before, after in
             after.flatMap { $0 < before ? "\(name) from \(before) to \($0)" : nil }
@@ -65,6 +83,11 @@ extension AccountPlan.Changes {
         sessions = limits.sessions
         shares = limits.shares
         deletedDays = limits.deletedDays
+        vaults = limits.vaults
+        memberships = limits.memberships
+        vaultMembers = limits.vaultMembers
+        vaultItems = limits.vaultItems
+        vaultBytes = limits.vaultBytes
     }
 }
 
@@ -73,7 +96,8 @@ extension AccountPlan.Changes: CustomStringConvertible {
     public var description: String {
         let named: [(String, Int64?)] = [
             ("items", items), ("itemBytes", itemBytes), ("bytes", bytes), ("sessions", sessions), ("shares", shares),
-            ("deletedDays", deletedDays.map(Int64.init)),
+            ("deletedDays", deletedDays.map(Int64.init)), ("vaults", vaults), ("memberships", memberships),
+            ("vaultMembers", vaultMembers), ("vaultItems", vaultItems), ("vaultBytes", vaultBytes),
         ]
         let words = named.compactMap { name, limit in limit.map { "\(name) \($0)" } }
         return words.isEmpty ? "as it was" : words.joined(separator: ", ")
@@ -89,5 +113,10 @@ extension AccountPlan.Limits {
         writer.member("sessions", sessions)
         writer.member("shares", shares)
         writer.member("deletedDays", Int(deletedDays))
+        writer.member("vaults", vaults)
+        writer.member("memberships", memberships)
+        writer.member("vaultMembers", vaultMembers)
+        writer.member("vaultItems", vaultItems)
+        writer.member("vaultBytes", vaultBytes)
     }
 }

@@ -2,8 +2,10 @@ public import Postgres
 
 extension AccountPlan: DecodableRow {
     /// The columns that ``init(row:)`` reads, of the table `plans`.
-    static let columns: SQLFragment =
-        "plan, max_items, max_item_bytes, max_bytes, max_sessions, max_shares, deleted_days"
+    static let columns: SQLFragment = """
+        plan, max_items, max_item_bytes, max_bytes, max_sessions, max_shares, deleted_days, max_vaults,
+            max_memberships, max_vault_members, vault_items, vault_bytes
+        """
 
     /// Reads the columns of ``columns``.
     public init(row: inout RowReader) throws(PostgresError) {
@@ -15,7 +17,8 @@ extension AccountPlan: DecodableRow {
 extension AccountPlan.Limits: DecodableRow {
     /// The columns that ``init(row:)`` reads, of the table `plans` as `p`.
     static let columns: SQLFragment = """
-        p.max_items, p.max_item_bytes, p.max_bytes, p.max_sessions, p.max_shares, p.deleted_days
+        p.max_items, p.max_item_bytes, p.max_bytes, p.max_sessions, p.max_shares, p.deleted_days,
+            p.max_vaults, p.max_memberships, p.max_vault_members, p.vault_items, p.vault_bytes
         """
 
     public init(row: inout RowReader) throws(PostgresError) {
@@ -25,6 +28,11 @@ extension AccountPlan.Limits: DecodableRow {
         sessions = try row.next()
         shares = try row.next()
         deletedDays = try row.next()
+        vaults = try row.next()
+        memberships = try row.next()
+        vaultMembers = try row.next()
+        vaultItems = try row.next()
+        vaultBytes = try row.next()
     }
 }
 
@@ -53,19 +61,24 @@ struct SetPlan: Statement {
         SELECT \(\.name), coalesce(\(\.changes.items), base.max_items), coalesce(\(\.changes.itemBytes),
             base.max_item_bytes), coalesce(\(\.changes.bytes), base.max_bytes),
             coalesce(\(\.changes.sessions), base.max_sessions), coalesce(\(\.changes.shares), base.max_shares),
-                coalesce(\(\.changes.deletedDays), base.deleted_days)
+            coalesce(\(\.changes.deletedDays), base.deleted_days), coalesce(\(\.changes.vaults), base.max_vaults),
+            coalesce(\(\.changes.memberships), base.max_memberships),
+            coalesce(\(\.changes.vaultMembers), base.max_vault_members),
+            coalesce(\(\.changes.vaultItems), base.vault_items), coalesce(\(\.changes.vaultBytes), base.vault_bytes)
         FROM saltern.plans base
         WHERE base.plan = CASE WHEN EXISTS (SELECT FROM saltern.plans same WHERE same.plan = \(\.name))
             THEN \(\.name) ELSE 'default' END
         ON CONFLICT (plan) DO UPDATE
         SET max_items = excluded.max_items, max_item_bytes = excluded.max_item_bytes, max_bytes = excluded.max_bytes,
             max_sessions = excluded.max_sessions, max_shares = excluded.max_shares,
-            deleted_days = excluded.deleted_days
+            deleted_days = excluded.deleted_days, max_vaults = excluded.max_vaults,
+            max_memberships = excluded.max_memberships, max_vault_members = excluded.max_vault_members,
+            vault_items = excluded.vault_items, vault_bytes = excluded.vault_bytes
         RETURNING \(AccountPlan.columns)
         """
 }
 
-/// Finds out if accounts have a plan, and if open invites give it.
+/// Finds out if accounts or their vaults have a plan, and if open invites give it.
 struct FindPlanUse: Statement {
     let name: String
     let now: Timestamp
@@ -77,7 +90,8 @@ struct FindPlanUse: Statement {
 
     static let isReadOnly = true
     static let sql: SQL<Self> = """
-        SELECT EXISTS (SELECT FROM saltern.accounts a WHERE a.plan = \(\.name)),
+        SELECT EXISTS (SELECT FROM saltern.accounts a WHERE a.plan = \(\.name))
+                OR EXISTS (SELECT FROM saltern.vaults v WHERE v.plan = \(\.name)),
             EXISTS (
                 SELECT FROM saltern.invites i
                 WHERE i.plan = \(\.name) AND i.used_at IS NULL AND i.revoked_at IS NULL AND i.expires_at > \(\.now))

@@ -80,6 +80,8 @@ struct FindAccount: AccountRead {
         let versionBytes: Int64
         let sessions: Int64
         let shares: Int64
+        let vaults: Int64
+        let memberships: Int64
         let hasSecondFactor: Bool
         /// Unused recovery codes of the second factor.
         let recoveryCodes: Int64
@@ -98,6 +100,7 @@ struct FindAccount: AccountRead {
                 WHERE s.account_id = \(.account)
                     AND \(SessionLiveness.isLive("s", at: "\(\.now)", idleSince: "\(\.idleSince)"))
             ), \(ShareCount.sql(of: "\(.account)", at: "\(\.now)")),
+            \(MembershipCount.sql(of: "\(.account)")),
             EXISTS (SELECT FROM saltern.second_factors f WHERE f.account_id = \(.account)
                 AND f.confirmed_at IS NOT NULL),
             (SELECT count(*) FROM saltern.second_factor_codes c WHERE c.account_id = \(.account)),
@@ -114,7 +117,8 @@ struct FindAccount: AccountRead {
             items: try row.next(), bytes: try row.next(), deletedItems: try row.next(), deletedBytes: try row.next(),
             versions: try row.next(), versionBytes: try row.next(),
             sessions: try row.next(), shares: try row.next(),
-            hasSecondFactor: try row.next(), recoveryCodes: try row.next(), recoverySetAt: try row.next(),
+            vaults: try row.next(), memberships: try row.next(), hasSecondFactor: try row.next(),
+            recoveryCodes: try row.next(), recoverySetAt: try row.next(),
             receiptUpdatedAt: try row.next())
     }
 }

@@ -10,14 +10,7 @@ struct ShowAccount: AccountEndpoint {
                 writer.member("accountId", authorization.accountID)
                 writer.member("userid", account.userid)
                 writer.member("plan", account.plan)
-                writer.object("limits") { writer in
-                    writer.member("items", account.limits.items)
-                    writer.member("itemBytes", account.limits.itemBytes)
-                    writer.member("bytes", account.limits.bytes)
-                    writer.member("sessions", account.limits.sessions)
-                    writer.member("shares", account.limits.shares)
-                    writer.member("deletedDays", Int(account.limits.deletedDays))
-                }
+                writer.object("limits") { writer in account.limits.write(to: &writer) }
                 writer.object("usage") { writer in
                     writer.member("items", account.items)
                     writer.member("bytes", account.bytes)
@@ -27,6 +20,8 @@ struct ShowAccount: AccountEndpoint {
                     writer.member("versionBytes", account.versionBytes)
                     writer.member("sessions", account.sessions)
                     writer.member("shares", account.shares)
+                    writer.member("vaults", account.vaults)
+                    writer.member("memberships", account.memberships)
                 }
                 writer.object("secondFactor") { writer in
                     writer.member("totp", account.hasSecondFactor)

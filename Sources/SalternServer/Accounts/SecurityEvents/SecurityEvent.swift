@@ -44,6 +44,11 @@ enum SecurityEvent {
         case unlocked
         case planChanged = "plan_changed"
         case receiptChanged = "receipt_changed"
+        case vaultFounded = "vault_founded"
+        case vaultJoined = "vault_joined"
+        /// Another account has handed a vault over to this one.
+        case vaultTakenOver = "vault_taken_over"
+        case vaultDeleted = "vault_deleted"
     }
 }
 

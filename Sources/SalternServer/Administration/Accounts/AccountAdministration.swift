@@ -79,6 +79,9 @@ public struct AccountAdministration: Sendable {
             guard try await transaction.execute(AssignPlan(accountID: account, plan: plan)).first != nil else {
                 throw AccountRefusal.noSuchPlan
             }
+            for vault in try await transaction.execute(Owned(accountID: account, read: FindMemberships())) {
+                transaction.enqueue(MoveVaultPlan(vaultID: vault.vaultID, ownerAccount: account, plan: plan))
+            }
             guard let former, former != plan else { return Outcome(accountID: account, isChanged: false) }
             try await transaction.note(
                 RecordSecurityEvent(accountID: account, kind: .planChanged, now: signature.now))

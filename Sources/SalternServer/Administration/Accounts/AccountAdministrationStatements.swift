@@ -46,6 +46,7 @@ struct DescribeAccount: Statement {
                     AND \(SessionLiveness.isLive("s", at: "\(\.now)", idleSince: "\(\.idleSince)"))
             ),
             \(ShareCount.sql(of: "\(\.accountID)", at: "\(\.now)")),
+            \(MembershipCount.sql(of: "\(\.accountID)")),
             (SELECT r.created_at FROM saltern.recoveries r WHERE r.account_id = \(\.accountID)),
             (SELECT f.confirmed_at FROM saltern.second_factors f WHERE f.account_id = \(\.accountID)),
             (SELECT count(*) FROM saltern.second_factor_codes c WHERE c.account_id = \(\.accountID)),

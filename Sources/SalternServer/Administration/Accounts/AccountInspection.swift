@@ -21,6 +21,9 @@ public struct AccountDescription: Sendable {
     public let lastUsedAt: Timestamp?
     public let sessions: Int64
     public let shares: Int64
+    /// The vaults that it owns, and all that it is a member of.
+    public let vaults: Int64
+    public let memberships: Int64
     public let recoverySetAt: Timestamp?
     /// The time at which the second factor was confirmed.
     public let secondFactorSince: Timestamp?

@@ -8,6 +8,10 @@ public struct Statistics: Sendable {
     public let recoveries: Int64
     public let shares: Int64
     public let openInvites: Int64
+    /// Shared vaults, their items and sealed bytes.
+    public let vaults: Int64
+    public let vaultItems: Int64
+    public let vaultBytes: Int64
     /// Size of tables and indexes on disk.
     public let databaseBytes: Int64
 
@@ -50,6 +54,7 @@ public struct Statistics: Sendable {
             return Statistics(
                 accounts: accounts, liveSessions: live, secondFactors: rest.secondFactors,
                 recoveries: rest.recoveries, shares: rest.shares, openInvites: rest.openInvites,
+                vaults: rest.vaults, vaultItems: rest.vaultItems, vaultBytes: rest.vaultBytes,
                 databaseBytes: rest.databaseBytes)
         }
     }
@@ -103,6 +108,9 @@ struct CountTheRest: Statement {
         let recoveries: Int64
         let shares: Int64
         let openInvites: Int64
+        let vaults: Int64
+        let vaultItems: Int64
+        let vaultBytes: Int64
         let databaseBytes: Int64
     }
 
@@ -115,6 +123,9 @@ struct CountTheRest: Statement {
                 SELECT count(*) FROM saltern.invites i
                 WHERE i.used_at IS NULL AND i.revoked_at IS NULL AND i.expires_at > \(\.now)
             ),
+            (SELECT count(*) FROM saltern.vaults),
+            (SELECT coalesce(sum(v.item_count), 0)::bigint FROM saltern.vaults v),
+            (SELECT coalesce(sum(v.item_bytes), 0)::bigint FROM saltern.vaults v),
             pg_database_size(current_database())
         """
 

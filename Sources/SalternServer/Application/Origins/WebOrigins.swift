@@ -16,7 +16,7 @@ public struct WebOrigins: Sendable {
 
     private static let methods = "GET, HEAD, POST, PUT, PATCH, DELETE"
     private static let requestFields =
-        "Authorization, Content-Type, If-Match, If-None-Match, Last-Event-ID, Passkey-Assertion"
+        "Authorization, Content-Type, If-Match, If-None-Match, Last-Event-ID, Passkey-Assertion, Vault-Head"
     private static let responseFields =
         "Date, ETag, Retry-After, Saltern-Collection, Saltern-Format, Saltern-Iterations, Saltern-Views-Left, X-Request-Id"
     private static let maximumAge = "600"

@@ -27,9 +27,12 @@ struct DecideDeletion: ItemWrite {
         let change: ItemChange
     }
 
+    var discarded: [ItemID] { [id] }
+
     /// Both the kept content and the dropping of others can take long.
     static let needsLease = true
     static let sql = text(.session)
+    static let vaultSQL = text(.member)
 
     static func text(_ seat: Seat) -> CallerSQL<Self> {
         """
@@ -168,6 +171,7 @@ struct DropContents: ItemWrite {
     /// A slice can take long as well.
     static let needsLease = true
     static let sql = text(.session)
+    static let vaultSQL = text(.member)
 
     static func text(_ seat: Seat) -> CallerSQL<Self> {
         """

@@ -49,6 +49,7 @@ struct WriteItem: ItemWrite {
     var yieldsToVersions = false
 
     var sealedByteCount: Int { body.bytes.count + (title?.bytes.count ?? 0) }
+    var sealedKey: SealedKey { SealedKey(format, title, body) }
     /// The collection of a new item.
     var newCollection: CollectionName { collection ?? .standard }
     var byteCount: Int64 { Int64(sealedByteCount) }
@@ -56,6 +57,7 @@ struct WriteItem: ItemWrite {
     var isLong: Bool { precondition != .absent || sealedByteCount > Authorization.sharedByteLimit }
 
     static let sql = text(.session)
+    static let vaultSQL = text(.member)
 
     static func text(_ seat: Seat) -> CallerSQL<Self> {
         """

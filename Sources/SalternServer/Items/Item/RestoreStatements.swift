@@ -16,6 +16,7 @@ struct RestoreItemRow: ItemWrite {
     /// The moved content can be long.
     static let needsLease = true
     static let sql = text(.session)
+    static let vaultSQL = text(.member)
 
     static func text(_ seat: Seat) -> CallerSQL<Self> {
         """

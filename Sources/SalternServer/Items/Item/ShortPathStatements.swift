@@ -61,6 +61,7 @@ struct ReplaceItem: ShortPath {
     let write: WriteItem
 
     var sealedByteCount: Int { write.sealedByteCount }
+    var sealedKey: SealedKey { write.sealedKey }
 
     /// The required revision. Nil for any.
     var revision: Int64? { write.precondition == .present ? nil : write.precondition.parameter }
@@ -73,6 +74,7 @@ struct ReplaceItem: ShortPath {
     }
 
     static let sql = text(.session)
+    static let vaultSQL = text(.member)
 
     static func text(_ seat: Seat) -> CallerSQL<Self> {
         """
@@ -119,10 +121,12 @@ struct CreateItem: ShortPath {
     typealias Row = WrittenItem
 
     let write: WriteItem
+    var sealedKey: SealedKey { write.sealedKey }
     /// Stored in the account's row as a token for the statements that follow.
     let writer = Int64.random(in: .min ... .max)
 
     static let sql = text(.session)
+    static let vaultSQL = text(.member)
 
     static func text(_ seat: Seat) -> CallerSQL<Self> {
         """
@@ -195,6 +199,8 @@ struct WrittenItem: DecodableRow, ShortPathRow {
 struct DeleteOneItem: ShortPath {
     let decision: DecideDeletion
 
+    var discarded: [ItemID] { decision.discarded }
+
     struct Row: DecodableRow, ShortPathRow {
         /// The number of days for which the content is kept.
         let days: Int32
@@ -207,6 +213,7 @@ struct DeleteOneItem: ShortPath {
     }
 
     static let sql = text(.session)
+    static let vaultSQL = text(.member)
 
     static func text(_ seat: Seat) -> CallerSQL<Self> {
         """

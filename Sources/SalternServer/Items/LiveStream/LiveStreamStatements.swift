@@ -1,12 +1,20 @@
 internal import Cryptography
 internal import Postgres
 
-/// Finds the account's revision, or the base if that is higher.
+/// Finds the account's revision, or the base if that is higher, and the revision of its list of vaults.
 struct FindRevision: AccountRead {
-    typealias Row = Int64
+    struct Row: Sendable {
+        let revision: Int64
+        /// The revision of the latest change of the list of vaults. 0 for an account that never had a vault.
+        let listRevision: Int64
+    }
 
-    static let sql: AccountSQL<Self> =
-        "SELECT \(AccountCounter.head("a.revision")) FROM saltern.accounts a WHERE a.account_id = \(.account)"
+    static let sql: AccountSQL<Self> = """
+        SELECT \(AccountCounter.head("a.revision")), coalesce(a.vaults_revision, 0)
+        FROM saltern.accounts a WHERE a.account_id = \(.account)
+        """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
 /// Checks all sessions with streams on a node: returns the number of live ones, and those whose account's revision
@@ -51,12 +59,15 @@ struct FindMovedRevisions: Statement {
         /// The positions of sessions whose account has changed, counted from 1, and the accounts' revisions.
         let positions: [Int64]
         let revisions: [Int64]
+        /// The revisions of the accounts' lists of vaults (see ``FindRevision``).
+        let listRevisions: [Int64]
     }
 
     static let isReadOnly = true
     static let sql: SQL<Self> = """
         SELECT count(s.account_id), coalesce(array_agg(w.position) FILTER (WHERE \(hasMoved)), '{}'),
-            coalesce(array_agg(\(head)) FILTER (WHERE \(hasMoved)), '{}')
+            coalesce(array_agg(\(head)) FILTER (WHERE \(hasMoved)), '{}'),
+            coalesce(array_agg(coalesce(a.vaults_revision, 0)) FILTER (WHERE \(hasMoved)), '{}')
         \(sessions)
         """
     /// Equals ``AccountCounter/head(_:)``; a cluster aggregates nothing over a nested query.

@@ -3,11 +3,14 @@ internal import Synchronization
 /// The next event of one stream. The node's ``RevisionWatcher`` sets it on its loop, and the stream takes it on its
 /// own.
 ///
-/// It holds only the latest revision: a slow client receives the present revision, not each step.
+/// It holds only the latest revision, and of each vault only the latest position: a slow client receives the present
+/// ones, not each step.
 final class LiveSubscription: Sendable {
     enum Event: Equatable {
         /// The account's revision.
         case revision(Int64)
+        /// A vault's position. Nil if the account is no longer a member.
+        case vault(VaultID, VaultPosition?)
         /// Sent after a period without events.
         case keepAlive
     }
@@ -16,6 +19,8 @@ final class LiveSubscription: Sendable {
         var revision: Int64
         /// The last revision sent to the client.
         var told: Int64?
+        /// The positions of vaults that the client has not received.
+        var vaults: [VaultID: VaultPosition?] = [:]
         var isKeepAliveDue = false
         var hasEnded = false
         var waiting: UnsafeContinuation<Void, Never>?
@@ -55,6 +60,14 @@ final class LiveSubscription: Sendable {
         }
     }
 
+    /// Sets a vault's position. Nil if the account is no longer a member.
+    func move(_ vault: VaultID, to position: VaultPosition?) {
+        wake { state in
+            state.vaults.updateValue(position, forKey: vault)
+            return true
+        }
+    }
+
     /// Sends a keep-alive event.
     func keepAlive() {
         wake { state in
@@ -78,6 +91,10 @@ final class LiveSubscription: Sendable {
                 state.isKeepAliveDue = false
                 return .revision(state.revision)
             }
+            if let (vault, position) = state.vaults.popFirst() {
+                state.isKeepAliveDue = false
+                return .vault(vault, position)
+            }
             guard state.isKeepAliveDue else { return nil }
             state.isKeepAliveDue = false
             return .keepAlive
@@ -88,7 +105,8 @@ final class LiveSubscription: Sendable {
     private func waitForChange() async -> Bool {
         await withUnsafeContinuation { continuation in
             let hasChange = state.withLock { state in
-                let hasChange = state.hasEnded || state.isKeepAliveDue || state.revision != state.told
+                let hasChange =
+                    state.hasEnded || state.isKeepAliveDue || state.revision != state.told || !state.vaults.isEmpty
                 if !hasChange { state.waiting = continuation }
                 return hasChange
             }

@@ -2,7 +2,7 @@ public import Postgres
 internal import Synchronization
 
 /// Watches the accounts of all streams of a node, with one query at each tick for any number of streams, and none
-/// without streams.
+/// without streams. A second query is about the vaults of these accounts, if there are any.
 ///
 /// The node's loops share it. Streams subscribe on their loops, and ``run(database:clock:log:)`` sends the queries on
 /// one of them. LISTEN and NOTIFY are not used: every commit takes the lock of their queue, and poolers do not forward
@@ -18,11 +18,33 @@ public final class RevisionWatcher: Sendable {
 
     private struct State {
         var sessions = WatchedSessions()
+        var vaults = WatchedVaults()
         var streamCounts: [AccountID: Int] = [:]
         /// Streams by the tick of their keep-alive, so that each tick scans only its own.
         var keptAlive: [[ObjectIdentifier: LiveSubscription]]
         var tick = 0
         var sleeping: CheckedContinuation<Void, Never>?
+
+        /// Notes the revisions of lists of vaults by position in the query. Streams of an account with its first vault
+        /// are added.
+        mutating func noteLists(
+            _ revisions: [Int64: Int64], of query: FindMovedRevisions.Query
+        ) -> WatchedVaults.News {
+            var first: [AccountID: Int64] = [:]
+            for (position, revision) in revisions where revision > 0 {
+                let account = query.sessions[Int(position) - 1].accountID
+                if vaults.contains(account) {
+                    vaults.read(account, listRevision: revision)
+                } else {
+                    first[account] = revision
+                }
+            }
+            return first.isEmpty
+                ? []
+                : sessions.subscriptions { first[$0] != nil }.flatMap { account, subscriptions in
+                    vaults.add(subscriptions, of: account, listRevision: first[account] ?? 0)
+                }
+        }
     }
 
     /// - Parameters:
@@ -44,12 +66,19 @@ public final class RevisionWatcher: Sendable {
     /// Adds a stream until the result is released.
     ///
     /// - Throws: ``TooManyStreams``.
-    func subscribe(_ session: SessionKey, revision: Int64, told: Int64?) throws(TooManyStreams) -> Subscribed {
-        let subscription = LiveSubscription(session: session, revision: revision, told: told)
+    func subscribe(
+        _ session: SessionKey, at present: FindRevision.Row, told: Int64?
+    ) throws(TooManyStreams) -> Subscribed {
+        let subscription = LiveSubscription(session: session, revision: present.revision, told: told)
         let place = state.withLock { state -> (tick: Int, sleeping: CheckedContinuation<Void, Never>?)? in
             guard state.streamCounts[session.accountID, default: 0] < Self.streamsPerAccount else { return nil }
             state.streamCounts[session.accountID, default: 0] += 1
-            state.sessions.add(subscription, revision: revision)
+            state.sessions.add(subscription, revision: present.revision)
+            if present.listRevision > 0 || state.vaults.contains(session.accountID) {
+                let known = state.vaults.add(
+                    [subscription], of: session.accountID, listRevision: present.listRevision)
+                for (subscription, vault, position) in known { subscription.move(vault, to: position) }
+            }
             state.keptAlive[state.tick][ObjectIdentifier(subscription)] = subscription
             return (state.tick, state.sleeping.take())
         }
@@ -65,6 +94,7 @@ public final class RevisionWatcher: Sendable {
             if state.streamCounts[session.accountID] == 0 { state.streamCounts[session.accountID] = nil }
             state.keptAlive[tick][ObjectIdentifier(subscription)] = nil
             state.sessions.remove(subscription)
+            state.vaults.remove(subscription)
         }
     }
 
@@ -86,6 +116,7 @@ public final class RevisionWatcher: Sendable {
                 if let (query, isFirst) = state.withLock({ $0.sessions.beginApart(.now) }) {
                     group.addTask { await self.pollInPieces(query, isFirst: isFirst, poller, log) }
                 }
+                if state.withLock({ $0.vaults.begin(.now) }) { group.addTask { await self.pollVaults(database) } }
             }
             group.cancelAll()
         }
@@ -108,6 +139,29 @@ public final class RevisionWatcher: Sendable {
         guard let unanswered, let failure else { return }
         if case .cancelled = failure { return }
         log.write(.warning, "live_streams_unanswered", ["error": failure, "sessions": unanswered])
+    }
+
+    private func pollVaults(_ database: PostgresClient) async {
+        let poller = VaultPoller(database: database) { found, query in
+            let news = self.state.withLock { $0.vaults.note(found, of: query) }
+            for (subscription, vault, position) in news { subscription.move(vault, to: position) }
+        }
+        var hasFailed = false
+        let due = state.withLock { $0.vaults.takeDue() }
+        if !due.isEmpty {
+            do throws(PostgresError) {
+                let rows = try await database.execute(FindListedVaults(accounts: due.map(\.uuid)))
+                state.withLock { $0.vaults.note(rows, of: due) }
+            } catch {
+                state.withLock { $0.vaults.setDue(due) }
+                hasFailed = true
+            }
+        }
+        if let query = state.withLock({ $0.vaults.makeQuery() }), await !poller.poll(query) {
+            await poller.pollInPieces(query)
+            hasFailed = true
+        }
+        state.withLock { [hasFailed] in $0.vaults.end(.now, hasFailed: hasFailed) }
     }
 
     private func waitForStreams() async {
@@ -133,8 +187,14 @@ public final class RevisionWatcher: Sendable {
         for subscription in due.values { subscription.keepAlive() }
     }
 
-    private func note(_ found: [Int64: Int64?], _ query: FindMovedRevisions.Query) {
-        let moved = state.withLock { $0.sessions.note(found, of: query) }
+    private func note(
+        _ found: [Int64: Int64?], _ listRevisions: [Int64: Int64], _ query: FindMovedRevisions.Query
+    ) {
+        let (moved, known) = state.withLock { state in
+            let moved = state.sessions.note(found, of: query)
+            return (moved, state.noteLists(listRevisions, of: query))
+        }
+        for (subscription, vault, position) in known { subscription.move(vault, to: position) }
         for (subscription, revision) in moved {
             if let revision { subscription.move(to: revision) } else { subscription.end() }
         }
@@ -161,8 +221,9 @@ struct RevisionPoller: Sendable {
     let database: PostgresClient
     let now: Timestamp
     let idleSince: Timestamp
-    /// Receives the present revision by position. Nil for a session that is no longer live.
-    let report: @Sendable ([Int64: Int64?], FindMovedRevisions.Query) -> Void
+    /// Receives the present revision by position, nil for a session that is no longer live, and the revisions of lists
+    /// of vaults.
+    let report: @Sendable ([Int64: Int64?], [Int64: Int64], FindMovedRevisions.Query) -> Void
 
     /// The number of concurrent queries. One to an unresponsive node occupies a connection for seconds.
     private static let piecesAtOnce = 4
@@ -180,7 +241,7 @@ struct RevisionPoller: Sendable {
                     moved.updateValue(nil, forKey: position)
                 }
             }
-            report(moved, query)
+            report(moved, Dictionary(uniqueKeysWithValues: zip(found.positions, found.listRevisions)), query)
             return nil
         } catch {
             return error

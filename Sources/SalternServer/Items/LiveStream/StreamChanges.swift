@@ -1,6 +1,7 @@
+internal import Cryptography
 internal import HTTPCore
 
-/// `GET /v1/changes/stream`: sends a server-sent event whenever the account's revision changes.
+/// `GET /v1/changes/stream`: sends a server-sent event whenever the account's revision or one of its vaults changes.
 ///
 /// An event has the revision without the changes, which `GET /v1/changes` returns. The stream ends with the session.
 struct StreamChanges: AccountEndpoint {
@@ -12,9 +13,9 @@ struct StreamChanges: AccountEndpoint {
 
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         let told = try Self.lastEventID(request.head.fields)
-        guard let revision = try await authorization.read(FindRevision()).first else { throw Unauthenticated() }
+        guard let present = try await authorization.read(FindRevision()).first else { throw Unauthenticated() }
         let session = SessionKey(accountID: authorization.accountID, tokenHash: authorization.tokenHash)
-        let subscribed = try watcher.subscribe(session, revision: revision, told: told)
+        let subscribed = try watcher.subscribe(session, at: present, told: told)
         return Response(
             status: .ok, fields: ["Content-Type": "text/event-stream"],
             body: .stream(
@@ -49,6 +50,16 @@ enum ServerSentEvent {
         switch event {
         case .revision(let revision):
             Array("id: \(revision)\nevent: change\ndata: {\"revision\":\(revision)}\n\n".utf8)
+        case .vault(let id, .some(let position)):
+            Array(
+                """
+                event: vault
+                data: {"id":"\(id)","revision":\(position.revision),"head":{"number":\(position.headNumber),\
+                "hash":"\(Base64.encodeToString(position.headHash))"}}
+
+
+                """.utf8)
+        case .vault(let id, nil): Array("event: vault\ndata: {\"id\":\"\(id)\",\"ended\":true}\n\n".utf8)
         case .keepAlive: Array(": keep-alive\n\n".utf8)
         }
     }

@@ -47,6 +47,14 @@ struct WatchedSessions {
         query = nil
     }
 
+    /// Returns the streams of some accounts.
+    func subscriptions(_ isWanted: (AccountID) -> Bool) -> [AccountID: [LiveSubscription]] {
+        sessions.reduce(into: [:]) { found, entry in
+            guard isWanted(entry.key.accountID) else { return }
+            found[entry.key.accountID, default: []] += entry.value.subscriptions
+        }
+    }
+
     // MARK: Together
 
     /// Returns the next query. Nil if there is nothing to query, or the previous query is running.

@@ -98,6 +98,35 @@ struct SealedBytes: Sendable, Equatable {
     }
 }
 
+/// The id of the key with which the bytes of a request are sealed.
+enum SealedKey: Equatable {
+    /// The request has no sealed bytes.
+    case none
+    /// All have the format `saltern-1` and this key.
+    case one(Int32)
+    /// They have another format or several keys.
+    case others
+
+    init(_ format: SealedFormat, _ title: SealedBytes?, _ body: SealedBytes) {
+        guard format == .saltern1 else {
+            self = .others
+            return
+        }
+        // The version is the first byte, and the id of the key the next four.
+        let ids = [title, body].compactMap { $0?.bytes[1..<5].reduce(0 as UInt32) { $0 << 8 | UInt32($1) } }
+        self = ids.reduce(SealedKey.none) { $0.joined(with: .one(Int32(bitPattern: $1))) }
+    }
+
+    init(of contents: [ItemContent]) {
+        self = contents.reduce(.none) { $0.joined(with: SealedKey($1.format, $1.title, $1.body)) }
+    }
+
+    /// Returns the key of the bytes of both.
+    func joined(with other: SealedKey) -> SealedKey {
+        self == .none || self == other ? other : other == .none ? self : .others
+    }
+}
+
 /// Reasons to reject bytes as sealed.
 enum SealedRefusal: ProblemConvertible, Equatable {
     /// The name is no registered format, or a disabled one.

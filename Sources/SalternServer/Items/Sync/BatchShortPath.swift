@@ -13,6 +13,7 @@ internal import Postgres
 /// follows ``AuthenticateForWrite``.
 struct MeasurePuts: ItemWrite {
     let puts: Puts
+    var sealedKey: SealedKey { puts.sealedKey }
 
     struct Row: Sendable {
         let maxItems: Int64
@@ -34,6 +35,7 @@ struct MeasurePuts: ItemWrite {
 
     static let needsLease = true
     static let sql = text(.session)
+    static let vaultSQL = text(.member)
 
     static func text(_ seat: Seat) -> CallerSQL<Self> {
         """
@@ -162,6 +164,7 @@ struct Puts: Sendable {
     private(set) var titles: [[UInt8]?] = []
     private(set) var bodies: [[UInt8]] = []
     private(set) var revisions: [Int64] = []
+    private(set) var sealedKey = SealedKey.none
     private(set) var byteCount: Int64 = 0
     /// The sealed bytes of the longest item.
     private(set) var largest: Int64 = 0
@@ -198,5 +201,6 @@ struct Puts: Sendable {
         byteCount += bytes
         largest = max(largest, bytes)
         if operation.ifRevision ?? 0 > 0 { preconditions += 1 }
+        sealedKey = sealedKey.joined(with: SealedKey(content.format, content.title, content.body))
     }
 }

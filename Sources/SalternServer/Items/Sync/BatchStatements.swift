@@ -12,6 +12,10 @@ struct ApplyBatch: ItemWrite {
     /// The operations, each on a different item.
     let operations: [BatchOperation]
 
+    var sealedKey: SealedKey { SealedKey(of: operations.compactMap(\.content)) }
+
+    var discarded: [ItemID] { operations.filter { $0.content == nil }.map(\.id) }
+
     /// The result of the whole batch.
     enum Verdict: String, Sendable, PostgresValue {
         case accepted
@@ -69,6 +73,7 @@ struct ApplyBatch: ItemWrite {
     /// Other statements send the sealed bytes. Here digests represent them, and only stored items of equal length are
     /// hashed.
     static let sql = text(.session)
+    static let vaultSQL = text(.member)
 
     static func text(_ seat: Seat) -> CallerSQL<Self> {
         """

@@ -10,6 +10,7 @@ internal import Postgres
 struct ReplaceKeeping: ShortPath {
     let write: WriteItem
     let writer = DecideDeletion.Writer()
+    var sealedKey: SealedKey { write.sealedKey }
 
     struct Row: DecodableRow, ShortPathRow {
         let isTouchDue: Bool
@@ -21,6 +22,7 @@ struct ReplaceKeeping: ShortPath {
     private var revision: Int64? { write.precondition == .present ? nil : write.precondition.parameter }
 
     static let sql = text(.session)
+    static let vaultSQL = text(.member)
 
     static func text(_ seat: Seat) -> CallerSQL<Self> {
         """
@@ -115,7 +117,7 @@ extension ItemAccess {
         do {
             return try await transaction { transaction in
                 try await transaction.keepVersions(of: [write.id], now: now)
-                let changes = try await transaction.execute(write)
+                let changes = try await execute(write, in: transaction)
                 guard changes.first?.outcome == .updated else { throw NotReplaced() }
                 return changes
             }

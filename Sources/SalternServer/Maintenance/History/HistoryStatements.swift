@@ -33,12 +33,12 @@ struct FindRestoreMark: Statement {
     static let sql: SQL<Self> = "SELECT \(UnfinishedRestore.isMarked)"
 }
 
-/// Excludes changes of accounts until the transaction ends, after the running ones. Otherwise a change could count from
-/// a base that is being moved, and become visible below numbers that clients have received.
+/// Excludes changes of accounts and vaults until the transaction ends, after the running ones. Otherwise a change could
+/// count from a base that is being moved, and become visible below numbers that clients have received.
 struct BlockChanges: Statement {
     typealias Row = Void
 
-    static let sql: SQL<Self> = "LOCK TABLE saltern.accounts IN SHARE MODE"
+    static let sql: SQL<Self> = "LOCK TABLE saltern.accounts, saltern.vaults IN SHARE MODE"
 }
 
 /// Moves the base and records its fingerprint. Returns no row if another node was faster.
@@ -61,7 +61,7 @@ struct MoveRevisionBase: Statement {
     static let sql: SQL<Self> = """
         UPDATE saltern.installation i
         SET revision_base = greatest(i.revision_base, \(\.number)),
-            fingerprint = \(\.fingerprint)
+            base_moved_at = \(\.time), fingerprint = \(\.fingerprint)
         WHERE i.singleton AND i.fingerprint = \(\.known)
         RETURNING i.revision_base
         """

@@ -14,6 +14,11 @@ public struct RestoredDatabase: Sendable {
                         revision_base, (extract(epoch FROM pg_catalog.clock_timestamp()) * 1048576)::bigint),
                     fingerprint = saltern.database_fingerprint();
             END IF;
+            IF EXISTS (SELECT FROM pg_catalog.pg_attribute a
+                WHERE a.attrelid = 'saltern.installation'::pg_catalog.regclass AND a.attname = 'base_moved_at')
+            THEN
+                UPDATE saltern.installation SET base_moved_at = pg_catalog.clock_timestamp();
+            END IF;
         END $$;
         """
 
@@ -48,7 +53,19 @@ public struct RestoredDatabase: Sendable {
                 return base
             }
             // A server has detected the restore at the same time and recorded the fingerprint.
-            if let base { return base }
+            if let base {
+                try await closeInvitations()
+                return base
+            }
+        }
+    }
+
+    /// Closes all invitations to vaults: one that was used after the backup would be open again.
+    private func closeInvitations() async throws {
+        while true {
+            let open = try await database.execute(FindExpiredInvitations(now: .distantFuture, limit: sliceSize))
+            if open.isEmpty { return }
+            _ = try await database.execute(RemoveInvitations(ids: open))
         }
     }
 

@@ -25,6 +25,8 @@ public struct Purge {
         public var events = 0
         public var attempts = 0
         public var shares = 0
+        /// Invitations to vaults.
+        public var invitations = 0
         /// Outgoing events that were parked.
         public var outgoing = 0
         /// Accounts that were locked. Their rows are left to the next purge.

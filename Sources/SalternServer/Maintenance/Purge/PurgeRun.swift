@@ -5,6 +5,8 @@ struct PurgeRun {
     private let purge: Purge
     private let connection: PostgresLease
     private let noting: (Int) -> Void
+    /// True for rows of vaults, whose ids then stand in place of those of accounts.
+    private let isOfVaults: Bool
     /// The number of removed rows of all kinds.
     private var removedCount = 0
     /// Accounts that were locked.
@@ -19,7 +21,10 @@ struct PurgeRun {
     /// The number of locked accounts at which the purge stops, because a longer wait would not help.
     private static let skippedLimit = 200
 
-    init(_ purge: Purge, finding connection: PostgresLease, noting: @escaping (Int) -> Void) {
+    init(
+        _ purge: Purge, finding connection: PostgresLease, isOfVaults: Bool = false, noting: @escaping (Int) -> Void
+    ) {
+        self.isOfVaults = isOfVaults
         self.purge = purge
         self.connection = connection
         self.noting = noting
@@ -52,7 +57,23 @@ struct PurgeRun {
         report.shares = try await purgeShares()
         report.outgoing = try await purgeOutgoingEvents(now: now)
         report.skippedAccounts = skipped.count
+        var vaults = PurgeRun(purge, finding: connection, isOfVaults: true, noting: noting)
+        report.contents += try await vaults.purgeContents()
+        report.versions += try await vaults.purgeVersions()
+        report.tombstones += try await vaults.purgeTombstones()
+        report.invitations = try await vaults.purgeInvitations()
         return report
+    }
+
+    /// Removes expired invitations to vaults.
+    private mutating func purgeInvitations() async throws -> Int {
+        var removed = 0
+        while true {
+            let due = try await connection.execute(FindExpiredInvitations(now: now, limit: biteSize))
+            _ = try await connection.execute(RemoveInvitations(ids: due))
+            removed += try note(due.count)
+            guard due.count == policy.biteSize else { return removed }
+        }
     }
 
     private mutating func purgeSessions() async throws -> Int {
@@ -201,13 +222,17 @@ struct PurgeRun {
     private mutating func inBites<Find: Statement, Removal: Statement, ID>(
         _ find: (_ except: [AccountID], _ limit: Int64) -> Find, remove: (AccountID, [ID]) -> Removal
     ) async throws -> Int where Find.Row == DueRow<ID>, Removal.Row == Int64 {
-        let biteBytes = policy.biteBytes
+        let (biteBytes, isOfVaults) = (policy.biteBytes, isOfVaults)
         return try await inBites(find) { run, due in
             let slices = due.flatMap { owner, rows in
                 DueRow.slices(of: rows, biteBytes).map { (owner, remove(owner, $0)) }
             }
             return try await run.remove(slices) { transaction, removals in
-                Self.sum(try await transaction.execute(each: removals).flatMap(\.self))
+                guard isOfVaults else {
+                    return Self.sum(try await transaction.execute(each: removals).flatMap(\.self))
+                }
+                let renamed = removals.map { StepInVault(step: $0) }
+                return Self.sum(try await transaction.execute(each: renamed).flatMap(\.self))
             }
         }
     }
@@ -221,7 +246,10 @@ struct PurgeRun {
     ) async throws -> Int where Find.Row == DueRow<ID> {
         var removed = 0
         while true {
-            let due = try await connection.execute(find(Array(skipped), biteSize))
+            let find = find(Array(skipped), biteSize)
+            let due =
+                isOfVaults
+                ? try await connection.execute(StepInVault(step: find)) : try await connection.execute(find)
             let skippedBefore = skipped.count
             let bite = try await removeDue(&self, Dictionary(grouping: due, by: \.owner))
             removed += try note(bite)
@@ -261,6 +289,7 @@ struct PurgeRun {
     }
 
     /// Finds accounts and runs a step for them until none are left, or only locked ones. The accounts may be deleted.
+    /// Ends if a step leaves its accounts as they were. The next purge repeats it.
     ///
     /// A step is a transaction on several accounts, or on each alone if one is locked. On a cluster each runs alone:
     /// statements on several shards would need a two-phase commit, and wait for each other's end.
@@ -272,9 +301,13 @@ struct PurgeRun {
         _ find: (_ except: [AccountID], _ limit: Int64) -> Find, step: (Transaction, [AccountID]) async throws -> Int
     ) async throws -> Int where Find.Row == AccountID {
         var removed = 0
+        var before: Set<AccountID> = []
         while true {
             let found = try await connection.execute(find(Array(skipped), biteSize))
-            var left = Set(found).sorted { $0.uuid < $1.uuid }[...]
+            let accounts = Set(found)
+            if !accounts.isEmpty, accounts.isSubset(of: before) { return removed }
+            before = accounts
+            var left = accounts.sorted { $0.uuid < $1.uuid }[...]
             while !left.isEmpty {
                 let group = Array(left.prefix(connection.isDistributed ? 1 : Self.accountsTogether))
                 left.removeFirst(group.count)
@@ -296,12 +329,18 @@ struct PurgeRun {
         do {
             return try await purge.database.withTransaction { transaction in
                 transaction.enqueue(Self.patienceTogether)
-                for account in accounts { transaction.enqueue(LockAccount(accountID: account)) }
+                for account in accounts { lock(account, in: transaction) }
                 return try await body(transaction)
             }
         } catch let error as PostgresError where Self.isHeld(error) {
             return nil
         }
+    }
+
+    /// Locks the row of an account, or of the vault with this id.
+    private func lock(_ account: AccountID, in transaction: Transaction) {
+        let lock = LockAccount(accountID: account)
+        if isOfVaults { transaction.enqueue(StepInVault(step: lock)) } else { transaction.enqueue(lock) }
     }
 
     private var isGivenUp: Bool { skipped.count >= Self.skippedLimit }
@@ -313,9 +352,10 @@ struct PurgeRun {
     ) async throws -> Int {
         guard !skipped.contains(account), !isGivenUp else { return 0 }
         do {
-            return try await purge.database.withTransaction(key: .account(account)) { transaction in
+            let key = isOfVaults ? RequestKey.vault(VaultID(account.uuid)) : .account(account)
+            return try await purge.database.withTransaction(key: key) { transaction in
                 transaction.enqueue(Self.patience)
-                transaction.enqueue(LockAccount(accountID: account))
+                lock(account, in: transaction)
                 return try await body(transaction)
             }
         } catch let error as PostgresError where Self.isHeld(error) {

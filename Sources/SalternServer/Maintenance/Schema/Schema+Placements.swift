@@ -37,8 +37,20 @@ extension Schema {
             TablePlacement("account_shares", ofAccount),
             TablePlacement("event_queues", ofAccount),
             TablePlacement("outgoing_events", ofAccount),
+            TablePlacement("memberships", ofAccount),
+            TablePlacement("vaults", ofVault),
+            TablePlacement("vault_members", ofVault),
+            TablePlacement("vault_entries", ofVault),
+            TablePlacement("vault_boxes", ofVault),
+            TablePlacement("vault_generations", ofVault),
+            TablePlacement("vault_seals", ofVault),
+            TablePlacement("vault_items", ofVault),
+            TablePlacement("vault_deleted_contents", ofVault),
+            TablePlacement("vault_replaced_contents", ofVault),
+            TablePlacement("vault_invitations", .spread(by: "invitation_id", with: "vault_invitations")),
         ]
     }
 
     private static let ofAccount = TablePlacement.Kind.spread(by: "account_id", with: "accounts")
+    private static let ofVault = TablePlacement.Kind.spread(by: "vault_id", with: "accounts")
 }

@@ -26,6 +26,7 @@ public enum Schema {
             ("vacuum_of_kept_rows", PackageResources._019_vacuum_of_kept_rows_sql),
             ("sessions_of_passkeys", PackageResources._020_sessions_of_passkeys_sql),
             ("cluster_registration", PackageResources._021_cluster_registration_sql),
+            ("vaults", PackageResources._022_vaults_sql),
         ]
         return files.enumerated().map { index, file in
             Migration(version: index + 1, name: file.name, sql: String(decoding: file.sql, as: UTF8.self))

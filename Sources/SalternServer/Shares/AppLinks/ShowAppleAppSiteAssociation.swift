@@ -1,7 +1,7 @@
 internal import HTTPCore
 
-/// `GET /.well-known/apple-app-site-association`: lists the apps of Apple's platforms that open links to shares. They
-/// may also use passkeys if the server accepts them. Returns 404 without apps.
+/// `GET /.well-known/apple-app-site-association`: lists the apps of Apple's platforms that open links to shares and
+/// invitations. They may also use passkeys if the server accepts them. Returns 404 without apps.
 ///
 /// `*` in a component matches any characters including slashes, so it covers the legacy form of links.
 struct ShowAppleAppSiteAssociation: OpenEndpoint {
@@ -20,6 +20,7 @@ struct ShowAppleAppSiteAssociation: OpenEndpoint {
                             writer.array("appIDs") { writer in for app in links.apple { writer.string("\(app)") } }
                             writer.array("components") { writer in
                                 writer.object { writer in writer.member("/", "/s/*") }
+                                writer.object { writer in writer.member("/", "/j/*") }
                             }
                         }
                     }

@@ -3,7 +3,7 @@ internal import HTTPCore
 /// `GET /.well-known/assetlinks.json`: lists the Android apps that may open links to this host, and that may use its
 /// passkeys if the server accepts them. Returns 404 without apps.
 ///
-/// The app's intent filter selects the paths; here it is `/s/`.
+/// The app's intent filter selects the paths; here they are `/s/` and `/j/`.
 struct ShowAssetLinks: OpenEndpoint {
     private let response: Response?
 

@@ -1,13 +1,16 @@
 internal import HTTPCore
 
-/// The page that opens shares, and its files. All of them are constant and written once.
+/// The pages for links to shares and invitations, and their files. All of them are constant and written once.
 ///
-/// The page is the same for all shares. The browser takes the id from its address, fetches the share from the API, and
-/// opens it with the key from the link.
+/// The page that opens shares is the same for all of them. The browser takes the id from its address, fetches the share
+/// from the API, and opens it with the key from the link.
 struct BrowserPage: Sendable {
     /// The page in each language.
     let pages: [PageLanguage: Response]
-    /// The files that the page loads, by name.
+    /// The page for links to invitations in each language. It has no script, and requests nothing of the invitation:
+    /// messengers open links for previews.
+    let invitationPages: [PageLanguage: Response]
+    /// The files that the pages load, by name.
     let assets: [String: Response]
 
     /// - Parameters:
@@ -23,8 +26,12 @@ struct BrowserPage: Sendable {
                 values["service"] = HTML(escaping: service)
                 values["banner"] = banner.map(Self.meta) ?? HTML(markup: "")
                 values["strings"] = strings.script(in: language)
-                return (language, Self.response(template.filled(with: values), in: language))
+                return (
+                    language,
+                    Self.response(template.filled(with: values), in: language, policy: Self.contentSecurityPolicy)
+                )
             })
+        invitationPages = Self.invitation(service: service, banner: banner)
         assets = [
             "share.js": Self.asset(PackageResources.share_js, .javaScript),
             "link.js": Self.asset(PackageResources.link_js, .javaScript),
@@ -46,10 +53,31 @@ struct BrowserPage: Sendable {
         "trusted-types 'none'",
     ].joined(separator: "; ")
 
-    private static func response(_ page: [UInt8], in language: PageLanguage) -> Response {
+    /// As ``contentSecurityPolicy``, without scripts and connections.
+    static let scriptlessPolicy = [
+        "default-src 'none'", "style-src 'self'", "img-src 'self'", "base-uri 'none'", "form-action 'none'",
+        "frame-ancestors 'none'",
+    ].joined(separator: "; ")
+
+    private static func invitation(service: String, banner: AppStoreID?) -> [PageLanguage: Response] {
+        let template = PageTemplate(PackageResources.invitation_html)
+        let strings = PageStrings(PackageResources.invitation_json)
+        return Dictionary(
+            uniqueKeysWithValues: PageLanguage.allCases.map { language in
+                var values = strings.page(in: language)
+                values["language"] = HTML(escaping: language.rawValue)
+                values["service"] = HTML(escaping: service)
+                values["banner"] = banner.map(Self.meta) ?? HTML(markup: "")
+                return (
+                    language, Self.response(template.filled(with: values), in: language, policy: scriptlessPolicy)
+                )
+            })
+    }
+
+    private static func response(_ page: [UInt8], in language: PageLanguage, policy: String) -> Response {
         let fields: HTTPFields = [
             "Content-Type": "text/html; charset=utf-8", "Content-Language": language.rawValue,
-            "Vary": "Accept-Language", "Content-Security-Policy": contentSecurityPolicy,
+            "Vary": "Accept-Language", "Content-Security-Policy": policy,
             "Referrer-Policy": "no-referrer", "X-Robots-Tag": "noindex, nofollow, noarchive",
             "Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
             "Permissions-Policy": "camera=(), clipboard-read=(), clipboard-write=(self), display-capture=(), "

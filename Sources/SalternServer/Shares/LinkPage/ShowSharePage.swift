@@ -9,6 +9,9 @@ struct ShowSharePage: OpenEndpoint {
 
     init(_ page: BrowserPage) { pages = page.pages }
 
+    /// `GET /j/{id}`: returns the page for links to invitations instead. The id is not read either.
+    init(invitationsOf page: BrowserPage) { pages = page.invitationPages }
+
     func respond(to request: Request) async throws -> Response {
         guard let page = pages[PageLanguage(preferredIn: request.head.fields)] else { throw Problem.notFound }
         return page

@@ -29,6 +29,7 @@ import Testing
         "rotation_items.account_id": "stagedItem", "receipts.account_id": "receipt",
         "security_events.account_id": "securityEvent", "shares.owner_account": "share",
         "account_shares.account_id": "share", "passkeys.account_id": "passkey",
+        "memberships.account_id": "membership", "vaults.owner_account": "vault",
     ]
 
     /// Acts of admins: the security log has those that concern the account. Events for the operator's services, until they
@@ -64,6 +65,47 @@ import Testing
             #expect(counts["invite"] == 1)
             #expect(try await app.events(of: ada).count { $0 == "exported" } == 4)
             #expect(!reply.text.contains(bob.id))
+        }
+    }
+
+    @Test func `an export has the vaults that the account owns, and of others only the membership`() async throws {
+        try await TestApplication.with { app in
+            var scene = try await VaultScene(app)
+            let bob = try await scene.join(as: .writer)
+            let head = ["If-None-Match": "*", "Vault-Head": "\(scene.log.head.number.value)"]
+            let (kept, deleted) = (Fixtures.uuid(), Fixtures.uuid())
+            for id in [kept, deleted] {
+                let stored = try await bob.client.put("\(scene.path)/items/\(id)", scene.item(), head)
+                try #require(stored.status == 201, "\(stored)")
+            }
+            let deletion = try await bob.client.delete(
+                "\(scene.path)/items/\(deleted)", ["If-Match": "*", "Vault-Head": "\(scene.log.head.number.value)"])
+            try #require(deletion.status == 200, "\(deletion)")
+            let (generation, keys) = try scene.newKeys()
+            try #require(try await scene.append(.rotate(generation), keys).status == 200)
+
+            let lines = try Self.lines(try await Self.export(scene.founder.account))
+            let counts = lines.reduce(into: [String: Int]()) { $0[$1.type, default: 0] += 1 }
+            let expected = [
+                "membership": 1, "vault": 1, "vaultMember": 2, "vaultKeyBox": 1, "vaultPreviousKey": 1,
+                "vaultEntry": Int(scene.log.head.number.value), "vaultItem": 1, "vaultTombstone": 1,
+                "vaultDeletedContent": 1,
+            ]
+            for (type, count) in expected { #expect(counts[type] == count, "\(type): \(counts)") }
+            #expect(counts["item"] == nil)
+            #expect(lines.first { $0.type == "vaultItem" }?.reply.string("id") == kept)
+            for line in lines where line.type.hasPrefix("vault") && line.type != "vault" {
+                #expect(line.reply.string("vault") == scene.log.vault.text)
+            }
+            let entries = lines.filter { $0.type == "vaultEntry" }.map { $0.reply.string("entry") }
+            let log = try await scene.founder.client.get("\(scene.path)/log")
+            #expect(log.array("entries") == entries.map { .string($0 ?? "") })
+            // No word about the account of another member.
+            #expect(!lines.contains { $0.reply.text.contains(bob.account.id) })
+
+            let others = try Self.lines(try await Self.export(bob.account))
+            #expect(others.count { $0.type == "membership" } == 1)
+            #expect(!others.contains { $0.type.hasPrefix("vault") })
         }
     }
 

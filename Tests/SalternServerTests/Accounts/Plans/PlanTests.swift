@@ -51,6 +51,42 @@ import Testing
         }
     }
 
+    @Test func `a plan limits vaults, memberships and members, and keeps them when it is lowered`() async throws {
+        try await TestApplication.with { app in
+            let small = try await asOwner(app) {
+                var changes = AccountPlan.Changes()
+                (changes.vaults, changes.memberships, changes.vaultMembers) = (1, 2, 2)
+                (changes.vaultItems, changes.vaultBytes) = (1, 1_000)
+                return try await $0.set("small", changes, by: InviteTests.signature(app))
+            }
+            #expect(small?.limits.vaults == 1 && small?.limits.vaultItems == 1)
+            let ada = try await app.register()
+            var scene = try await VaultScene(app, ada)
+            _ = try await AccountAdministrationTests.administer(app) {
+                try await $0.assign("small", to: .userid(ada.userid), by: InviteTests.signature(app))
+            }
+            let shown = try await ada.client.get("/v1/account")
+            #expect(shown.integer("limits.vaultMembers") == 2)
+            #expect(shown.integer("usage.vaults") == 1 && shown.integer("usage.memberships") == 1)
+            #expect(try await ada.client.get(scene.path).integer("limits.items") == 1)
+            let head = ["If-None-Match": "*", "Vault-Head": "1"]
+            let path = "\(scene.path)/items"
+            #expect(try await ada.client.put("\(path)/\(Fixtures.uuid())", scene.item(), head).status == 201)
+            let second = try await ada.client.put("\(path)/\(Fixtures.uuid())", scene.item(), head)
+            #expect(second.code == "quota_exceeded" && second.string("limit") == "items", "\(second)")
+            _ = try await scene.join(as: .reader)
+            let secrets = try await scene.invite(as: .reader)
+            let eve = try VaultScene.Sharer(try await app.register())
+            let third = try await eve.client.post(
+                "/v1/invitations/\(secrets.id.text)/acceptance", scene.joining(secrets, eve).body)
+            #expect(third.code == "quota_exceeded" && third.string("limit") == "members", "\(third)")
+            // The plan is in use as long as a vault has it.
+            await #expect(throws: PlanAdministration.Refusal.isInUse(accounts: true)) {
+                try await asOwner(app) { try await $0.remove("small", by: InviteTests.signature(app)) }
+            }
+        }
+    }
+
     @Test func `nobody gets a plan that is not there, and the server's role changes none`() async throws {
         try await TestApplication.with { app in
             let ada = try await app.register()

@@ -29,12 +29,13 @@ import Testing
             #expect(
                 account["limits"] == [
                     "items": 10_000, "itemBytes": 1_048_576, "bytes": 268_435_456, "sessions": 100, "shares": 100,
-                    "deletedDays": 30,
+                    "deletedDays": 30, "vaults": 10, "memberships": 100, "vaultMembers": 32, "vaultItems": 10_000,
+                    "vaultBytes": 268_435_456,
                 ])
             #expect(
                 account["usage"] == [
                     "items": 0, "bytes": 0, "deletedItems": 0, "deletedBytes": 0, "versions": 0, "versionBytes": 0,
-                    "sessions": 1, "shares": 0,
+                    "sessions": 1, "shares": 0, "vaults": 0, "memberships": 0,
                 ])
 
             let login = try await app.client.post(

@@ -22,7 +22,7 @@ import Testing
     }
 
     /// What costs next to nothing: answers that are the same for everybody, from memory.
-    private static let free = ["/v1/service", "/v1/health/", "/s/", "/assets/", "/.well-known/"]
+    private static let free = ["/v1/service", "/v1/health/", "/s/", "/j/", "/assets/", "/.well-known/"]
 
     @Test func `every route that does work is paid for by a bucket`() async throws {
         try await TestApplication.with { app in

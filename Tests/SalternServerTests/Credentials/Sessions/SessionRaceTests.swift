@@ -54,7 +54,7 @@ import Testing
                 let client = node.client.with(token: victim.token)
                 group.addTask { try await use(client, begun: begun, ended: ended, writes: number < 4) }
             }
-            for _ in 0..<60_000 where !begun.isSet { try await Task.sleep(for: .milliseconds(1)) }
+            try await eventually(every: .milliseconds(1)) { begun.isSet }
             try await Task.sleep(for: .milliseconds(Int.random(in: 0...40)))
             #expect(try await [200, 204].contains(end(ada.client).status))
             ended.set()

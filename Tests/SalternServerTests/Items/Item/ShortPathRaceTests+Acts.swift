@@ -18,7 +18,7 @@ extension ShortPathRaceTests.Scene {
         let weighing = MeasurePuts(puts: puts)
         let row = try #require(try await transaction.execute(Guarded(caller: caller, write: weighing)).first)
         let effect = try #require(weighing.effect(on: row))
-        #expect(try await ItemTransaction(transaction, caller: caller).store(puts, effect, now: caller.now) != nil)
+        #expect(try await ItemTransaction(transaction, of: caller.accountID).store(puts, effect, now: caller.now) != nil)
     }
 
     /// A batch that the full statement carries out.
@@ -26,7 +26,7 @@ extension ShortPathRaceTests.Scene {
         let batch = ApplyBatch(operations: [operation, BatchOperation(id: item, ifRevision: 1, content: nil)])
         let rows = try await transaction.execute(Guarded(caller: caller, write: batch))
         #expect(rows.first?.verdict == .accepted)
-        try await ItemTransaction(transaction, caller: caller).store(batch, rows, now: caller.now)
+        try await ItemTransaction(transaction, of: caller.accountID).store(batch, rows, now: caller.now)
     }
 
     func changeCredential(in transaction: Transaction) async throws {

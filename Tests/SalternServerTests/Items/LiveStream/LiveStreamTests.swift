@@ -6,7 +6,7 @@ import Testing
 @testable import SalternServer
 
 // Whoever waits for an event that does not come waits no longer than this.
-@Suite(.timeLimit(.minutes(25))) struct LiveStreamTests {
+@Suite(.timeLimit(.minutes(60))) struct LiveStreamTests {
     private static let path = "/v1/changes/stream"
 
     private static func event(_ revision: Int) -> String {
@@ -43,6 +43,76 @@ import Testing
             #expect(await Self.nextEvent(stream) == Self.event(1))
             #expect(try await ada.client.delete(path, ["If-Match": "*"]).status == 200)
             #expect(await Self.nextEvent(stream) == Self.event(2))
+            await stream.close()
+        }
+    }
+
+    /// The next event about a vault; those of the account are passed over.
+    private static func nextVaultEvent(_ stream: TestStream) async -> String? {
+        while let text = await nextEvent(stream) {
+            if text.hasPrefix("event: vault") { return text }
+        }
+        return nil
+    }
+
+    /// The event with a vault's present position.
+    private static func vaultEvent(_ client: TestClient, _ path: String) async throws -> String {
+        let vault = try await client.get(path)
+        let (id, hash) = (try #require(vault.string("id")), try #require(vault.string("head.hash")))
+        let (revision, number) = (try #require(vault.integer("revision")), try #require(vault.integer("head.number")))
+        return "event: vault\ndata: {\"id\":\"\(id)\",\"revision\":\(revision),\"head\":{\"number\":\(number),"
+            + "\"hash\":\"\(hash)\"}}\n\n"
+    }
+
+    @Test func `a stream tells of the account's vaults until the membership ends`() async throws {
+        try await TestApplication.with { app in
+            var scene = try await VaultScene(app)
+            let bob = try await scene.join(as: .writer)
+            let stream = try await Self.open(bob.client)
+            #expect(await Self.nextVaultEvent(stream) == (try await Self.vaultEvent(bob.client, scene.path)))
+            let stored = try await scene.founder.client.put(
+                "\(scene.path)/items/\(Fixtures.uuid())", scene.item(),
+                ["If-None-Match": "*", "Vault-Head": "\(scene.log.head.number.value)"])
+            try #require(stored.status == 201, "\(stored)")
+            #expect(await Self.nextVaultEvent(stream) == (try await Self.vaultEvent(bob.client, scene.path)))
+            // A second stream of the account begins with what the node knows already.
+            let second = try await Self.open(bob.client)
+            #expect(await Self.nextVaultEvent(second) == (try await Self.vaultEvent(bob.client, scene.path)))
+
+            let (generation, keys) = try scene.newKeys(without: [bob.member])
+            try #require(try await scene.append(.remove(generation, [bob.member]), keys).status == 200)
+            let ended = "event: vault\ndata: {\"id\":\"\(scene.log.vault.text)\",\"ended\":true}\n\n"
+            for stream in [stream, second] { #expect(await Self.nextVaultEvent(stream) == ended) }
+            // Whatever happens in the vault is told to nobody who is not in it: the next event is the account's own.
+            try #require(
+                try await scene.founder.client.put(
+                    "\(scene.path)/items/\(Fixtures.uuid())", scene.item(),
+                    ["If-None-Match": "*", "Vault-Head": "\(scene.log.head.number.value)"]
+                ).status == 201)
+            _ = try await bob.account.createItem()
+            for stream in [stream, second] {
+                let event = await Self.nextEvent(stream)
+                #expect(event?.contains("event: change") == true, "\(event ?? "")")
+                await stream.close()
+            }
+        }
+    }
+
+    @Test func `an open stream learns of a vault that the account founds or joins`() async throws {
+        try await TestApplication.with { app in
+            var scene = try await VaultScene(app)
+            let eve = try await app.register()
+            let stream = try await Self.open(eve.client)
+            #expect(await Self.nextEvent(stream) == Self.event(0))
+            let own = try await VaultScene(app, eve)
+            #expect(await Self.nextVaultEvent(stream) == (try await Self.vaultEvent(eve.client, own.path)))
+            let joined = try await scene.join(as: .reader, with: eve)
+            let event = await Self.nextVaultEvent(stream)
+            #expect(event == (try await Self.vaultEvent(joined.client, scene.path)))
+            #expect(try await eve.client.delete(own.path).status == 204)
+            #expect(
+                await Self.nextVaultEvent(stream)
+                    == "event: vault\ndata: {\"id\":\"\(own.log.vault.text)\",\"ended\":true}\n\n")
             await stream.close()
         }
     }

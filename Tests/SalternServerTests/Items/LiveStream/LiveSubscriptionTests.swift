@@ -40,6 +40,20 @@ import Testing
         #expect(await subscription.next() == .keepAlive)
     }
 
+    @Test func `of each vault a slow client is told the latest position, once`() async {
+        let subscription = Self.subscription(revision: 7, told: 7)
+        let vault = VaultID.random()
+        subscription.move(vault, to: VaultPosition(revision: 1, headNumber: 1, headHash: [1]))
+        subscription.move(vault, to: VaultPosition(revision: 2, headNumber: 2, headHash: [2]))
+        #expect(
+            await subscription.next() == .vault(vault, VaultPosition(revision: 2, headNumber: 2, headHash: [2])))
+        subscription.move(vault, to: VaultPosition(revision: 3, headNumber: 2, headHash: [2]))
+        subscription.move(vault, to: nil)
+        #expect(await subscription.next() == .vault(vault, nil))
+        subscription.keepAlive()
+        #expect(await subscription.next() == .keepAlive)
+    }
+
     @Test func `an ended stream tells nothing more, whatever waits`() async {
         let subscription = Self.subscription(revision: 7, told: nil)
         subscription.end()

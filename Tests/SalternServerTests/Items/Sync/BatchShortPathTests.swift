@@ -78,7 +78,7 @@ import Testing
                 let weighing = MeasurePuts(puts: puts)
                 let row = try await transaction.execute(Guarded(caller: caller, write: weighing)).first
                 guard let effect = row.flatMap(weighing.effect(on:)) else { return nil }
-                return try await ItemTransaction(transaction, caller: caller).store(puts, effect, now: caller.now)
+                return try await ItemTransaction(transaction, of: caller.accountID).store(puts, effect, now: caller.now)
             }
         }
     }
@@ -101,7 +101,7 @@ import Testing
                         try await postgres.withTransaction { transaction in
                             let caller = subject.caller
                             let rows = try await transaction.execute(Guarded(caller: caller, write: batch))
-                            try await ItemTransaction(transaction, caller: caller).store(batch, rows, now: caller.now)
+                            try await ItemTransaction(transaction, of: caller.accountID).store(batch, rows, now: caller.now)
                             return rows
                         }
                     }

@@ -117,7 +117,7 @@ import Testing
                     }
                     let write = ApplyBatch(operations: operations)
                     let (_, rows) = try await transaction.execute(lock, Guarded(caller: caller, write: write))
-                    try await ItemTransaction(transaction, caller: caller).store(write, rows, now: now)
+                    try await ItemTransaction(transaction, of: caller.accountID).store(write, rows, now: now)
                 }
                 _ = try await transaction.execute(Pause(seconds: .random(in: 0...0.003)))
                 if Int.random(in: 0..<20) == 0 { throw RolledBack() }

@@ -21,7 +21,7 @@ import Testing
             #expect(apple.fields["Content-Type"] == "application/json")
             #expect(
                 apple.text == #"{"applinks":{"details":[{"appIDs":["A1B2C3D4E5.org.example.notes","#
-                    + #""A1B2C3D4E5.org.example.beta"],"components":[{"/":"/s/*"}]}]}}"#)
+                    + #""A1B2C3D4E5.org.example.beta"],"components":[{"/":"/s/*"},{"/":"/j/*"}]}]}}"#)
             let android = try await app.client.get("/.well-known/assetlinks.json")
             #expect(android.status == 200)
             #expect(android.fields["Content-Type"] == "application/json")

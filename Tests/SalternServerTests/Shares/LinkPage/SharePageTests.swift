@@ -32,6 +32,37 @@ import Testing
         }
     }
 
+    @Test func `the page for invitations is the same for all, has no script, and requests nothing`() async throws {
+        try await TestApplication.with { app in
+            let page = try await app.client.get("/j/4vP1q0bXcT7mK9sLw2RzYd")
+            #expect(page.status == 200)
+            #expect(page.fields["Content-Type"] == "text/html; charset=utf-8")
+            #expect(
+                page.fields["Content-Security-Policy"]
+                    == "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; "
+                    + "frame-ancestors 'none'")
+            let shares = try await app.client.get("/s/4vP1q0bXcT7mK9sLw2RzYd").fields
+            for name in ["Referrer-Policy", "X-Robots-Tag", "Cache-Control", "Permissions-Policy"] {
+                #expect(page.fields[name] != nil && page.fields[name] == shares[name], "\(name)")
+            }
+            #expect(!page.text.contains("<script") && !page.text.contains("{{"))
+            #expect(page.text.contains("saltern-client vault join"))
+            for match in page.text.matches(of: /(?:src|href)="([^"]*)"/) {
+                #expect(try await app.client.get(String(match.1)).status == 200, "\(match.1)")
+            }
+            try await app.closeDatabase()
+            for path in ["/j/0", "/j/nonsense%20", "/j/4vP1q0bXcT7mK9sLw2RzYd/", "/j/0?utm_source=mail&utm_source=x"] {
+                let other = try await app.client.get(path)
+                #expect(other.status == 200 && other.body == page.body, "\(path)")
+            }
+            try await app.openDatabase()
+            let german = try await app.client.get("/j/0", ["Accept-Language": "de"])
+            #expect(german.text.contains("Einladung in einen gemeinsamen Tresor"))
+            for path in ["/j", "/j/", "/j/a/b"] { #expect(try await app.client.get(path).status == 404, "\(path)") }
+            for line in app.log.lines { #expect(!line.contains("4vP1q0"), "\(line)") }
+        }
+    }
+
     @Test func `the page asks nothing of the database`() async throws {
         try await TestApplication.with { app in
             try await app.closeDatabase()

@@ -1,0 +1,61 @@
+internal import HTTPCore
+internal import Postgres
+internal import VaultLog
+
+/// `PUT /v1/vaults/{vault}/seen`: stores the latest head that the caller has seen, with its signature. Other members
+/// compare it with their logs.
+struct NoteSeen: AccountEndpoint {
+    func respond(to request: Request, authorization: Authorization) async throws -> Response {
+        _ = try await authorization.identify()
+        let vaultID: VaultID = try request.parameters.require("vault")
+        let (head, signature) = try JSONBody.read(request) { members in
+            (try members.head(), try members.required("signature", VaultSignature.read))
+        }
+        try await authorization.transaction(in: vaultID, atLeast: .reader) { transaction, seat in
+            let log = try await StoredLog(of: vaultID, in: transaction).log
+            guard let head, let signature, let member = VaultLog.MemberID(seat.memberID.uuid.bytes),
+                log.place(of: head) == .known,
+                MemberStatement(.seen, member, head, signature).isValid(in: log)
+            else { throw VaultProblem.seenRefused }
+            transaction.enqueue(
+                StoreSeen(
+                    vaultID: vaultID, memberID: seat.memberID, number: Int64(head.number.value),
+                    hash: head.hash.bytes, signature: signature.bytes))
+        }
+        return .noContent
+    }
+}
+
+/// Stores the head that a member has seen, unless it has seen a later one.
+struct StoreSeen: Statement {
+    let vaultID: VaultID
+    let memberID: MemberID
+    let number: Int64
+    let hash: [UInt8]
+    let signature: [UInt8]
+
+    static let sql: SQL<Self> = """
+        UPDATE saltern.vault_members m
+        SET seen_number = \(\.number), seen_hash = \(\.hash), seen_signature = \(\.signature)
+        WHERE m.vault_id = \(\.vaultID) AND m.member_id = \(\.memberID) AND m.seen_number < \(\.number)
+        """
+}
+
+extension JSONMembers {
+    /// Reads the members `number` and `hash` of a head. Nil if they are not of an entry.
+    mutating func head() throws -> Head? {
+        let number = try required("number") { json in
+            UInt64(exactly: try json.integer()).flatMap { EntryNumber($0) }
+        }
+        let hash = try required("hash") { json in Base64Text.decode(try json.text()).flatMap { EntryHash($0) } }
+        guard let number, let hash else { return nil }
+        return Head(number: number, hash: hash)
+    }
+}
+
+extension VaultSignature {
+    /// Reads a signature. Nil for other bytes.
+    static func read(_ json: JSONValue) throws -> VaultSignature? {
+        Base64Text.decode(try json.text()).flatMap { VaultSignature($0) }
+    }
+}

@@ -1,0 +1,54 @@
+internal import Foundation
+internal import Synchronization
+public import Testing
+
+/// The greatest lateness of a thread that only sleeps: the time for which the machine paused.
+private final class Ruler: Sendable {
+    private static let step = 0.05
+    private let worst = Mutex(0.0)
+    private let isEnded = Atomic(false)
+    /// True after a failure during a pause.
+    let hasFailure = Atomic(false)
+
+    init() {
+        Thread.detachNewThread { [self] in
+            var before = ProcessInfo.processInfo.systemUptime
+            while !isEnded.load(ordering: .relaxed) {
+                Thread.sleep(forTimeInterval: Self.step)
+                let now = ProcessInfo.processInfo.systemUptime
+                worst.withLock { $0 = max($0, now - before - Self.step) }
+                before = now
+            }
+        }
+    }
+
+    var lateness: Duration { .seconds(worst.withLock { $0 }) }
+
+    func end() { isEnded.store(true, ordering: .relaxed) }
+}
+
+/// Runs a test whose result depends on real time, again if it fails while the machine pauses.
+///
+/// A failure counts only in an attempt without a pause. Without such an attempt the test fails.
+/// - Parameters:
+///   - limit: The longest pause that the test tolerates.
+///   - body: The test. It starts anew with each attempt.
+/// - Throws: ``ConditionNeverHeld`` if the machine paused in each of 20 failed attempts.
+public func undisturbed(
+    by limit: Duration = .seconds(1), file: StaticString = #fileID, line: UInt = #line,
+    sourceLocation: SourceLocation = #_sourceLocation, _ body: () async throws -> Void
+) async throws {
+    for _ in 0..<20 {
+        let ruler = Ruler()
+        defer { ruler.end() }
+        try await withKnownIssue("the machine paused", isIntermittent: true, sourceLocation: sourceLocation) {
+            try await body()
+        } matching: { _ in
+            guard ruler.lateness > limit else { return false }
+            ruler.hasFailure.store(true, ordering: .relaxed)
+            return true
+        }
+        if !ruler.hasFailure.load(ordering: .relaxed) { return }
+    }
+    throw ConditionNeverHeld(description: "\(file):\(line): the machine paused in each of 20 attempts")
+}
