@@ -32,7 +32,13 @@ struct CreateVault: Command {
     }
 
     func run(_ console: Console) async throws {
-        let shared = try await account.open(console).vault.shared.make(name: name, as: person)
+        let shared: SharedVault
+        do {
+            shared = try await account.open(console).vault.shared.make(name: name, as: person)
+        } catch VaultError.refused(let problem) where problem.code == .notFound {
+            // The route is missing: the request names no vault.
+            throw VaultError.shared(.notSupported)
+        }
         try console.show(["id": shared.id.description, "name": shared.name], asJSON: asJSON) { "\(shared.id)\n" }
     }
 }
