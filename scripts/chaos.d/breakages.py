@@ -99,11 +99,9 @@ class KillInCommit(Breakage):
         world.server.restart({"SALTERN_LOOPS": "1", "SALTERN_COMMIT_CONNECTIONS": "1"})
 
     def happen(self, world: World, dice: random.Random) -> None:
-        sizes = []
+        sizes: list[int] = []
         for _ in range(3):
-            starts = world.server.starts
             wait_until(600, lambda: self.kill_in_commit(world, sizes), "a group whose commit waits")
-            world.server.wait_for_start(starts)
             time.sleep(dice.uniform(1, 2))
         self.note = f"killed groups wrote {', '.join(map(str, sizes))} items"
 
@@ -111,7 +109,8 @@ class KillInCommit(Breakage):
         world.server.restart({})
 
     def kill_in_commit(self, world: World, sizes: list[int]) -> bool:
-        """Whether there was a group."""
+        """Whether there was a group of at least two requests. On a slow machine chance may bring one alone."""
+        starts = world.server.starts
         try:
             group = self.wait_for_group(world)
             if group:
@@ -119,12 +118,14 @@ class KillInCommit(Breakage):
         finally:
             self.wait_for_standby(world, "")
         wait_until(180, lambda: self.waiting(world) == 0, "the commit that waited to end")
-        if group:
-            # Each request has written one item, and each writer has its own account.
-            sizes.append(world.superuser.number(f"SELECT count(*) FROM saltern.items WHERE xmin = '{group}'::xid"))
-            if sizes[-1] < 2:
-                raise RuntimeError(f"what was killed in its commit wrote {sizes[-1]} items: it was no group")
-        return group > 0
+        if not group:
+            return False
+        # Each request has written one item, and each writer has its own account.
+        size = world.superuser.number(f"SELECT count(*) FROM saltern.items WHERE xmin = '{group}'::xid")
+        world.server.wait_for_start(starts)
+        if size > 1:
+            sizes.append(size)
+        return size > 1
 
     def wait_for_standby(self, world: World, name: str) -> None:
         world.superuser.run(self.standby(name))

@@ -22,7 +22,7 @@ from traffic.database import Database
 from traffic.wire import Target
 
 # How long the server may take to serve again, once what was broken is whole.
-RECOVERY = 120.0
+RECOVERY = 180.0
 
 
 class Chaos:

@@ -1,4 +1,4 @@
-"""Requests of programs with http.client. A slow machine can exhaust the server's time limits: then they are repeated."""
+"""Requests that are repeated when a slow machine has exhausted the server's time limits."""
 
 import http.client
 import json
@@ -7,6 +7,9 @@ import time
 from dataclasses import dataclass
 from email.message import Message
 from typing import Any
+
+from traffic.blocking import BlockingConnection
+from traffic.wire import ConnectionEnded, Reply
 
 ATTEMPTS = 20
 # The shortest of the server's limits in seconds: one that closes a connection earlier, or replies 408, does so for another reason.
@@ -56,5 +59,20 @@ def ask(
                 raise
             failure = repr(error)
         print(f"repeated after {failure}: {method} {path}", file=sys.stderr)
+        attempt += 1
+        time.sleep(1)
+
+
+def exchange(connection: BlockingConnection, data: bytes) -> Reply:
+    attempt = 1
+    while True:
+        begin = time.monotonic()
+        try:
+            reply = connection.exchange(data)
+            if attempt == ATTEMPTS or not passes(reply.status, reply.body, time.monotonic() - begin):
+                return reply
+        except (OSError, ConnectionEnded):
+            if attempt == ATTEMPTS or time.monotonic() - begin < SHORTEST_LIMIT:
+                raise
         attempt += 1
         time.sleep(1)
