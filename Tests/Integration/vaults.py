@@ -1,13 +1,15 @@
 """Two people share a vault, by docs/shared-vaults-protocol.md alone: one founds it, one joins by a link and is removed.
 
-    vaults.py ADA BOB      two session tokens; prints the vault's id and the path of the link
+    vaults.py ADA BOB STREAM     two session tokens, and the file with Bob's live stream; prints the vault's id and the
+                                 path of the link
 
-Called by vaults.sh, which follows the live stream meanwhile.
+Called by vaults.sh.
 """
 
 import base64
 import json
 import os
+import pathlib
 import secrets
 import ssl
 import sys
@@ -180,6 +182,11 @@ def main():
     check(status == 409 and reply["code"] == "stale_generation", f"no item under another key: {reply}")
     status, reply = put(bob, path, log, key, secrets.token_bytes(16), b"From the future.", **{"Vault-Head": "9"})
     check(status == 409 and reply["code"] == "membership_moved", f"no item with an unknown head: {reply}")
+
+    deadline = time.monotonic() + 60
+    while '"head":{"number":3,' not in pathlib.Path(sys.argv[3]).read_text(encoding="utf-8"):
+        check(time.monotonic() < deadline, "the vault in Bob's live stream")
+        time.sleep(0.1)
 
     # The removal, with a key that Bob does not get.
     next_key = secrets.token_bytes(32)

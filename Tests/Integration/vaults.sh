@@ -16,12 +16,13 @@ register bob
 bob=$token
 
 scenario "two people share a vault by a link, and one of them is removed"
+: >"$work/stream"
 curl --silent --no-buffer --noproxy '*' --max-time 120 --cacert "$certificate" --header "Authorization: Bearer $bob" \
     "$SALTERN_TEST_URL/v1/changes/stream" >"$work/stream" &
 stream=$!
 wait_until 30 grep --quiet '^event: change' "$work/stream" || fail "the stream to begin"
 made=$(SALTERN_TEST_URL=$SALTERN_TEST_URL SALTERN_TEST_CERTIFICATE=$certificate \
-    "$repository/.venv/bin/python" "$repository/Tests/Integration/vaults.py" "$ada" "$bob") || fail "the vault"
+    "$repository/.venv/bin/python" "$repository/Tests/Integration/vaults.py" "$ada" "$bob" "$work/stream") || fail "the vault"
 vault=${made% *}
 link=${made#* }
 
@@ -51,7 +52,7 @@ saltern account show "$ada_userid" --json >"$work/account"
 [[ $(jq '.usage.vaults, .usage.memberships' "$work/account" | paste --serial) == $'1\t1' ]] || fail "one vault"
 saltern plan set few --create --vaults 1 --memberships 2 --vault-members 2 --vault-items 5 --vault-bytes 100000 --json >"$work/plan"
 [[ $(jq .limits.vaultItems "$work/plan") == 5 ]] || fail "the limits of the plan"
-saltern account set-plan "$ada_userid" few
+saltern account set-plan "$ada_userid" few >"$work/given"
 token=$ada
 request GET "/v1/vaults/$vault"
 expect_json .limits.items 5
