@@ -48,7 +48,7 @@ struct StoreTablesTests {
         #expect(try store.views().map { try $0.changeCount() } == [1, 0, 1])
     }
 
-    @Test func `a store of the format before keeps its items and gets one table`() throws {
+    @Test func `a store of the format before keeps its items and gets no further tables of items`() throws {
         let folder = try TemporaryDirectory()
         let path = folder.path + "/store.sqlite"
         let id = ItemID.random()
@@ -66,7 +66,8 @@ struct StoreTablesTests {
         }
         let store = try Store(path: path)
         #expect(try store.item(id) == StoredItem(id: id, revision: Revision(7), content: content(1), edit: 3))
-        #expect(try names(store).subtracting(before).filter { !$0.hasPrefix("sqlite") } == ["vaults"])
+        let added = try names(store).subtracting(before).filter { !$0.hasPrefix("sqlite") }
+        #expect(added.contains("vaults") && added.allSatisfy { $0.hasPrefix("vault") }, "\(added)")
     }
 
     @Test func `a later step changes the tables of every owner`() throws {
