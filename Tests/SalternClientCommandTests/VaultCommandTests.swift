@@ -127,6 +127,7 @@ import Testing
         let member = MemberID.random()
         let names: [(SharedVaultProblem, String)] = [
             (.fork(at: 7), "fork"), (.anotherHistory(member), "anotherHistory"), (.rolledBack, "rolledBack"),
+            (.invalidLog, "invalidLog"),
             (.brokenGeneration(by: member), "brokenGeneration"), (.missingKey, "missingKey"),
             (.foreignKeys, "foreignKeys"), (.updateNeeded, "updateNeeded"), (.ended, "ended"),
             (.putAside(count: 2), "putAside"), (.waitsForSeal(count: 1), "waitsForSeal"), (.nearlyFull, "nearlyFull"),
