@@ -244,7 +244,7 @@ fill() {
             CASE WHEN random() < 0.5 THEN now() - interval '4 days' END
         FROM saltern.event_queues WHERE destination_id = '$bulk_id'"
 }
-# A purge that a slow machine interrupts goes on at the next call.
+# A purge fails when a statement takes ten seconds, as it can before PostgreSQL has analyzed the new rows. The next one goes on.
 purge_all() { wait_until 1800 saltern purge >/dev/null || fail "the purge to end"; }
 sizes=()
 for _ in 1 2 3; do
