@@ -142,7 +142,7 @@ import VaultLog
 
 extension Error {
     func isShared(_ expected: SharedVaultError) -> Bool {
-        if case VaultError.shared(let error) = self { error == expected } else { false }
+        if case .shared(let error) = self as? VaultError { error == expected } else { false }
     }
 }
 
