@@ -114,7 +114,7 @@ import Testing
                 #expect(try await vault.attachmentsLackingChunks() == [made])
                 #expect(await vault.readCount - before == 1)
             }
-            try await vault.supply(made, from: AttachmentSource(content(1)))
+            try await OwnedItems(vault).supply(made, from: AttachmentSource(content(1)))
             #expect(try await vault.attachmentsLackingChunks() == [])
             let before = await vault.readCount
             #expect(try await vault.attachmentsLackingChunks() == [])

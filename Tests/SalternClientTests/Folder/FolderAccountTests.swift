@@ -151,7 +151,7 @@ import Testing
             try phone.write("one", to: "a")
             try await phone.sync.run()
             let id = try #require(FolderTree(phone.folder.path).marker()?.id)
-            let records = FolderRecords(vault: phone.vault)
+            let records = FolderRecords(owned: OwnedItems(phone.vault))
             let before = try await phone.vault.changedRows()
             try await records.noteFolder(id, "files", at: phone.folder.path)
             _ = try await records.openFolder(at: phone.folder.path, marker: id)

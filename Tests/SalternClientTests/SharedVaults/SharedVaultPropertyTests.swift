@@ -105,7 +105,8 @@ private struct SharedVaultScenario {
     }
 
     func check() async throws {
-        let server = try #require(people.vaults.withState { $0.vaults[id.description] })
+        let vaultID = id.description
+        let server = try #require(people.vaults.withState { $0.vaults[vaultID] })
         let owner = try #require(try await devices[0].shared.vault(id))
         // A restored backup can be behind what only a device outside of the vault has seen: that is a fork for it.
         for device in devices {

@@ -37,7 +37,7 @@ final class TestVault: Sendable {
     func rotate() { state.withLock { $0.keys.append(.random()) } }
 
     /// Makes a member a reader.
-    func lower(_ member: [UInt8]) { state.withLock { $0.readers.insert(member) } }
+    func lower(_ member: [UInt8]) { state.withLock { _ = $0.readers.insert(member) } }
 
     func end() { state.withLock { $0.hasEnded = true } }
 

@@ -145,7 +145,7 @@ import Testing
             let notes = vault.collection("notes", of: Note.self)
             let ids = [try await notes.put(Note(text: "one")), try await notes.put(Note(text: "two"))]
             try await vault.sync()
-            let token = try await vault.sessionToken
+            let token = try await vault.sessionToken()
             let link = LossyTransport(try CurlTransport(server.address()))
             let live = LiveSyncServer(SalternAPI(link), token: token, retries: Retries(attempts: 1))
             #expect(try await live.item(ids[0])?.id == ids[0])
@@ -181,8 +181,4 @@ import Testing
             #expect(try await notes.all().count == 1)
         }
     }
-}
-
-extension Vault {
-    fileprivate var sessionToken: Token { get throws { try open.token } }
 }

@@ -119,10 +119,11 @@ final class SyncScenario {
     ) async throws {
         let link = person.devices[index].link
         let (id, version) = next(over: seen)
-        let known = if let seen { try await owned(vault).version(of: seen.key) } else { nil as ItemVersion? }
+        let items = owned(vault)
+        let known = if let seen { try await items.version(of: seen.key) } else { nil as ItemVersion? }
         try await carryOut(.write(version, over: seen?.value), index) {
             try await interruptSync(vault, link) {
-                try await owned(vault).put(version.item, id, in: version.collection, over: known)
+                try await items.put(version.item, id, in: version.collection, over: known)
             }
         }
     }
