@@ -187,9 +187,16 @@ extension SalternAPI {
     /// Returns `sli_` and base64url of a link's token.
     private static func bearer(_ token: SecureBytes) -> SecureBytes {
         let prefix = Array("sli_".utf8)
-        return SecureBytes(count: prefix.count + (token.count * 8 + 5) / 6) { text in
+        let padded = SecureBytes(count: Base64.encodedCount(token.count)) { text in
+            _ = Base64URL.encode(token, into: text)
+        }
+        let count = (token.count * 8 + 5) / 6
+        return SecureBytes(count: prefix.count + count) { text in
             text.copyBytes(from: prefix)
-            _ = Base64URL.encode(token, into: UnsafeMutableRawBufferPointer(rebasing: text[prefix.count...]))
+            padded.withUnsafeBytes { encoded in
+                UnsafeMutableRawBufferPointer(rebasing: text[prefix.count...])
+                    .copyMemory(from: UnsafeRawBufferPointer(rebasing: encoded[..<count]))
+            }
         }
     }
 
