@@ -187,17 +187,14 @@ extension SalternAPI {
     /// Returns `sli_` and base64url of a link's token.
     private static func bearer(_ token: SecureBytes) -> SecureBytes {
         let prefix = Array("sli_".utf8)
-        let padded = SecureBytes(count: Base64.encodedCount(token.count)) { text in
-            _ = Base64URL.encode(token, into: text)
-        }
-        let count = (token.count * 8 + 5) / 6
-        return SecureBytes(count: prefix.count + count) { text in
+        var count = 0
+        // The encoder needs room for padding, which the text does not have.
+        let text = SecureBytes(count: prefix.count + Base64.encodedCount(token.count)) { text in
             text.copyBytes(from: prefix)
-            padded.withUnsafeBytes { encoded in
-                UnsafeMutableRawBufferPointer(rebasing: text[prefix.count...])
-                    .copyMemory(from: UnsafeRawBufferPointer(rebasing: encoded[..<count]))
-            }
+            count = prefix.count
+            count += Base64URL.encode(token, into: UnsafeMutableRawBufferPointer(rebasing: text[prefix.count...]))
         }
+        return text.withUnsafeBytes { SecureBytes(copying: UnsafeRawBufferPointer(rebasing: $0[..<count])) }
     }
 
     /// Joins a shared vault (`POST /v1/invitations/{id}/acceptance`). A repeated request has the same result.
