@@ -99,6 +99,19 @@ expect_status 0
 expect_json .unlocks true
 opens_elsewhere
 
+scenario "a passkey of another client no longer unlocks after a new password, and --json has the notice"
+query "INSERT INTO saltern.passkeys SELECT account_id, '\\x0102', algorithm, public_key, sign_count, backup_eligible,
+    backed_up, 'Other', true, '\\x01', '\\x02', created_at, NULL FROM saltern.passkeys" >/dev/null
+phone password --password-file "$work/password" --new-password-file "$work/password-2" --json
+expect_status 0
+expect_json '[.changed, (.notices | map(.kind))] | tostring' '[true,["passkeysStoppedUnlocking"]]'
+phone second-factor passkey remove Other --password-file "$work/password-2"
+expect_status 0
+phone password --password-file "$work/password-2" --new-password-file "$work/password" --json
+expect_status 0
+expect_json '.notices | length' 0
+opens_elsewhere
+
 scenario "it does so after a new password, a new userid, a rotation and a recovery"
 phone password --password-file "$work/password" --new-password-file "$work/password-2" --json
 expect_status 0

@@ -38,6 +38,17 @@ import Testing
         }
     }
 
+    @Test func `what is too long to edit is not read`() async throws {
+        try await withFile { folder, file in
+            let content = try EditItem.content(of: file, limit: 10)
+            #expect(content?.count == 10)
+            #expect {
+                try EditItem.content(of: file, limit: 9)
+            } throws: { ($0 as? CommandFailure)?.code == "too_long_to_edit" }
+            #expect(try EditItem.content(of: folder.path + "/missing", limit: 9) == nil)
+        }
+    }
+
     @Test func `where there is no file system in memory nothing is written`() throws {
         let disk = try TemporaryDirectory(.disk)
         #expect {

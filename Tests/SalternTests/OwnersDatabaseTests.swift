@@ -34,6 +34,39 @@ extension CommandLineTests {
         }
     }
 
+    @Test func `a superuser of another cluster makes no roles there`() async throws {
+        try await TemporaryDatabase.with(migrations: Schema.migrations) { database in
+            let folder = try TemporaryDirectory()
+            let file = folder.path + "/saved.backup"
+            let owner = ["SALTERN_OWNER_DATABASE_URL": database.ownerURL]
+            #expect(try await run(["backup", file], environment: owner).status == 0)
+            try await TemporaryCluster.with { cluster in
+                for variable in ["SALTERN_OWNER_DATABASE_URL", "SALTERN_DATABASE_URL"] {
+                    // The other URL does not work yet.
+                    let nowhere = "postgresql://nobody@127.0.0.1:1/none"
+                    var settings = [
+                        "SALTERN_OWNER_DATABASE_URL": nowhere, "SALTERN_DATABASE_URL": nowhere,
+                        "SALTERN_SUPERUSER_DATABASE_URL": cluster.url,
+                    ]
+                    settings[variable] = variable == "SALTERN_DATABASE_URL" ? database.serverURL : database.ownerURL
+                    let outcome = try await run(["restore", file], environment: settings)
+                    #expect(outcome.status == 1, "\(outcome)")
+                    #expect(
+                        outcome.error.hasSuffix(
+                            "SUPERUSER_DATABASE_URL leads to another cluster than \(variable): nothing was done\n"),
+                        "\(outcome)")
+                }
+                let console = Console(environment: ProcessInfo.processInfo.environment)
+                let roles = DatabaseProgram("psql", console, password: nil)
+                #expect(
+                    try roles.run([
+                        "--no-psqlrc", "-Atc", "SELECT count(*) FROM pg_roles WHERE rolname !~ '^pg_'", "--dbname",
+                        cluster.url,
+                    ]) == "1\n")
+            }
+        }
+    }
+
     @Test func `settings of role and database change no finding and no backup`() async throws {
         try await TemporaryDatabase.with(migrations: Schema.migrations) { database in
             let settings = [

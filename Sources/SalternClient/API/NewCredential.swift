@@ -32,21 +32,39 @@ public struct NewCredential: Sendable {
     ///
     /// A passkey can have keys in the keyring and no box on the server: it gets none. Another client can have added a
     /// passkey that the keyring does not have: its box is removed, because nothing can be sealed for it.
-    /// - Parameter store: Receives the notice of passkeys without a box. Nil to keep the boxes and the error.
+    /// - Parameter store: Receives the notice of passkeys without a box. When the outcome is certain, the caller ends
+    ///   it by ``Store/keepStopped()`` or ``Store/takeBackStopped()``.
     func sent<Reply: Sendable>(
-        noting store: Store?, _ send: (NewCredential) async throws(APIError) -> Reply
+        noting store: Store, _ send: (NewCredential) async throws(APIError) -> Reply
     ) async throws(APIError) -> Reply {
         do throws(APIError) { return try await send(self) } catch {
             guard let fitted = fitted(to: error) else { throw error }
             let removed = fitted.passkeyBoxes.filter { $0.box == nil }.map(\.id)
-            if removed.isEmpty { return try await send(fitted) }
-            guard let store else { throw error }
             // Before the request: its reply can be lost.
-            let isNew = (try? store.noteStopped(removed)) ?? false
-            do throws(APIError) { return try await send(fitted) } catch {
-                if isNew, !error.mayBeDone { try? store.forgetNotices(.passkeysStoppedUnlocking) }
-                throw error
-            }
+            if !removed.isEmpty { try? store.noteStopped(removed) }
+            return try await send(fitted)
+        }
+    }
+
+    /// Sends the credential as ``sent(noting:_:)``, repeats it as long as errors are temporary, and ends the notice.
+    /// After an uncertain outcome the notice stays until the next change.
+    func sent<Reply: Sendable>(
+        noting store: Store, _ retries: Retries, _ send: (NewCredential) async throws(APIError) -> Reply
+    ) async throws(APIError) -> Reply {
+        try? store.keepStopped()
+        var mayBeDone = false
+        do throws(APIError) {
+            let reply = try await retries({ () throws(APIError) in
+                do throws(APIError) { return try await sent(noting: store, send) } catch {
+                    mayBeDone = mayBeDone || error.mayBeDone
+                    throw error
+                }
+            })
+            try? store.keepStopped()
+            return reply
+        } catch {
+            if !mayBeDone { try? store.takeBackStopped() }
+            throw error
         }
     }
 
@@ -54,7 +72,7 @@ public struct NewCredential: Sendable {
     /// compared the keyring's revision before, so the keyring is the present one.
     private func fitted(to error: APIError) -> NewCredential? {
         guard error.code == .passkeyBoxesRequired, case .problem(let problem) = error, let named = problem.passkeys,
-            named.count <= PasskeyKeys.limit, Set(named) != Set(passkeyBoxes.map(\.id))
+            PasskeyKeys.canBelong(named), Set(named) != Set(passkeyBoxes.map(\.id))
         else { return nil }
         var credential = self
         credential.passkeyBoxes = named.map { id in

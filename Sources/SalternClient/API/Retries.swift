@@ -12,6 +12,11 @@ public struct Retries: Sendable {
     public var attempts: Int
     /// The first and the longest wait.
     public var waits: ClosedRange<Duration>
+    /// Returns true when the store is wanted: a temporary error is then thrown at once, also during a wait.
+    var isStoreWanted: (@Sendable () -> Bool)?
+
+    /// The longest wait between two calls of ``isStoreWanted``.
+    private static let step = Duration.milliseconds(250)
 
     /// Creates a rule.
     /// - Parameters:
@@ -55,8 +60,20 @@ public struct Retries: Sendable {
                 // Otherwise a server could delay one call by hours.
                 if let asked = error.retryAfter, asked > waits.upperBound { throw error }
                 let wait = wait(after: failures, asked: error.retryAfter, chance: .random(in: 0...1))
-                do { try await Task.sleep(for: wait) } catch { throw .transport(.cancelled) }
+                guard await pause(for: wait) else { throw Task.isCancelled ? .transport(.cancelled) : error }
             }
         }
+    }
+
+    /// Waits.
+    /// - Returns: False when the task is cancelled or the store is wanted.
+    private func pause(for wait: Duration) async -> Bool {
+        let end = ContinuousClock.now + wait
+        while isStoreWanted?() != true {
+            let rest = end - .now
+            if rest <= .zero { return true }
+            do { try await Task.sleep(for: isStoreWanted == nil ? rest : min(rest, Self.step)) } catch { return false }
+        }
+        return false
     }
 }

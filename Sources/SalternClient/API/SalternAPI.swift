@@ -9,7 +9,8 @@ public struct SalternAPI: Sendable {
     /// The server's clock, from its last reply.
     let clock = ServerClock()
 
-    /// The limit of a reply with items, a share or all sessions, in bytes. The longest item has 16 MiB in base64.
+    /// The limit of a reply with items, a share or all sessions, in bytes. The longest item has 16 MiB in base64. The
+    /// limit of a reply and ``JSONBounds`` also bound its lists.
     private static let longReplyLimit = 24 << 20
 
     /// Creates the calls of one server.

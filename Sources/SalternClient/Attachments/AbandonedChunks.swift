@@ -112,7 +112,7 @@ final class AbandonedChunks {
         }
         guard let created else { return false }
         do throws(APIError) {
-            _ = try await session.settings.retries({ () throws(APIError) in
+            _ = try await session.syncRetries({ () throws(APIError) in
                 try await session.api.deleteItem(chunk.id, .revision(created), opened.token)
             })
             return true

@@ -58,7 +58,7 @@ final class ChunkSender {
                 try session.stored { try store.noteSending(id, sealed, of: draft) }
             }
             do throws(APIError) {
-                let state = try await session.settings.retries({ () throws(APIError) in
+                let state = try await session.syncRetries({ () throws(APIError) in
                     try await session.api.putItemBody(id, sealed, precondition, opened.token)
                 })
                 if let draft, draft.keepsContent, draft.keepsCopies {
@@ -127,7 +127,7 @@ final class ChunkSender {
 
     /// Fetches a chunk from the server; nil when there is none.
     func state(ofChunk id: ItemID, _ opened: VaultSession.Opened) async throws(VaultError) -> ItemState? {
-        let server = LiveSyncServer(api: session.api, token: opened.token, retries: session.settings.retries)
+        let server = LiveSyncServer(api: session.api, token: opened.token, retries: session.syncRetries)
         do throws(APIError) { return try await server.item(id) } catch { throw VaultError(error) }
     }
 

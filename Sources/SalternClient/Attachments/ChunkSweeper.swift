@@ -75,7 +75,7 @@ final class ChunkSweeper {
             // An attachment that is created at the same time may use it.
             guard try session.stored({ try store.chunk(chunk.id) }) == chunk else { continue }
             do throws(APIError) {
-                _ = try await session.settings.retries({ () throws(APIError) in
+                _ = try await session.syncRetries({ () throws(APIError) in
                     try await session.api.deleteItem(chunk.id, .revision(chunk.revision), opened.token)
                 })
                 count += 1

@@ -90,6 +90,11 @@ struct PasskeyKeys: Sendable {
     /// The longest credential id (WebAuthn Level 3 §6.5.1).
     private static let idLimit = 1_023
 
+    /// Returns true for credential ids that one account can have. A hostile server may name any number, of any length.
+    static func canBelong(_ ids: [Base64URLBytes]) -> Bool {
+        ids.count <= limit && ids.allSatisfy { (1...idLimit).contains($0.bytes.count) }
+    }
+
     /// number (1), then for each: length of credential id (2) ‖ credential id ‖ public key (65) ‖ authentication key
     /// (32)
     static func write(_ passkeys: [PasskeyKeys], to writer: inout SecretWriter) {

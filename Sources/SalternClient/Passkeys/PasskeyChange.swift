@@ -22,7 +22,9 @@ struct PasskeyChange {
             try await api.beginPasskey(logsIn: unlocks, currentPasswordKey: proof, opened.token)
         }
         try PasskeySite(session.settings.transport).check(options.rp.id)
-        guard options.user.id.bytes == opened.account.bytes else { throw .unavailable(.unexpectedReply) }
+        guard options.user.id.bytes == opened.account.bytes,
+            PasskeyKeys.canBelong(options.excludeCredentials.map(\.id))
+        else { throw .unavailable(.unexpectedReply) }
         let registration: PasskeyRegistration
         do throws(PasskeyError) { registration = try await authenticator.create(options) } catch {
             throw .passkey(error)

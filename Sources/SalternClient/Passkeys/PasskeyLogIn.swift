@@ -29,9 +29,12 @@ struct PasskeyLogIn {
         }
     }
 
-    /// Returns true when the known keyring has these keys, and on a device without a known keyring.
+    /// Returns true when the known keyring has these keys, and on a device without a known keyring. A store of 0.9.0
+    /// does not have the digests, and its keyring has no passkeys.
     private func confirms(_ keys: PasskeyKeys) throws(VaultError) -> Bool {
-        guard let known = try session.stored({ try session.store.fact(.passkeys) }) else { return true }
+        guard let known = try session.stored({ try session.store.fact(.passkeys) }) else {
+            return try session.keys.knownAccount() == nil
+        }
         let digest = keys.digest
         return stride(from: 0, to: known.count, by: digest.count).contains { known[$0...].starts(with: digest) }
     }
@@ -90,6 +93,7 @@ struct PasskeyLogIn {
         _ options: PasskeyRequestOptions, by authenticator: any PasskeyAuthenticator, prf input: [UInt8]?
     ) async throws(VaultError) -> PasskeyAnswer {
         try PasskeySite(session.settings.transport).check(options.rpId)
+        guard PasskeyKeys.canBelong(options.allowCredentials.map(\.id)) else { throw .unavailable(.unexpectedReply) }
         do throws(PasskeyError) { return try await authenticator.get(options, prf: input) } catch {
             throw .passkey(error)
         }

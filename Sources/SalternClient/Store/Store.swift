@@ -277,17 +277,64 @@ final class Store {
             .optional(item?.bytes), .optional(other?.bytes), .integer(Int64(Date().timeIntervalSince1970)))
     }
 
-    /// Notes passkeys that stop unlocking.
-    /// - Returns: True if there was no such notice before.
-    func noteStopped(_ passkeys: [Base64URLBytes]) throws -> Bool {
+    /// Notes passkeys that a change of the keys is about to stop from unlocking. The notice gets another number, so
+    /// that further passkeys are reported, too. The state before the change is kept until ``keepStopped()`` or
+    /// ``takeBackStopped()``.
+    func noteStopped(_ passkeys: [Base64URLBytes]) throws {
         try transaction {
-            let isNew = try !notices().contains { $0.kind == .passkeysStoppedUnlocking }
-            let before = isNew ? [] : try stoppedPasskeys()
-            let all = before + passkeys.filter { !before.contains($0) }
-            try set(.stoppedPasskeys, [UInt8](JSONEncoder().encode(all)))
-            try note(.passkeysStoppedUnlocking)
-            return isNew
+            let known = try stoppedNotice()
+            if try fact(.stoppedBefore) == nil {
+                try set(.stoppedBefore, [UInt8](JSONEncoder().encode(known.map { [$0] } ?? [])))
+            }
+            let all = (known?.passkeys ?? []).filter { !passkeys.contains($0) } + passkeys
+            // An account has at most so many. A hostile server can name others each time.
+            try set(.stoppedPasskeys, [UInt8](JSONEncoder().encode(all.suffix(PasskeyKeys.limit))))
+            // Inserted before the earlier one is removed, whose number would be used again.
+            try insertStopped(nil, at: Int64(Date().timeIntervalSince1970))
+            if let known { try forgetNotice(known.number) }
         }
+    }
+
+    /// Ends a change that was applied, or whose outcome stays uncertain.
+    func keepStopped() throws { try set(.stoppedBefore, nil) }
+
+    /// Ends a change that was not applied: the notice is the one before it.
+    func takeBackStopped() throws {
+        try transaction {
+            guard let bytes = try fact(.stoppedBefore) else { return }
+            try set(.stoppedBefore, nil)
+            // The user may have removed it meanwhile.
+            guard try stoppedNotice() != nil else { return }
+            let before = try JSONDecoder().decode([StoppedNotice].self, from: Data(bytes)).first
+            try forgetNotices(.passkeysStoppedUnlocking)
+            guard let before else { return }
+            try insertStopped(before.number, at: before.noticedAt)
+            try set(.stoppedPasskeys, [UInt8](JSONEncoder().encode(before.passkeys)))
+        }
+    }
+
+    /// The notice of ``Notice/Kind/passkeysStoppedUnlocking``.
+    private struct StoppedNotice: Codable {
+        let number: Int64
+        let noticedAt: Int64
+        let passkeys: [Base64URLBytes]
+    }
+
+    private func stoppedNotice() throws -> StoppedNotice? {
+        try database.rows(
+            "SELECT number, noticed_at FROM notices WHERE kind = ?",
+            .text(Notice.Kind.passkeysStoppedUnlocking.rawValue)
+        ) { row in
+            guard let number = row.integer(0), let moment = row.integer(1) else { throw StoreError.damaged }
+            return StoppedNotice(number: number, noticedAt: moment, passkeys: try stoppedPasskeys())
+        }.last
+    }
+
+    /// - Parameter number: Nil for the next one.
+    private func insertStopped(_ number: Int64?, at moment: Int64) throws {
+        try database.execute(
+            "INSERT INTO notices (number, kind, noticed_at) VALUES (?, ?, ?)", .optional(number),
+            .text(Notice.Kind.passkeysStoppedUnlocking.rawValue), .integer(moment))
     }
 
     private func stoppedPasskeys() throws -> [Base64URLBytes] {
@@ -300,16 +347,16 @@ final class Store {
         try database.rows("SELECT max(number) FROM notices") { $0.integer(0) }.first ?? nil
     }
 
+    /// Returns the notices. Those of an unknown kind belong to a later kit, and stay in the store.
     func notices() throws -> [Notice] {
-        try database.rows("SELECT number, kind, item, other FROM notices ORDER BY number") { row in
-            guard let number = row.integer(0), let kind = row.text(1).flatMap(Notice.Kind.init) else {
-                throw StoreError.damaged
-            }
+        try database.rows("SELECT number, kind, item, other FROM notices ORDER BY number") { row -> Notice? in
+            guard let number = row.integer(0), let name = row.text(1) else { throw StoreError.damaged }
+            guard let kind = Notice.Kind(rawValue: name) else { return nil }
             return Notice(
                 number: number, kind: kind, item: row.blob(2).flatMap { ItemID(bytes: $0) },
                 other: row.blob(3).flatMap { ItemID(bytes: $0) },
                 passkeys: kind == .passkeysStoppedUnlocking ? try stoppedPasskeys() : [])
-        }
+        }.compactMap(\.self)
     }
 
     func forgetNotice(_ number: Int64) throws {
@@ -365,6 +412,8 @@ enum StoreFact: String {
     case passkeys
     /// The credential ids of ``Notice/Kind/passkeysStoppedUnlocking``.
     case stoppedPasskeys
+    /// The notice about them before a change whose outcome is uncertain; see ``Store/noteStopped(_:)``.
+    case stoppedBefore
     /// The highest counter of a keyring that was ever sent. It is stored before the keyring is sent.
     case keyringSent
     /// Digests of data keys that a rotation has retired, 16 bytes each. Later keyrings do not seal with them.

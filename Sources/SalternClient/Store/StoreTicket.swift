@@ -103,4 +103,34 @@ extension StoreTicket {
     }
 }
 
+/// The demand for the store of a vault that shares it with other processes.
+final class StoreDemand: Sendable {
+    private struct State {
+        var isShared = false
+        var lenderCount = 0
+    }
+
+    private let folder: URL
+    private let state = Locked(State())
+
+    init(folder: URL) { self.folder = folder }
+
+    /// True when another process waits for the store between rounds, or a call waits to lend it. A sync then does not
+    /// repeat failed requests.
+    var isWaiting: Bool {
+        let state = state.withLock { $0 }
+        return state.lenderCount > 0 || state.isShared && StoreTicket.isAwaited(folder)
+    }
+
+    /// From now on the store is shared between rounds.
+    func share() { state.withLock { $0.isShared = true } }
+
+    /// Calls `body`, which waits to lend the store.
+    func lending(_ body: () async -> Void) async {
+        state.withLock { $0.lenderCount += 1 }
+        await body()
+        state.withLock { $0.lenderCount -= 1 }
+    }
+}
+
 private func renameFile(_ old: String, _ new: String) -> Int32 { rename(old, new) }

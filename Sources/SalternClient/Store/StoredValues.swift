@@ -96,8 +96,8 @@ public struct Notice: Hashable, Sendable {
         /// together with the server, give that code a keyring that it accepts. The notice ends with another code
         /// (``Vault/makeRecoveryCode(password:)``) or without one.
         case recoveryCodeOutdated
-        /// A change of the password or the data key has ended the unlocking by ``Notice/passkeys``. Another client had
-        /// added them without their keys in the keyring. They stay a second factor.
+        /// A change of password, iterations, userid or data key has ended the unlocking by ``Notice/passkeys``. Another
+        /// client had added them without their keys in the keyring. They stay a second factor.
         case passkeysStoppedUnlocking
 
         /// True for a condition that lasts until it is corrected. The notice then ends automatically, and

@@ -107,12 +107,10 @@ struct CredentialChanges {
             stretched, wanted, replacing: login.keyringRevision, login.accountId)
         do throws(APIError) {
             // The server accepts equal bytes again, so a retry after a lost reply is safe.
-            let reply = try await session.settings.retries({ () throws(APIError) in
-                try await credential.sent(noting: nil) { credential throws(APIError) in
-                    try await session.api.changeCredential(
-                        credential, current: current.passwordKey, login.session.token)
-                }
-            })
+            let reply = try await credential.sent(noting: session.store, session.settings.retries) {
+                credential throws(APIError) in
+                try await session.api.changeCredential(credential, current: current.passwordKey, login.session.token)
+            }
             return RaisedCredential(
                 opening: (stretched, wanted, next, sealed, reply.keyringRevision), deviceToken: reply.deviceToken)
         } catch {

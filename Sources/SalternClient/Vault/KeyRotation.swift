@@ -54,12 +54,10 @@ struct KeyRotation {
             let reply: RotationCommitReply
             do throws(APIError) {
                 // The server accepts an equal request again, so a retry after a lost reply is safe.
-                reply = try await session.settings.retries({ () throws(APIError) in
-                    try await credential.sent(noting: session.store) { credential throws(APIError) in
-                        try await session.api.commitRotation(
-                            id, credential, current: password.passwordKey, opened.token)
-                    }
-                })
+                reply = try await credential.sent(noting: session.store, session.settings.retries) {
+                    credential throws(APIError) in
+                    try await session.api.commitRotation(id, credential, current: password.passwordKey, opened.token)
+                }
             } catch {
                 switch error.code {
                 case .rotationIncomplete?:

@@ -136,10 +136,13 @@ struct LogIn {
             var (credential, _) = try next.credential(
                 new, iterations, replacing: reply.keyringRevision, reply.accountId)
             credential.recoveryKeyring = credential.recoveryKeyring ?? sealed
-            _ = try await session.call { [credential] api throws(APIError) in
-                try await credential.sent(noting: session.store) { credential throws(APIError) in
-                    try await api.changeCredential(credential, current: nil, reply.session.token)
+            do throws(APIError) {
+                _ = try await credential.sent(noting: session.store, session.settings.retries) {
+                    credential throws(APIError) in
+                    try await session.api.changeCredential(credential, current: nil, reply.session.token)
                 }
+            } catch {
+                throw VaultError(error)
             }
         }
     }

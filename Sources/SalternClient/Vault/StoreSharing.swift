@@ -55,6 +55,7 @@ final class StoreSharing {
 
     /// Prepares sharing. The first round of a watched folder uses the open store.
     func begin() {
+        session.demand.share()
         attachments.beforePiece = { [weak self] () async throws(VaultError) in _ = try await self?.giveWay() }
     }
 
@@ -146,7 +147,7 @@ final class StoreSharing {
 
     /// Lets other processes use the store until ``takeBack()``.
     func lendUntilTakenBack() async throws(VaultError) {
-        await session.serverLock.lock()
+        await session.demand.lending { await session.serverLock.lock() }
         defer { session.serverLock.unlock() }
         if store.isLent || store.isClosed { return }
         guard lending.users == 0, attachments.running.isEmpty else { throw .store(.inUse) }

@@ -16,6 +16,7 @@ struct UnconfirmedChanges {
         try session.stored {
             let change = UnconfirmedChange(replacing: revision, outcome: outcome)
             let encoded = try [UInt8](JSONEncoder().encode(change))
+            try session.store.keepStopped()
             var sealed: SecureBytes?
             if let password, let current { sealed = try DeviceSeal.sealed(password, under: current) }
             try session.deviceSecrets.change([.unconfirmedPassword: sealed]) {
@@ -25,13 +26,16 @@ struct UnconfirmedChanges {
     }
 
     /// Removes the record of a change whose outcome is certain.
-    /// - Parameter losesCode: True when a printed code was created that was not shown.
-    func forgetUnconfirmed(losesCode: Bool = false) throws(VaultError) {
+    /// - Parameters:
+    ///   - isApplied: False when the server has rejected it, or will never apply it.
+    ///   - losesCode: True when a printed code was created that was not shown.
+    func forgetUnconfirmed(isApplied: Bool = true, losesCode: Bool = false) throws(VaultError) {
         if session.store.isClosed { return }
         try session.stored {
             let hasSecret = try session.store.fact(.unconfirmedPassword) != nil
             let forget = { [store = session.store] in
                 if losesCode { try store.note(.recoveryRemoved) }
+                if isApplied { try store.keepStopped() } else { try store.takeBackStopped() }
                 try store.set(.unconfirmedChange, nil)
             }
             if hasSecret {
@@ -88,7 +92,7 @@ struct UnconfirmedChanges {
                 try? await settleUnconfirmedChange()
                 if isDone() { return nil }
             } else {
-                try? forgetUnconfirmed()
+                try? forgetUnconfirmed(isApplied: false)
             }
             throw error
         }
@@ -131,7 +135,8 @@ struct UnconfirmedChanges {
                 } else {
                     try await session.keys.takeLaterKeyring()
                 }
-                return try forgetUnconfirmed(losesCode: change.outcome.isDone(in: keyring))
+                // The keyring is not sealed with the password of a change that was applied.
+                return try forgetUnconfirmed(isApplied: false, losesCode: change.outcome.isDone(in: keyring))
             }
             guard case .credential(let credential) = change.outcome,
                 let password = try self.password(of: credential, under: opened.password),
@@ -180,14 +185,19 @@ struct UnconfirmedChanges {
         guard let id = try session.stored({ try session.store.fact(.rotation) }).flatMap({ RotationID(bytes: $0) })
         else { return }
         let token = try session.open.token
+        var isDiscarded = true
         do throws(APIError) {
             try await session.settings.retries({ () throws(APIError) in try await session.api.discardRotation(id, token)
             })
         } catch {
             guard [.notFound, .rotationCommitted].contains(error.code) else { throw VaultError(error) }
+            isDiscarded = false
         }
         // Before anything is sent, which would be sealed with the previous key.
         try await session.keys.takeLaterKeyring()
-        try session.stored { try session.store.set(.rotation, nil) }
+        try session.stored {
+            if isDiscarded { try session.store.takeBackStopped() }
+            try session.store.set(.rotation, nil)
+        }
     }
 }

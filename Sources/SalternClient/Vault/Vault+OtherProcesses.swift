@@ -29,7 +29,7 @@ extension Vault {
     /// case .background: try await vault.lendStore()
     /// ```
     /// - Throws: ``VaultError/store(_:)`` with ``StoreError/inUse`` while an attachment is being sent or a folder is
-    ///   syncing, with nothing changed. A running sync ends first.
+    ///   syncing, with nothing changed. A running sync ends first: after an error it repeats no request.
     public func lendStore() async throws(VaultError) {
         try await sharing.lendUntilTakenBack()
     }

@@ -209,7 +209,7 @@ struct VaultKeys {
     ) -> VaultSession.Opened {
         let engine = SyncEngine(
             store: session.store,
-            server: LiveSyncServer(api: session.api, token: token, retries: session.settings.retries),
+            server: LiveSyncServer(api: session.api, token: token, retries: session.syncRetries),
             sealer: Sealer(account: account, keyring: keyring), limits: session.settings.limits,
             newID: session.settings.newID)
         engine.merge = session.settings.mergeRule

@@ -11,6 +11,7 @@ final class VaultSession {
     let observers: VaultObservers
     /// Held by each task that syncs or changes the keys.
     let serverLock = AsyncMutex()
+    let demand: StoreDemand
     /// Nil while the vault is locked.
     var opened: Opened? {
         didSet {
@@ -52,6 +53,7 @@ final class VaultSession {
         self.store = store
         self.observers = observers
         api = SalternAPI(settings.transport)
+        demand = StoreDemand(folder: settings.folder)
     }
 
     // MARK: The open vault
@@ -111,6 +113,13 @@ final class VaultSession {
         }
     }
 
+    /// The retries of a sync. They end early when another process needs the store.
+    var syncRetries: Retries {
+        var retries = settings.retries
+        retries.isStoreWanted = { [demand] in demand.isWaiting }
+        return retries
+    }
+
     /// Runs the steps after a log-in. After an error it ends the session, which would otherwise stay unused.
     func usingNewSession(_ token: Token, _ body: () async throws(VaultError) -> Void) async throws(VaultError) {
         do throws(VaultError) {
@@ -153,7 +162,10 @@ final class VaultSession {
     /// Returns a token of the session for an audience. It stays in memory until a minute before its expiry.
     func identityToken(for audience: String) async throws(VaultError) -> IdentityToken {
         let session = try open.token
-        if let kept = identityTokens[audience], kept.expiresAt.timeIntervalSince(serverTime) > Self.remainder {
+        // Without the server's time, a device whose clock is behind would keep an expired token.
+        if let kept = identityTokens[audience], let now = api.clock.time(),
+            kept.expiresAt.timeIntervalSince(now) > Self.remainder
+        {
             return kept
         }
         let token = try await call { api throws(APIError) in try await api.createToken(for: audience, session) }

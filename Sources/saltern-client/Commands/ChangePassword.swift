@@ -16,6 +16,18 @@ struct ChangePassword: Command {
         devices log in again, and lose no unsent changes.
         """
 
+    private struct Record: Encodable {
+        let stopped: StoppedPasskeys
+
+        private enum CodingKeys: CodingKey { case changed }
+
+        func encode(to encoder: any Encoder) throws {
+            var container = encoder.container(keyedBy: CodingKeys.self)
+            try container.encode(true, forKey: .changed)
+            try stopped.encode(to: encoder)
+        }
+    }
+
     private let account: AccountOption
     private let current: PasswordOption
     private let new: PasswordOption
@@ -33,9 +45,9 @@ struct ChangePassword: Command {
         let current = try current.read("Present password of \(account.profile.userid)")
         let known = try await account.vault.notices()
         try await account.vault.changePassword(from: current, to: try new.readNew("New password"))
-        let stopped = try await Findings.stoppedPasskeys(in: account.vault, except: known)
-        try console.show(["changed": true], asJSON: asJSON) {
-            "the password is changed; all other sessions have ended\n" + stopped
+        let stopped = try await StoppedPasskeys(in: account.vault, except: known)
+        try console.show(Record(stopped: stopped), asJSON: asJSON) {
+            "the password is changed; all other sessions have ended\n" + stopped.lines
         }
     }
 }

@@ -15,6 +15,19 @@ struct ChangeUserid: Command {
         log in again with the new userid. The account keeps its local name.
         """
 
+    private struct Record: Encodable {
+        let userid: String
+        let stopped: StoppedPasskeys
+
+        private enum CodingKeys: CodingKey { case userid }
+
+        func encode(to encoder: any Encoder) throws {
+            var container = encoder.container(keyedBy: CodingKeys.self)
+            try container.encode(userid, forKey: .userid)
+            try stopped.encode(to: encoder)
+        }
+    }
+
     private let proof: ProvenCommand
     private let userid: String
 
@@ -30,10 +43,10 @@ struct ChangeUserid: Command {
             var profile = account.profile
             profile.userid = userid
             try account.profiles.save(profile, account.name)
-            return try await Findings.stoppedPasskeys(in: account.vault, except: known)
+            return try await StoppedPasskeys(in: account.vault, except: known)
         }
-        try console.show(["userid": userid], asJSON: proof.asJSON) {
-            "the userid is \(VisibleText.visible(userid)); all other sessions have ended\n" + stopped
+        try console.show(Record(userid: userid, stopped: stopped), asJSON: proof.asJSON) {
+            "the userid is \(VisibleText.visible(userid)); all other sessions have ended\n" + stopped.lines
         }
     }
 }

@@ -16,7 +16,7 @@ struct EditItem: Command {
         The editor opens a file in memory (XDG_RUNTIME_DIR or /dev/shm), in a directory
         that only you can enter. It is overwritten afterwards. Without such a place the
         command fails. Copies that the editor keeps, such as registers in ~/.viminfo,
-        are not removed.
+        are not removed. An item has at most 64 MiB: use get and put for longer ones.
 
         A windowed editor must wait until its window is closed: EDITOR='code --wait'.
         If it ends at once without a change, the command waits for Enter at a terminal.
@@ -88,17 +88,18 @@ struct EditItem: Command {
             }
         } catch {
             // The editor or this command was ended: saved changes are kept.
-            guard let saved = FileManager.default.contents(atPath: file),
-                saved.withUnsafeBytes({ SecureBytes(copying: $0) }) != content
-            else { throw error }
+            let saved = Result { () throws(CommandFailure) in try Self.content(of: file) }
+            if case .success(let saved) = saved, saved ?? content == content { throw error }
             throw Unstored(reason: error)
         }
-        guard var data = FileManager.default.contents(atPath: file) else {
-            throw CommandFailure(
-                "the editor has removed the file; nothing was changed", status: 1, code: "editor_failed")
-        }
-        defer { data.resetBytes(in: data.indices) }
-        let body = data.withUnsafeBytes { SecureBytes(copying: $0) }
+        let body: SecureBytes
+        do {
+            guard let saved = try Self.content(of: file) else {
+                throw CommandFailure(
+                    "the editor has removed the file; nothing was changed", status: 1, code: "editor_failed")
+            }
+            body = saved
+        } catch let error as CommandFailure where error.code == Self.tooLong { throw Unstored(reason: error) }
         if body == content { return Record(id: found.id, changed: false) }
         if body.isEmpty, !allowsEmpty { throw EmptyContent.refusal("the edited file", over: found) }
         do {
@@ -119,9 +120,7 @@ struct EditItem: Command {
     /// Waits for the user when an editor with a separate window has ended at once. Otherwise text that is typed in that
     /// window would be lost with the file.
     private func waitForWindow(of file: String, _ content: SecureBytes, _ console: Console) throws {
-        guard var data = FileManager.default.contents(atPath: file) else { return }
-        defer { data.resetBytes(in: data.indices) }
-        guard data.withUnsafeBytes({ SecureBytes(copying: $0) }) == content else { return }
+        guard try Self.content(of: file) == content else { return }
         let message = "the editor ended at once, and the file is unchanged"
         guard console.isTerminal else {
             return console.notice(
@@ -130,6 +129,27 @@ struct EditItem: Command {
         }
         console.draw("\(message). If it has a separate window, save there and close it, then press Enter: ")
         _ = console.answer()
+    }
+
+    /// The longest content, in bytes. The command needs several times as much memory.
+    static let limit = 64 << 20
+    private static let tooLong = "too_long_to_edit"
+
+    /// Returns the content of the edited file; nil if there is none.
+    /// - Throws: ``CommandFailure`` with the code `too_long_to_edit`.
+    static func content(of file: String, limit: Int = limit) throws(CommandFailure) -> SecureBytes? {
+        var status = stat()
+        if stat(file, &status) == 0 { try requireLength(Int64(status.st_size), "the edited file", limit) }
+        guard var data = FileManager.default.contents(atPath: file) else { return nil }
+        defer { data.resetBytes(in: data.indices) }
+        return data.withUnsafeBytes { SecureBytes(copying: $0) }
+    }
+
+    private static func requireLength(_ count: Int64, _ name: String, _ limit: Int = limit) throws(CommandFailure) {
+        guard count > limit else { return }
+        throw CommandFailure(
+            "\(name) has \(counted(Int(count), "byte")), and edit takes at most \(limit) bytes: use get and put instead",
+            status: ExitStatus.unreadable, code: tooLong)
     }
 
     /// The item before the edit.
@@ -146,6 +166,7 @@ struct EditItem: Command {
         let vault = opened.vault
         let found = try await item.find(in: vault)
         guard let before = try await vault.item(found.id) else { throw VaultError.notFound }
+        try Self.requireLength(Attachment(before.body)?.byteCount ?? Int64(before.body.count), "the item")
         let version = try await vault.version(of: found.id)
         return Original(
             account: opened.folder, summary: found, item: before,

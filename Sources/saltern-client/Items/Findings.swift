@@ -28,17 +28,7 @@ struct Findings: Encodable {
             held: try await vault.heldDeletions(), passkeyNames: await passkeyNames(for: notices, in: vault))
     }
 
-    /// Returns the lines about passkeys that a change of the password has stopped from unlocking.
-    /// - Parameter known: The notices before the change.
-    static func stoppedPasskeys(in vault: Vault, except known: [Notice]) async throws -> String {
-        let notices = try await vault.notices().unreported(after: known).filter {
-            $0.kind == .passkeysStoppedUnlocking
-        }
-        let names = await passkeyNames(for: notices, in: vault)
-        return notices.map { $0.text(naming: names) + "\n" }.joined()
-    }
-
-    private static func passkeyNames(for notices: [Notice], in vault: Vault) async -> [Base64URLBytes: String] {
+    fileprivate static func passkeyNames(for notices: [Notice], in vault: Vault) async -> [Base64URLBytes: String] {
         guard notices.contains(where: { !$0.passkeys.isEmpty }), let listed = try? await vault.passkeys() else {
             return [:]
         }
@@ -70,6 +60,23 @@ struct Findings: Encodable {
         try container.encode(report.isHeld, forKey: .deletionsHeld)
         try container.encode(held.map(HeldItem.init), forKey: .heldItems)
         try container.encode(notices.map(NoticeRecord.init), forKey: .notices)
+    }
+}
+
+/// Passkeys that a change of password or userid has stopped from unlocking, for the user.
+struct StoppedPasskeys: Encodable {
+    private let notices: [NoticeRecord]
+    /// The text for the user, one line each.
+    let lines: String
+
+    private enum CodingKeys: CodingKey { case notices }
+
+    /// - Parameter known: The notices before the change.
+    init(in vault: Vault, except known: [Notice]) async throws {
+        let new = try await vault.notices().unreported(after: known).filter { $0.kind == .passkeysStoppedUnlocking }
+        let names = await Findings.passkeyNames(for: new, in: vault)
+        notices = new.map(NoticeRecord.init)
+        lines = new.map { $0.text(naming: names) + "\n" }.joined()
     }
 }
 

@@ -58,10 +58,13 @@ struct RestoreDatabase: Command {
             let version = try backup.content.version()
             let tables = try backup.requireWhole(file)
             try backup.requireKnownSchema()
-            if let superuser {
+            return (backup, version, tables)
+        }
+        if let superuser {
+            try await DatabaseIdentity.requireCluster(of: owner, and: server, superuser: superuser, console)
+            try await onOwnThread { [console] in
                 try DatabaseRoles(owner: owner, server: server).make(as: superuser.programConnection, console)
             }
-            return (backup, version, tables)
         }
         try await RestoreLock.holding(console) {
             try await RestoreMark.make(console)
@@ -112,10 +115,13 @@ struct RestoreDatabase: Command {
 }
 
 extension Settings {
+    /// The setting with the URL of a role that can create roles.
+    static let superuserVariable = "SALTERN_SUPERUSER_DATABASE_URL"
+
     /// Returns the connection of a role that can create roles: `SALTERN_SUPERUSER_DATABASE_URL`.
     fileprivate mutating func superuserDatabase() -> PostgresConfiguration? {
-        guard let text = text("SALTERN_SUPERUSER_DATABASE_URL", orNothing: "none") else { return nil }
-        return database(text, "SALTERN_SUPERUSER_DATABASE_URL")
+        guard let text = text(Self.superuserVariable, orNothing: "none") else { return nil }
+        return database(text, Self.superuserVariable)
     }
 }
 
@@ -141,7 +147,7 @@ struct DatabaseRoles {
                 ["--no-psqlrc", "--quiet", "--no-password", "--set", "ON_ERROR_STOP=1", "--dbname", superuser.string],
                 input: PostgresConfiguration.sessionScript + "\n" + Self.script)
         } catch let failure as CommandFailure where failure.code == "failed" {
-            throw CommandFailure(failure.messages.map { "SALTERN_SUPERUSER_DATABASE_URL: \($0)" })
+            throw CommandFailure(failure.messages.map { "\(Settings.superuserVariable): \($0)" })
         }
     }
 

@@ -33,18 +33,48 @@ struct DatabaseIdentity: Equatable, Sendable {
     static func requireOne(_ owner: PostgresClient, _ console: Console) async throws {
         var settings = Settings(console.environment)
         guard DatabaseCommand.ownerVariable(console) != DatabaseCommand.serverVariable,
-            settings.text(DatabaseCommand.serverVariable) != nil, var server = settings.serverDatabase()
+            settings.text(DatabaseCommand.serverVariable) != nil, let server = settings.serverDatabase()
         else { return }
-        server.applicationName = applicationName
         let expected = try await read(from: owner)
-        let found = try? await DatabaseCommand.with(server, from: DatabaseCommand.serverVariable, needsSchema: false) {
-            try await read(from: $0)
-        }
+        let found = await read(server, DatabaseCommand.serverVariable)
         guard let found, !expected.isPossibly(found) else { return }
         throw CommandFailure(
             "\(DatabaseCommand.ownerVariable(console)) leads to the database \(expected.name) and "
                 + "\(DatabaseCommand.serverVariable) to \(found.name)\(expected.name == found.name ? " of another cluster" : ""): "
                 + "nothing was done", status: 1, code: "two_databases")
+    }
+
+    /// Rejects a superuser's URL that leads to another cluster than the owner's or the server's. Roles and a database
+    /// would be created there.
+    ///
+    /// Nothing is compared with a URL that does not work: its role and its database need not exist.
+    /// - Throws: ``CommandFailure`` with the code `two_databases`.
+    static func requireCluster(
+        of owner: PostgresConfiguration, and server: PostgresConfiguration?, superuser: PostgresConfiguration,
+        _ console: Console
+    ) async throws {
+        guard let made = await read(superuser, Settings.superuserVariable)?.cluster else { return }
+        for (database, variable) in [
+            (owner, DatabaseCommand.ownerVariable(console)), (server, DatabaseCommand.serverVariable),
+        ] {
+            guard let database, let found = await read(database, variable), let cluster = found.cluster else {
+                continue
+            }
+            // A server uses any node of a distributed database, and each node has an identifier of its own.
+            if cluster == made || variable == DatabaseCommand.serverVariable && found.nodes != nil { continue }
+            throw CommandFailure(
+                "\(Settings.superuserVariable) leads to another cluster than \(variable): nothing was done", status: 1,
+                code: "two_databases")
+        }
+    }
+
+    /// Returns the identity of a database; nil if it cannot be used.
+    private static func read(_ database: PostgresConfiguration, _ variable: String) async -> DatabaseIdentity? {
+        var database = database
+        database.applicationName = applicationName
+        return try? await DatabaseCommand.with(database, from: variable, needsSchema: false) {
+            try await read(from: $0)
+        }
     }
 
     private static func read(from client: PostgresClient) async throws -> DatabaseIdentity {

@@ -191,8 +191,10 @@ import Testing
     }
 
     /// Another client has added it, and its public half is not in the keyring.
-    private func addForeignPasskey(_ name: String, _ vault: Vault) async throws -> PasskeyDescription {
-        let proof = try await vault.stretch(password, userid, vault.knownIterations()).passwordKey
+    private func addForeignPasskey(
+        _ name: String, _ vault: Vault, _ password: Password? = nil
+    ) async throws -> PasskeyDescription {
+        let proof = try await vault.stretch(password ?? self.password, userid, vault.knownIterations()).passwordKey
         let token = try await vault.secrets().token
         let options = try await vault.api.beginPasskey(logsIn: true, currentPasswordKey: proof, token)
         let passkey = try await vault.api.confirmPasskey(
@@ -215,6 +217,97 @@ import Testing
             #expect(try await world.noteElsewhere() == "Buy salt.")
             try await vault.rotateKeys(password: another)
             #expect(try await vault.notices().count == 1)
+        }
+    }
+
+    private static func problem(_ status: Int, _ code: String, _ more: String = "") -> HTTPReply {
+        let text = #"{"type":"about:blank","title":"no","status":\#(status),"code":"\#(code)"\#(more)}"#
+        return HTTPReply(head: HTTPReplyHead(status: status, fields: []), body: Array(text.utf8))
+    }
+
+    private static func isCredential(_ request: HTTPRequest, removingBox: Bool) -> Bool {
+        guard request.target == "/v1/account/credential" else { return false }
+        let body = request.body?.withUnsafeBytes { String(decoding: $0, as: UTF8.self) } ?? ""
+        return body.contains(#""box":null"#) == removingBox
+    }
+
+    @Test(arguments: [[422], [503, 422]])
+    func `a refused change stops no passkey, and each that a later one stops is reported`(
+        _ statuses: [Int]
+    ) async throws {
+        try await with { world in
+            let vault = world.vault
+            let first = try await addForeignPasskey("A", vault)
+            try await vault.changePassword(from: password, to: another)
+            let before = try await vault.notices()
+            #expect(before.map(\.passkeys) == [[first.id]])
+            let second = try await addForeignPasskey("B", vault, another)
+            let left = Mutex(statuses)
+            world.phone.link.setAnswer { request in
+                guard Self.isCredential(request, removingBox: true), let next = left.withLock({ $0.first }) else {
+                    return nil
+                }
+                _ = left.withLock { $0.removeFirst() }
+                return Self.problem(next, "no")
+            }
+            await expect({ if case .refused = $0 { true } else { false } }) {
+                try await vault.changePassword(from: another, to: password)
+            }
+            #expect(left.withLock { $0 }.isEmpty)
+            #expect(try await vault.notices() == before)
+            #expect(try await vault.passkeys().map(\.unlocks) == [false, true])
+            try await vault.changePassword(from: another, to: password)
+            let after = try await vault.notices()
+            #expect(after.map(\.passkeys) == [[first.id, second.id]])
+            #expect(try #require(after.first).number > #require(before.first).number)
+        }
+    }
+
+    @Test func `a passkey of another client does not stop a raise of the iterations`() async throws {
+        try await with { world in
+            try await world.vault.addPasskey("Key", unlocks: true, password: password, with: world.key)
+            let foreign = try await addForeignPasskey("A", world.vault)
+            try await world.server.restart(
+                timeout: .seconds(10),
+                ["SALTERN_KDF_MINIMUM_ITERATIONS": "12000", "SALTERN_KDF_DEFAULT_ITERATIONS": "14000"])
+            let laptop = try Device("laptop", world.server)
+            let vault = try await Vault.logIn(
+                laptop.settings, userid: userid, password: password, passkey: world.key)
+            #expect(try await vault.knownIterations() == 14_000)
+            #expect(try await vault.notices().map(\.passkeys) == [[foreign.id]])
+            #expect(try await vault.passkeys().map(\.unlocks) == [true, false])
+            #expect(try await world.noteElsewhere() == "Buy salt.")
+        }
+    }
+
+    /// More than an account can have, and an id that no authenticator makes.
+    @Test(arguments: [(21, 16), (1, 1_024), (1, 0)])
+    func `a server that names impossible passkeys gets no second request`(_ count: Int, _ length: Int) async throws {
+        try await with { world in
+            let ids = (0..<count).map { Base64URL.encodeToString([UInt8](repeating: UInt8($0), count: length)) }
+            let list = ids.map { #""\#($0)""# }.joined(separator: ",")
+            let descriptors = ids.map { #"{"type":"public-key","id":"\#($0)"}"# }.joined(separator: ",")
+            let requests = Mutex(0)
+            world.phone.link.setAnswer { request in
+                guard request.target == "/v1/account/credential" else { return nil }
+                requests.withLock { $0 += 1 }
+                return Self.problem(428, "passkey_boxes_required", #","passkeys":[\#(list)]"#)
+            }
+            await expect({ if case .refused(let problem) = $0 { problem.status == 428 } else { false } }) {
+                try await world.vault.changePassword(from: password, to: another)
+            }
+            #expect(requests.withLock { $0 } == 1)
+            let notices = try await world.vault.notices()
+            #expect(notices.isEmpty)
+            // In the options of a log-in, too.
+            world.phone.link.setRewrite { request, reply in
+                let text = String(decoding: reply.body, as: UTF8.self)
+                    .replacing(#""allowCredentials":[]"#, with: #""allowCredentials":[\#(descriptors)]"#)
+                return HTTPReply(head: reply.head, body: Array(text.utf8))
+            }
+            await expect({ if case .unavailable(.unexpectedReply) = $0 { true } else { false } }) {
+                try await world.vault.logInAgain(passkey: world.key)
+            }
         }
     }
 
@@ -357,6 +450,11 @@ import Testing
             await expect({ if case .passkey(.unconfirmed) = $0 { true } else { false } }) {
                 try await vault.logInAgain(passkey: world.key)
             }
+            // As after an upgrade of version 0.9.0, whose keyrings have no passkeys.
+            try await vault.forgetPasskeyDigests()
+            await expect({ if case .passkey(.unconfirmed) = $0 { true } else { false } }) {
+                try await vault.logInAgain(passkey: world.key)
+            }
             try await vault.logInAgain(password: password, passkey: world.key)
             try await vault.logInAgain(passkey: world.key)
         }
@@ -464,6 +562,8 @@ import Testing
 }
 
 extension Vault {
+    fileprivate func forgetPasskeyDigests() throws { try store.set(.passkeys, nil) }
+
     fileprivate func sealedKeyring() throws -> [UInt8]? { try store.fact(.keyring) }
 
     fileprivate func putKeyringWithoutUserid() async throws {

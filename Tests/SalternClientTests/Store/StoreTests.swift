@@ -121,6 +121,46 @@ struct StoreTests {
         #expect(try store.notices().isEmpty)
     }
 
+    @Test func `a notice of a later kit is left to it`() throws {
+        let folder = try TemporaryDirectory()
+        let store = try Store(path: folder.path + "/store.sqlite")
+        try store.database.execute("INSERT INTO notices (kind, noticed_at) VALUES ('ofTheFuture', 1)")
+        try store.note(.massDeletion)
+        #expect(try store.notices().map(\.kind) == [.massDeletion])
+        #expect(try store.lastNotice() == 2)
+    }
+
+    @Test func `the notice of stopped passkeys has a new number each time, and is taken back whole`() throws {
+        let folder = try TemporaryDirectory()
+        let store = try Store(path: folder.path + "/store.sqlite")
+        let ids = (0..<30).map { Base64URLBytes([UInt8($0)]) }
+        func state() throws -> [Notice] { try store.notices() }
+        try store.noteStopped([ids[0]])
+        try store.takeBackStopped()
+        #expect(try state().isEmpty)
+        try store.noteStopped([ids[0]])
+        try store.keepStopped()
+        let first = try state()
+        #expect(first.map(\.passkeys) == [[ids[0]]])
+        // Two requests of one change.
+        try store.noteStopped([ids[1]])
+        try store.noteStopped([ids[1], ids[2]])
+        #expect(try state().map(\.passkeys) == [[ids[0], ids[1], ids[2]]])
+        #expect(try state()[0].number > first[0].number)
+        try store.takeBackStopped()
+        #expect(try state() == first)
+        // What was kept is not taken back, and what was read does not return.
+        try store.takeBackStopped()
+        #expect(try state() == first)
+        try store.noteStopped([ids[1]])
+        try store.forgetNotice(state()[0].number)
+        try store.note(.massDeletion)
+        try store.takeBackStopped()
+        #expect(try state().map(\.kind) == [.massDeletion])
+        for id in ids { try store.noteStopped([id]) }
+        #expect(try state().last?.passkeys == Array(ids.suffix(PasskeyKeys.limit)))
+    }
+
     @Test func `the device's key is a file of its owner alone`() throws {
         let folder = try TemporaryDirectory()
         let keys = FileKeyStore(path: folder.path + "/device.key")

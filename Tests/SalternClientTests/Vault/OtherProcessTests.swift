@@ -1,5 +1,6 @@
 import Foundation
 import SalternTesting
+import Synchronization
 import Testing
 
 @testable import SalternClient
@@ -54,6 +55,39 @@ import Testing
         #expect(try await app.unsentCount() == 3)
         try await app.sync()
         #expect(try await app.unsentCount() == 0)
+    }
+
+    /// Each wait between two attempts is longer than the test.
+    @Test(arguments: [true, false])
+    func `a sync without a network repeats no request while the store is wanted`(_ isByApp: Bool) async throws {
+        let link = LossyTransport(MemoryServer())
+        var settings = VaultSettings.forTests(folder: folder.path, link, name: "phone")
+        settings.retries = Retries(attempts: 5, waits: .seconds(600)...(.seconds(600)))
+        let app = try await Vault.signUp(settings, userid: "ada", password: password)
+        try await app.sync()
+        if !isByApp {
+            await app.beginLending()
+            _ = try await app.reclaimStore()
+        }
+        let attempts = Mutex(0)
+        link.setUnreachable { _ in
+            attempts.withLock { $0 += 1 }
+            return true
+        }
+        let syncing = Task { try await app.sync() }
+        while attempts.withLock({ $0 }) == 0 { try await Task.sleep(for: .milliseconds(1)) }
+        if isByApp {
+            try await app.lendStore()
+        } else {
+            let waiting = Task { [settings = patient] in _ = try await Vault.resume(settings) }
+            await #expect(throws: VaultError.self) { try await syncing.value }
+            await app.endStoreUse()
+            try await waiting.value
+        }
+        await #expect { try await syncing.value } throws: {
+            if case VaultError.unavailable(.transport(.unreachable)) = $0 { true } else { false }
+        }
+        #expect(attempts.withLock { $0 } == 1)
     }
 
     @Test func `while the store is lent every call says so, and nothing is lost`() async throws {

@@ -290,8 +290,12 @@ import Testing
             let found = try await app.execute(due).map(\.accountID)
             #expect(Array(found.prefix(7)) == [first, second, third, first, second, third, first])
             #expect(found.count == Int(FindDueQueues.limit))
-            let test = FindTestQueue(destinationID: id, now: app.clock.now)
-            #expect(try await app.execute(test).map(\.accountID) == [third])
+            func test(except busy: AccountID...) async throws -> [AccountID] {
+                try await app.execute(FindTestQueue(destinationID: id, now: app.clock.now, except: busy))
+                    .map(\.accountID)
+            }
+            #expect(try await test() == [third])
+            #expect(try await test(except: third).isEmpty)
             // A time that no delay can have set, of a clock that was ahead.
             try await app.administer("UPDATE saltern.event_queues SET due_at = '2036-01-01'")
             #expect(try await Set(app.execute(due).map(\.accountID)) == [first, second, third])

@@ -199,6 +199,31 @@ import Testing
         }
     }
 
+    @Test func `a step of the purge that changes nothing is not repeated for ever`() async throws {
+        try await TestApplication.with { app in
+            try await app.createDestination("billing", url: nil, EventKind.standard)
+            _ = try await app.register()
+            let (postgres, sessions, now) = (app.postgres, app.configuration.sessions, app.clock.now)
+            let (steps, removed) = try await app.run {
+                try await postgres.withConnection { connection in
+                    let purge = Purge(
+                        database: postgres, sessions: sessions, policy: PurgePolicy(biteSize: 1), now: now)
+                    var run = PurgeRun(purge, finding: connection, noting: { _ in })
+                    var steps = 0
+                    let removed = try await run.inGroups {
+                        FindOverdueEvents(before: now + .seconds(1), except: $0, limit: $1)
+                    } step: { _, _ in
+                        steps += 1
+                        if steps > 3 { throw CancellationError() }
+                        return 0
+                    }
+                    return (steps, removed)
+                }
+            }
+            #expect(steps == 1 && removed == 0)
+        }
+    }
+
     @Test func `events are written in the order of locks, under the lock of their account`() async throws {
         try await TestApplication.with { app in
             for sql in LockOrderGuard.script { try await app.administer(sql) }

@@ -261,6 +261,7 @@ struct PurgeRun {
     }
 
     /// Finds accounts and runs a step for them until none are left, or only locked ones. The accounts may be deleted.
+    /// Ends if a step leaves its accounts as they were. The next purge repeats it.
     ///
     /// A step is a transaction on several accounts, or on each alone if one is locked. On a cluster each runs alone:
     /// statements on several shards would need a two-phase commit, and wait for each other's end.
@@ -272,9 +273,13 @@ struct PurgeRun {
         _ find: (_ except: [AccountID], _ limit: Int64) -> Find, step: (Transaction, [AccountID]) async throws -> Int
     ) async throws -> Int where Find.Row == AccountID {
         var removed = 0
+        var before: Set<AccountID> = []
         while true {
             let found = try await connection.execute(find(Array(skipped), biteSize))
-            var left = Set(found).sorted { $0.uuid < $1.uuid }[...]
+            let accounts = Set(found)
+            if !accounts.isEmpty, accounts.isSubset(of: before) { return removed }
+            before = accounts
+            var left = accounts.sorted { $0.uuid < $1.uuid }[...]
             while !left.isEmpty {
                 let group = Array(left.prefix(connection.isDistributed ? 1 : Self.accountsTogether))
                 left.removeFirst(group.count)

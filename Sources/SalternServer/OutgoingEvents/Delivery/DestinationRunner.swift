@@ -32,12 +32,15 @@ struct DestinationRunner: Sendable {
         var due: [DueQueue] = []
         var active: Set<AccountID> = []
         var (isTicking, isPaused) = (false, false)
+        var nextTest = ContinuousClock.now
         await withTaskGroup(of: Event.self) { group in
             while !Task.isCancelled, let delivery = delivery() {
                 let allowed = min(breaker.allowance(.now, limit: Self.concurrency), Self.concurrency - active.count)
                 var starting = due.take(allowed, except: active)
                 if allowed > 0, starting.isEmpty, !isPaused {
-                    due = await findDue(testing: breaker.isOpen)
+                    let isTest = breaker.isOpen && nextTest <= .now
+                    if isTest { nextTest = .now + breakerPause }
+                    due = await findDue(testing: isTest, except: active)
                     starting = due.take(allowed, except: active)
                 }
                 for queue in starting {
@@ -87,12 +90,14 @@ struct DestinationRunner: Sendable {
         }
     }
 
-    /// - Parameter testing: True prefers an account without failures.
-    private func findDue(testing: Bool) async -> [DueQueue] {
+    /// - Parameters:
+    ///   - testing: True prefers an account without failures.
+    ///   - active: Accounts with a delivery under way, which are not tested.
+    private func findDue(testing: Bool, except active: Set<AccountID>) async -> [DueQueue] {
         // Failures of the database are reported elsewhere.
         let due = (try? await database.execute(FindDueQueues(destinationID: id, now: clock.now))) ?? []
         if due.isEmpty || !testing { return due }
-        let test = FindTestQueue(destinationID: id, now: clock.now)
+        let test = FindTestQueue(destinationID: id, now: clock.now, except: Array(active))
         // A separate connection delays no request when many queues wait.
         let found = try? await database.withConnection { try await $0.execute(test) }
         return found.flatMap { $0.first.map { [$0] } } ?? due

@@ -37,8 +37,8 @@ extension [DueQueue] {
 /// second ones. An account with many queues then hides no other.
 ///
 /// It reads the longest waiting queues by the index `event_queues_by_due`, so its cost does not grow with the backlog.
-/// They belong to ``limit`` accounts at least if as many have a due queue, because an account has at most
-/// ``EventLane/totalLimit``.
+/// A cluster reads as many of each shard. They belong to ``accountCount`` accounts at least if as many have a due
+/// queue, because an account has at most ``EventLane/totalLimit``.
 struct FindDueQueues: Statement {
     typealias Row = DueQueue
 
@@ -47,7 +47,9 @@ struct FindDueQueues: Statement {
 
     /// The most queues of one read. It is more than one account has.
     static let limit: Int64 = 64
-    private static let window = limit * Int64(EventLane.totalLimit)
+    /// While ``DestinationRunner/concurrency`` accounts are busy, as many others can begin.
+    static let accountCount = 2 * DestinationRunner.concurrency
+    private static let window = Int64(accountCount * EventLane.totalLimit)
 
     private var latest: Timestamp { RetrySchedule.latestDue(at: now) }
 
@@ -78,20 +80,22 @@ struct FindDueQueues: Statement {
 /// Finds the longest waiting due queue of an account without failed attempts. An open circuit breaker tests with it,
 /// because the receiver may reject some accounts only.
 ///
-/// It reads past all due queues of accounts with failures: 0.3 s with 200,000. A breaker permits it once in
+/// It reads past all due queues of accounts with failures: 0.3 s with 200,000. A runner executes it once in
 /// ``CircuitBreaker/firstPause`` at most.
 struct FindTestQueue: Statement {
     typealias Row = DueQueue
 
     let destinationID: DestinationID
     let now: Timestamp
+    /// Accounts with a delivery under way.
+    let except: [AccountID]
 
     static let isReadOnly = true
     static let sql: SQL<Self> = """
         SELECT q.account_id, q.lane, q.due_at FROM saltern.event_queues q
         JOIN saltern.destinations d ON d.destination_id = q.destination_id
         WHERE q.destination_id = \(\.destinationID) AND d.destination_id = \(\.destinationID) AND d.disabled_at IS NULL
-            AND q.due_at IS NOT NULL AND q.due_at <= \(\.now)
+            AND q.due_at IS NOT NULL AND q.due_at <= \(\.now) AND q.account_id <> ALL(\(\.except)::uuid[])
             AND NOT EXISTS (SELECT FROM saltern.event_queues f
                 WHERE f.account_id = q.account_id AND f.destination_id = \(\.destinationID) AND f.attempts > 0)
         ORDER BY q.due_at LIMIT 1
