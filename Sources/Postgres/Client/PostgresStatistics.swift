@@ -132,7 +132,7 @@ extension PostgresClient {
 
 extension PoolStateMachine {
     fileprivate func add(to counts: inout PostgresStatistics.LaneCounts, of lane: Lane) {
-        for slot in slots[range(lane)] {
+        for slot in slots where slot.lane == lane {
             switch slot.phase {
             case .ready(let load), .retiring(let load):
                 counts.open += 1

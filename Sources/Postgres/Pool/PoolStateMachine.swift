@@ -23,8 +23,6 @@ struct PoolStateMachine<Request> {
         var queueLimit: Int
         var backOff: ClosedRange<Duration>
         var leasedIdleTimeout: Duration
-
-        var longLeases: Int { max(1, leasedConnections / 2) }
     }
 
     enum Action {
@@ -60,42 +58,30 @@ struct PoolStateMachine<Request> {
         var generation = 0
         /// The number of consecutive failures to connect.
         var failures = 0
-        /// True while a group is pending. Nothing else is sent until its end is answered.
-        var hasGroup = false
     }
 
-    struct Waiter {
-        var request: Request
-        var deadline: Instant
-        var number: Int
-        /// The number of bytes that it sends, if it may join a group.
-        var bytes = 0
+    /// A waiter's position.
+    enum WaiterID {
+        case read(RequestQueues<Request>.Ticket)
+        case write(WriteBatcher<Request>.Ticket)
+        case lease(LeaseQueue<Request>.Ticket)
     }
 
-    /// A waiter's position in a queue.
-    struct WaiterID {
-        fileprivate let place: WaitingLists<Waiter>.Place
-        fileprivate let queue: Int
-    }
-
-    let settings: Settings
-    var slots: [Slot] = []
-    var waiters = WaitingLists<Waiter>()
-    /// Queues by lane. Long leases have a queue of their own.
-    ///
-    /// Requests that may join a group also have queues: one for any write connection, and one for each.
-    var queues: [WaitingLists<Waiter>.List]
-    private var nextNumber = 0
+    private let settings: Settings
+    private(set) var slots: [Slot] = []
+    /// The waiters of each lane.
+    private var reads = RequestQueues<Request>(count: 1)
+    private var writes: WriteBatcher<Request>
+    private var leases: LeaseQueue<Request>
     private var isShutDown = false
-    /// True if the server is a cluster node, where writing requests share no transaction.
-    var isDistributed = false
     private var hasFinished = false
     /// Decides which connections are usable, and whether writes are accepted.
     var failover: FailoverMonitor
 
     init(settings: Settings) {
         self.settings = settings
-        queues = Array(repeating: WaitingLists<Waiter>.List(), count: 5 + settings.commitConnections)
+        writes = WriteBatcher(connectionCount: settings.commitConnections)
+        leases = LeaseQueue(longLimit: max(1, settings.leasedConnections / 2))
         slots += Array(repeating: Slot(lane: .reads), count: settings.readConnections)
         slots += Array(repeating: Slot(lane: .commits), count: settings.commitConnections)
         slots += Array(repeating: Slot(lane: .leases), count: settings.leasedConnections)
@@ -103,9 +89,7 @@ struct PoolStateMachine<Request> {
         failover = FailoverMonitor(slotCount: slots.count)
     }
 
-    private static var longQueue: Int { 3 }
-
-    func range(_ lane: Lane) -> Range<Int> {
+    private func range(_ lane: Lane) -> Range<Int> {
         let commits = settings.readConnections + settings.commitConnections
         return switch lane {
         case .reads: 0..<settings.readConnections
@@ -122,14 +106,20 @@ struct PoolStateMachine<Request> {
         }
     }
 
-    var waiterCount: Int { waiters.count }
+    /// True if the server is a cluster node.
+    var isDistributed: Bool {
+        get { writes.isDistributed }
+        set { writes.isDistributed = newValue }
+    }
+
+    var waiterCount: Int { reads.count + writes.waiterCount + leases.count }
 
     /// Returns the number of requests that wait for a connection of `lane`.
     func waitingCount(_ lane: Lane) -> Int {
         switch lane {
-        case .reads: queues[lane.rawValue].count
-        case .commits: queues[lane.rawValue].count + queues[4...].reduce(0) { $0 + $1.count }
-        case .leases: queues[lane.rawValue].count + queues[Self.longQueue].count
+        case .reads: reads.count
+        case .commits: writes.waiterCount
+        case .leases: leases.count
         case .probe: 0
         }
     }
@@ -143,18 +133,18 @@ struct PoolStateMachine<Request> {
 
     /// Reserves a place on the ready connection with the lowest load; `nil` when the caller has to queue.
     mutating func acquireShared(_ lane: Lane) -> ConnectionID? {
-        guard queues[lane.rawValue].isEmpty, !isShutDown else { return nil }
+        guard lane == .reads ? reads.count == 0 : !writes.hasSingle, !isShutDown else { return nil }
         return reserveLeastLoaded(lane)
     }
 
-    /// - Parameter number: The waiter's number; without one, the request has just arrived.
-    private mutating func reserveLeastLoaded(_ lane: Lane, for number: Int = .max) -> ConnectionID? {
+    /// Reserves a place for the first waiter, or without one for a request that has just arrived.
+    private mutating func reserveLeastLoaded(_ lane: Lane) -> ConnectionID? {
         if lane == .commits && commitsAreClosed { return nil }
         var best = -1
         var leastLoad = settings.pipelineDepth
         for index in range(lane) {
             if case .ready(let load) = slots[index].phase, load < leastLoad, !failover.isStalled(index),
-                !slots[index].hasGroup, !isKept(index, from: number)
+                lane == .reads || !writes.hasGroup(writer(index)) && !isGroupNext(index)
             {
                 best = index
                 leastLoad = load
@@ -167,16 +157,13 @@ struct PoolStateMachine<Request> {
 
     /// Queues for a shared connection; `nil` when the queue is full, writes are rejected, or the pool is shut down.
     mutating func waitForShared(_ request: Request, _ lane: Lane, until deadline: Instant) -> WaiterID? {
-        if lane == .commits && commitsAreClosed { return nil }
-        return enqueue(request, lane.rawValue, until: deadline)
+        guard hasRoom else { return nil }
+        if lane == .reads { return .read(reads.add(request, to: 0, until: deadline)) }
+        return commitsAreClosed ? nil : .write(writes.addSingle(request, until: deadline))
     }
 
-    mutating func enqueue(_ request: Request, _ queue: Int, until deadline: Instant, bytes: Int = 0) -> WaiterID? {
-        guard !isShutDown, waiters.count < settings.queueLimit else { return nil }
-        nextNumber += 1
-        let waiter = Waiter(request: request, deadline: deadline, number: nextNumber, bytes: bytes)
-        return WaiterID(place: waiters.append(waiter, to: &queues[queue]), queue: queue)
-    }
+    /// True if another request may wait.
+    private var hasRoom: Bool { !isShutDown && waiterCount < settings.queueLimit }
 
     /// Handles the end of a request on a shared connection.
     mutating func releaseShared(_ id: ConnectionID) -> [Action] {
@@ -184,7 +171,7 @@ struct PoolStateMachine<Request> {
         switch slots[id.slot].phase {
         case .ready(let load):
             slots[id.slot].phase = .ready(load: load - 1)
-            if load == 1 { slots[id.slot].hasGroup = false }
+            if load == 1, slots[id.slot].lane == .commits { writes.end(on: writer(id.slot)) }
             if isShutDown { return load == 1 ? [.close(id)] : [] }
             return slots[id.slot].lane == .commits ? serveCommits(id.slot) : serveOneShared(.reads).map { [$0] } ?? []
         case .retiring(let load):
@@ -196,11 +183,10 @@ struct PoolStateMachine<Request> {
     }
 
     private mutating func serveOneShared(_ lane: Lane) -> Action? {
-        guard let first = waiters.first(of: queues[lane.rawValue]),
-            let granted = reserveLeastLoaded(lane, for: first.number),
-            let waiter = waiters.popFirst(of: &queues[lane.rawValue])
+        guard lane == .reads ? reads.count > 0 : writes.hasSingle, let granted = reserveLeastLoaded(lane),
+            let request = lane == .reads ? reads.popFirst(of: 0) : writes.popSingle()
         else { return nil }
-        return .grant(waiter.request, granted)
+        return .grant(request, granted)
     }
 
     private mutating func serveShared(_ lane: Lane) -> [Action] {
@@ -226,20 +212,22 @@ struct PoolStateMachine<Request> {
     /// Removes a waiter.
     /// - Returns: Its request, if it was still waiting.
     mutating func cancel(_ waiter: WaiterID) -> Request? {
-        waiters.remove(waiter.place, from: &queues[waiter.queue])?.request
+        switch waiter {
+        case .read(let ticket): reads.cancel(ticket)
+        case .write(let ticket): writes.cancel(ticket)
+        case .lease(let ticket): leases.cancel(ticket)
+        }
     }
 
-    mutating func connect(_ slot: Int) -> Action {
+    private mutating func connect(_ slot: Int) -> Action {
         slots[slot].phase = .connecting
         return .connect(id(slot))
     }
 
-    func id(_ slot: Int) -> ConnectionID { ConnectionID(slot: slot, generation: slots[slot].generation) }
+    private func id(_ slot: Int) -> ConnectionID { ConnectionID(slot: slot, generation: slots[slot].generation) }
 
     /// Returns true if `id` is the slot's current connection. Events of an earlier one are ignored.
-    func isCurrent(_ id: ConnectionID) -> Bool {
-        slots[id.slot].generation == id.generation
-    }
+    private func isCurrent(_ id: ConnectionID) -> Bool { slots[id.slot].generation == id.generation }
 }
 
 /// Identifies one connection of a pool: its slot, and the generation of the slot's connections.
@@ -267,11 +255,8 @@ extension PoolStateMachine {
         if isShutDown { return [] }
         failover.closeCommits()
         var actions: [Action] = []
-        for queue in [Lane.commits.rawValue] + Array(4..<queues.count) {
-            while let waiter = waiters.popFirst(of: &queues[queue]) {
-                actions.append(.refuse(waiter.request, retryAfter: retryDelay(now)))
-            }
-        }
+        let delay = retryDelay(now)
+        while let request = writes.popAny() { actions.append(.refuse(request, retryAfter: delay)) }
         return actions + tryCommits()
     }
 
@@ -330,7 +315,7 @@ extension PoolStateMachine {
         if case .connecting = slots[id.slot].phase { failed = true } else { failed = false }
         slots[id.slot].generation += 1
         slots[id.slot].phase = .absent
-        slots[id.slot].hasGroup = false
+        if slots[id.slot].lane == .commits { writes.end(on: writer(id.slot)) }
         failover.ended(id)
         if isShutDown { return finishIfEmpty() }
         slots[id.slot].failures = failed ? slots[id.slot].failures + 1 : 0
@@ -373,10 +358,8 @@ extension PoolStateMachine {
         if isShutDown { return [] }
         isShutDown = true
         var actions: [Action] = []
-        for queue in queues.indices {
-            while let waiter = waiters.popFirst(of: &queues[queue]) {
-                actions.append(.refuse(waiter.request, retryAfter: .seconds(1)))
-            }
+        while let request = reads.popAny() ?? writes.popAny() ?? leases.popAny() {
+            actions.append(.refuse(request, retryAfter: .seconds(1)))
         }
         for index in slots.indices {
             switch slots[index].phase {
@@ -408,35 +391,28 @@ extension PoolStateMachine {
     }
 }
 
-/// Groups of requests that write and may share a transaction. Requests that arrive during a commit are sent together
-/// after it.
-///
-/// Requests that share a key use one connection, so that they never wait for each other's locks. All others use the
-/// first free one. On a cluster a group has one request.
+/// Write connections, which requests use alone or as a group (``WriteBatcher``).
 extension PoolStateMachine {
-    /// The maximum number of requests in a group, and of the bytes that they send.
-    private static var groupLimit: Int { 16 }
-    private static var groupByteLimit: Int { 262_144 }
+    /// Returns the index of a slot among the write connections.
+    private func writer(_ slot: Int) -> Int { slot - settings.readConnections }
 
     /// Reserves an idle connection for a request to be sent alone; `nil` when it has to wait for a group.
     mutating func acquireAlone() -> ConnectionID? {
-        if isShutDown || commitsAreClosed || !queues[Lane.commits.rawValue].isEmpty { return nil }
-        guard queues[Self.anyGroupQueue].isEmpty,
-            let index = range(.commits).first(where: { isIdle($0) && queues[groupQueue($0)].isEmpty })
+        if isShutDown || commitsAreClosed || writes.hasSingle { return nil }
+        guard let index = range(.commits).first(where: { isIdle($0) && writes.isUnclaimed(writer($0)) })
         else { return nil }
         slots[index].phase = .ready(load: 1)
         return id(index)
     }
 
     /// Queues a request for the next group. If a connection is idle, call ``serveIdleCommits()`` afterwards.
-    /// - Parameter number: The same for requests that share a key; `nil` for the only holder of a key.
+    /// - Parameter key: The same number for requests that share a key; `nil` for the only holder of a key.
     /// - Returns: `nil` when the queue is full, writes are rejected, or the pool is shut down.
-    mutating func waitForGroup(
-        _ request: Request, _ number: Int?, bytes: Int, until deadline: Instant
-    ) -> WaiterID? {
-        if commitsAreClosed { return nil }
-        let queue = number.map { groupQueue(slot(for: $0)) } ?? Self.anyGroupQueue
-        return enqueue(request, queue, until: deadline, bytes: bytes)
+    mutating func waitForGroup(_ request: Request, _ key: Int?, bytes: Int, until deadline: Instant) -> WaiterID? {
+        guard !commitsAreClosed, hasRoom else { return nil }
+        return .write(
+            writes.addMember(
+                request, key: key, bytes: bytes, until: deadline, unusable: key == nil ? .init() : unusableWriters))
     }
 
     /// Grants each idle write connection to waiting requests.
@@ -447,73 +423,39 @@ extension PoolStateMachine {
         return actions
     }
 
-    /// Serves waiters in order of arrival: a group, which needs an idle connection, or requests that go alone.
+    /// Serves waiters in order of arrival: a group, which needs an idle connection, or single requests.
     private mutating func serveCommits(_ index: Int) -> [Action] {
         if commitsAreClosed { return [] }
         var actions: [Action] = []
-        while case .ready(let load) = slots[index].phase, !slots[index].hasGroup {
-            let single = waiters.first(of: queues[Lane.commits.rawValue])?.number ?? .max
-            if !failover.isStalled(index), let member = oldestMember(index), member.number < single {
+        while writes.waiterCount > 0, case .ready(let load) = slots[index].phase, !writes.hasGroup(writer(index)) {
+            if !failover.isStalled(index), isGroupNext(index) {
                 if load == 0 { actions.append(grantGroup(index)) }
                 break
             }
-            guard single < .max, let action = serveOneShared(.commits) else { break }
+            guard let action = serveOneShared(.commits) else { break }
             actions.append(action)
         }
         return actions
     }
 
-    /// Returns true if a waiter from before `number` needs this connection to be idle.
-    func isKept(_ index: Int, from number: Int) -> Bool {
-        guard slots[index].lane == .commits, let member = oldestMember(index) else { return false }
-        return member.number < number
-    }
-
     private mutating func grantGroup(_ index: Int) -> Action {
-        var members: [Request] = []
-        var bytes = 0
-        while members.count < (isDistributed ? 1 : Self.groupLimit), let next = oldestMember(index),
-            members.isEmpty || next.bytes <= Self.groupByteLimit - bytes
-        {
-            guard let waiter = waiters.popFirst(of: &queues[next.queue]) else { break }
-            members.append(waiter.request)
-            bytes += min(waiter.bytes, Self.groupByteLimit + 1)
-        }
+        let members = writes.beginGroup(on: writer(index), unusable: unusableWriters)
         slots[index].phase = .ready(load: members.count)
-        if members.count == 1 { return .grant(members[0], id(index)) }
-        slots[index].hasGroup = true
-        return .grantTogether(members, id(index))
+        return members.count == 1 ? .grant(members[0], id(index)) : .grantTogether(members, id(index))
     }
 
-    /// Returns the oldest waiter for a group of this connection, of any, or of one that is currently unusable.
-    private func oldestMember(_ index: Int) -> (queue: Int, number: Int, bytes: Int)? {
-        var oldest: (queue: Int, number: Int, bytes: Int)?
-        func consider(_ queue: Int) {
-            guard let first = waiters.first(of: queues[queue]), first.number < oldest?.number ?? .max else { return }
-            oldest = (queue, first.number, first.bytes)
+    private func isGroupNext(_ index: Int) -> Bool {
+        writes.waiterCount > 0 && writes.isGroupNext(on: writer(index), unusable: unusableWriters)
+    }
+
+    /// The write connections that can be sent nothing now.
+    private var unusableWriters: WriteBatcher<Request>.ConnectionSet {
+        var unusable = WriteBatcher<Request>.ConnectionSet()
+        for index in range(.commits) {
+            if case .ready = slots[index].phase, !failover.isStalled(index) { continue }
+            unusable.insert(writer(index))
         }
-        consider(Self.anyGroupQueue)
-        for other in range(.commits) where other == index || !isUsable(other) { consider(groupQueue(other)) }
-        return oldest
-    }
-
-    private static var anyGroupQueue: Int { 4 }
-
-    private func groupQueue(_ slot: Int) -> Int { 5 + slot - settings.readConnections }
-
-    /// Returns the connection for a key's requests, or the next one while that is unusable.
-    private func slot(for number: Int) -> Int {
-        let range = range(.commits)
-        for offset in 0..<range.count {
-            let index = range.lowerBound + (number & 0xFFFF + offset) % range.count
-            if isUsable(index) { return index }
-        }
-        return range.lowerBound + (number & 0xFFFF) % range.count
-    }
-
-    private func isUsable(_ index: Int) -> Bool {
-        if case .ready = slots[index].phase { return !failover.isStalled(index) }
-        return false
+        return unusable
     }
 
     private func isIdle(_ index: Int) -> Bool {
@@ -522,6 +464,7 @@ extension PoolStateMachine {
     }
 }
 
+/// Dedicated connections.
 extension PoolStateMachine {
     /// Queues for a dedicated connection. The grant may be among the actions.
     /// - Parameter isLong: True for a long lease. Long leases use at most half of the connections.
@@ -529,10 +472,9 @@ extension PoolStateMachine {
     mutating func waitForLease(
         _ request: Request, isLong: Bool = false, until deadline: Instant
     ) -> (WaiterID, [Action])? {
-        guard settings.leasedConnections > 0 else { return nil }
-        let queue = isLong ? Self.longQueue : Lane.leases.rawValue
-        guard let id = enqueue(request, queue, until: deadline) else { return nil }
-        return (id, serveLeaseWaiters())
+        guard settings.leasedConnections > 0, hasRoom else { return nil }
+        let ticket = leases.add(request, isLong: isLong, until: deadline)
+        return (.lease(ticket), serveLeaseWaiters())
     }
 
     /// Ends a lease. A connection that is not `reusable` is closed.
@@ -549,14 +491,12 @@ extension PoolStateMachine {
 
     /// Grants idle connections, and opens one for each remaining waiter.
     private mutating func serveLeaseWaiters() -> [Action] {
-        if queues[Lane.leases.rawValue].isEmpty && queues[Self.longQueue].isEmpty { return [] }
+        if leases.count == 0 { return [] }
         var actions: [Action] = []
         for index in range(.leases) {
-            guard case .idle = slots[index].phase, let queue = nextLeaseQueue(),
-                let waiter = waiters.popFirst(of: &queues[queue])
-            else { continue }
-            slots[index].phase = .leased(isLong: queue == Self.longQueue)
-            actions.append(.grant(waiter.request, id(index)))
+            guard case .idle = slots[index].phase, let next = leases.pop(longLeases: longLeaseCount) else { continue }
+            slots[index].phase = .leased(isLong: next.isLong)
+            actions.append(.grant(next.request, id(index)))
         }
         let opening = range(.leases).count { index in
             switch slots[index].phase {
@@ -564,8 +504,7 @@ extension PoolStateMachine {
             default: false
             }
         }
-        let long = min(queues[Self.longQueue].count, max(settings.longLeases - longLeaseCount, 0))
-        var missing = queues[Lane.leases.rawValue].count + long - opening
+        var missing = leases.wantedConnections(longLeases: longLeaseCount) - opening
         for index in range(.leases) where missing > 0 {
             guard case .absent = slots[index].phase else { continue }
             actions.append(connect(index))
@@ -576,15 +515,6 @@ extension PoolStateMachine {
 
     private var longLeaseCount: Int {
         range(.leases).count { if case .leased(isLong: true) = slots[$0].phase { true } else { false } }
-    }
-
-    /// Returns the queue of the oldest waiter that may have a lease now.
-    private func nextLeaseQueue() -> Int? {
-        let short = waiters.first(of: queues[Lane.leases.rawValue])
-        let long = longLeaseCount < settings.longLeases ? waiters.first(of: queues[Self.longQueue]) : nil
-        guard let long else { return short == nil ? nil : Lane.leases.rawValue }
-        guard let short else { return Self.longQueue }
-        return short.number < long.number ? Lane.leases.rawValue : Self.longQueue
     }
 }
 
@@ -640,11 +570,8 @@ extension PoolStateMachine {
             default: break
             }
         }
-        for queue in queues.indices {
-            while let waiter = waiters.first(of: queues[queue]), waiter.deadline <= now {
-                _ = waiters.popFirst(of: &queues[queue])
-                actions.append(.refuse(waiter.request, retryAfter: retryDelay(now)))
-            }
+        while let request = reads.expire(now: now) ?? writes.expire(now: now) ?? leases.expire(now: now) {
+            actions.append(.refuse(request, retryAfter: retryDelay(now)))
         }
         return actions + tryCommits() + serveLeaseWaiters()
     }
@@ -660,9 +587,9 @@ extension PoolStateMachine {
             default: break
             }
         }
-        for queue in queues {
-            if let waiter = waiters.first(of: queue) { consider(waiter.deadline) }
-        }
+        if let deadline = reads.nextDeadline { consider(deadline) }
+        if let deadline = writes.nextDeadline { consider(deadline) }
+        if let deadline = leases.nextDeadline { consider(deadline) }
         return next
     }
 

@@ -1,0 +1,77 @@
+/// Queues of requests that wait until a deadline, numbered in order of arrival.
+///
+/// Pure: the caller passes the time in. The queues are numbered from 0.
+struct RequestQueues<Request> {
+    typealias Instant = ContinuousClock.Instant
+
+    fileprivate struct Waiter {
+        var request: Request
+        var deadline: Instant
+        var number: Int
+        var bytes: Int
+    }
+
+    /// A request's position.
+    struct Ticket {
+        fileprivate let place: WaitingLists<Waiter>.Place
+        fileprivate let queue: Int
+    }
+
+    private var waiters = WaitingLists<Waiter>()
+    private var queues: [WaitingLists<Waiter>.List]
+    private var lastNumber = 0
+
+    init(count: Int) { queues = Array(repeating: WaitingLists<Waiter>.List(), count: count) }
+
+    /// The number of requests in all queues.
+    var count: Int { waiters.count }
+
+    func count(of queue: Int) -> Int { queues[queue].count }
+
+    /// Adds a request.
+    /// - Parameter bytes: The number of bytes that it sends, where that matters.
+    mutating func add(_ request: Request, to queue: Int, bytes: Int = 0, until deadline: Instant) -> Ticket {
+        lastNumber += 1
+        let waiter = Waiter(request: request, deadline: deadline, number: lastNumber, bytes: bytes)
+        return Ticket(place: waiters.append(waiter, to: &queues[queue]), queue: queue)
+    }
+
+    /// Returns the first request's number in the order of arrival, and its bytes.
+    func first(of queue: Int) -> (number: Int, bytes: Int)? {
+        guard let waiter = waiters.first(of: queues[queue]) else { return nil }
+        return (waiter.number, waiter.bytes)
+    }
+
+    mutating func popFirst(of queue: Int) -> Request? { waiters.popFirst(of: &queues[queue])?.request }
+
+    /// Removes a request.
+    /// - Returns: The request, if it was still waiting.
+    mutating func cancel(_ ticket: Ticket) -> Request? {
+        waiters.remove(ticket.place, from: &queues[ticket.queue])?.request
+    }
+
+    /// Removes and returns the first request of any queue, for the end of all.
+    mutating func popAny() -> Request? {
+        for queue in queues.indices {
+            if let request = popFirst(of: queue) { return request }
+        }
+        return nil
+    }
+
+    /// Removes a request whose deadline has passed. Call it until it returns `nil`.
+    mutating func expire(now: Instant) -> Request? {
+        for queue in queues.indices {
+            if let waiter = waiters.first(of: queues[queue]), waiter.deadline <= now { return popFirst(of: queue) }
+        }
+        return nil
+    }
+
+    /// The time of the next ``expire(now:)``.
+    var nextDeadline: Instant? {
+        var next: Instant?
+        for queue in queues {
+            if let waiter = waiters.first(of: queue) { next = min(next ?? waiter.deadline, waiter.deadline) }
+        }
+        return next
+    }
+}
