@@ -150,7 +150,7 @@ grep --quiet 'Connection refused' "$work/problems" || fail "the reason: $(cat "$
 scenario "… and meanwhile the server is alive, not ready, and refuses everything else"
 # ask PATH [CURL-ARGUMENT…]: fills status, headers and body.
 ask() {
-    status=$(curl --silent --show-error --noproxy '*' --max-time 60 --cacert "$certificate" --dump-header "$work/headers" \
+    status=$(curl --silent --show-error --noproxy '*' --max-time 180 --cacert "$certificate" --dump-header "$work/headers" \
         --output "$work/body" --write-out '%{http_code}' "${@:2}" "https://localhost:$waiting_port$1")
     headers=$(tr -d '\r' <"$work/headers") body=$(<"$work/body")
 }
@@ -169,12 +169,12 @@ if with_settings SALTERN_LISTEN="127.0.0.1:$waiting_port" "$executable" health -
     fail "health --ready to say that it is not ready"
 fi
 is_running "$waiting" || fail "the server to wait"
-end_process "$waiting" TERM 30
+end_process "$waiting" TERM 180
 if grep --quiet hunter2-canary "$work/problems"; then fail "no password in: $(cat "$work/problems")"; fi
 
 scenario "another salt prefix than the database's is refused: it would lock everybody out"
 result=0
-with_settings SALTERN_LISTEN="127.0.0.1:$(free_port)" SALTERN_SALT_PREFIX=another: timeout 60 "$executable" serve \
+with_settings SALTERN_LISTEN="127.0.0.1:$(free_port)" SALTERN_SALT_PREFIX=another: timeout 300 "$executable" serve \
     >"$work/problems" 2>&1 </dev/null || result=$?
 ((result == 78)) || fail "exit status 78, which is $result: $(cat "$work/problems")"
 grep --quiet 'SALTERN_SALT_PREFIX differs from' "$work/problems" || fail "it to say why: $(cat "$work/problems")"

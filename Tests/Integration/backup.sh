@@ -43,7 +43,7 @@ begin_waiting_server() {
 }
 
 end_waiting_server() {
-    end_process "$serving" TERM 60
+    end_process "$serving" TERM 180
     wait "$serving" 2>/dev/null || true
 }
 
@@ -256,7 +256,7 @@ begin_waiting_server
 refused 'restore of the database is not finished' elsewhere restore "$backup"
 elsewhere migrate up >/dev/null
 [[ $(elsewhere restored --end-sessions) == *'1 session has ended'* ]] || fail "the session to end"
-started() { curl --silent --noproxy '*' --max-time 5 --output /dev/null --cacert "$certificate" "https://localhost:$other_port/v1/service"; }
+started() { curl --silent --noproxy '*' --max-time 180 --output /dev/null --cacert "$certificate" "https://localhost:$other_port/v1/service"; }
 wait_until 180 started || fail "the server that waited to serve: $(<"$work/serving")"
 end_waiting_server
 start_own_server SALTERN_DATABASE_URL="$server_url" SALTERN_OWNER_DATABASE_URL="$owner_url"

@@ -80,7 +80,7 @@ if grep --quiet 'PRIVATE KEY' "$tls/certificate.pem"; then fail "no key in the c
 [[ $(stat --format %a "$tls/certificate.pem" "$tls/key.pem" | tr '\n' ' ') == '644 600 ' ]] || fail "the right modes"
 [[ $(find "$tls" -type f | wc --lines) == 3 ]] || fail "no other file: $(ls "$tls")"
 saltern reload "$(own_server_process)" || fail "the reload to succeed"
-wait_until 60 is_served "$work/live/one/cert.pem" || fail "the new certificate to be served"
+wait_until 180 is_served "$work/live/one/cert.pem" || fail "the new certificate to be served"
 
 scenario "a key that clients do not pin is installed with a warning, and refused where pins are kept"
 before=$(sha256sum "$tls"/*)
@@ -101,12 +101,12 @@ cp -- "$tls/key.pem" "$work/key.pem"
 cp -- "$work/live/two/privkey.pem" "$tls/key.pem"
 if said=$(saltern reload "$(own_server_process)" 2>&1); then fail "the reload to fail"; fi
 [[ $said == *'does not match'* ]] || fail "the reload to say why: $said"
-wait_until 60 reload_metric certificate 1 || fail "the metric of a failed reload"
+wait_until 180 reload_metric certificate 1 || fail "the metric of a failed reload"
 reload_metric master_key 0 || fail "the master key to be reloaded"
 is_served "$work/live/one/cert.pem" || fail "the server to go on as before"
 cp -- "$work/key.pem" "$tls/key.pem"
 saltern reload "$(own_server_process)" || fail "the reload to succeed"
-wait_until 60 reload_metric certificate 0 || fail "the metric to end"
+wait_until 180 reload_metric certificate 0 || fail "the metric to end"
 if saltern reload 0 2>/dev/null; then fail "no process 0"; fi
 
 scenario "certbot's hook installs what it has renewed, and reloads the service"
@@ -124,7 +124,7 @@ chmod 0755 "$work"/bin/*
 as_admin() { env --ignore-environment PATH="$work/bin:/usr/sbin:/usr/bin:/sbin:/bin" "$@"; }
 sed "s|^PATH=/|PATH=$work/bin:/|" "$repository/scripts/package.d/certbot-deploy" >"$work/hook" && chmod 0755 "$work/hook"
 as_admin RENEWED_LINEAGE="$work/live/two" "$work/hook" >"$work/said" 2>&1 || fail "the hook to succeed: $(<"$work/said")"
-wait_until 60 is_served "$work/live/two/cert.pem" || fail "the renewed certificate to be served: $(<"$work/said")"
+wait_until 180 is_served "$work/live/two/cert.pem" || fail "the renewed certificate to be served: $(<"$work/said")"
 cat >"$work/bin/certbot" <<CERTBOT
 #!/bin/sh
 while [ \$# -gt 0 ]; do
@@ -136,12 +136,12 @@ CERTBOT
 chmod 0755 "$work/bin/certbot"
 handbook_block 'Certificate of a public authority 2' >"$work/typing"
 as_admin sh -e "$work/typing" >"$work/said" 2>&1 || fail "the handbook's words for certbot: $(<"$work/said")"
-wait_until 60 is_served "$work/live/one/cert.pem" || fail "the certificate to be served: $(<"$work/said")"
+wait_until 180 is_served "$work/live/one/cert.pem" || fail "the certificate to be served: $(<"$work/said")"
 as_admin RENEWED_LINEAGE="$work/live/two" "$work/hook" >"$work/said" 2>&1 || fail "the hook to succeed: $(<"$work/said")"
-wait_until 60 is_served "$work/live/two/cert.pem" || fail "the renewed certificate to be served: $(<"$work/said")"
+wait_until 180 is_served "$work/live/two/cert.pem" || fail "the renewed certificate to be served: $(<"$work/said")"
 if as_admin "$work/hook" 2>/dev/null; then fail "the hook to want certbot's variable"; fi
 if as_admin RENEWED_LINEAGE="$work/live/weak" "$work/hook" >"$work/said" 2>&1; then fail "the hook to fail"; fi
-wait_until 60 is_served "$work/live/two/cert.pem" || fail "the certificate from before to be served"
+wait_until 180 is_served "$work/live/two/cert.pem" || fail "the certificate from before to be served"
 
 scenario "the handbook's own words, with a new folder whose owner the files get"
 mkdir --mode 0755 -- "$work/lib"

@@ -209,7 +209,7 @@ for name in '' ', 2'; do
     wait_until 180 grep --quiet --line-regexp --fixed-strings "sent: letters/same (restored$name)" "$work/watch" ||
         fail "the file to be sent: $(<"$work/watch")"
 done
-end_process "$watching" INT 60
+end_process "$watching" INT 180
 result=0
 wait "$watching" || result=$?
 ((result == 130)) || fail "Ctrl-C to end it with 130, which is $result: $(<"$work/watch")"
@@ -258,7 +258,7 @@ has_both() {
         and any(.folder == $two and (.downloaded | contains(["of three"])))' "$work/watch" >"$work/both"
 }
 wait_until 180 has_both || fail "both folders to go on: $(cat "$work/watch" "$work/watch-errors")"
-end_process "$watching" INT 60
+end_process "$watching" INT 180
 result=0
 wait "$watching" || result=$?
 ((result == 65)) || fail "it to end with the error's status, not $result: $(<"$work/watch-errors")"
@@ -279,7 +279,7 @@ for name in first second; do
     echo "$name" >"$work/phone/files/$name"
     wait_until 180 grep --quiet --line-regexp "sent: $name" "$work/watch" || fail "$name to be sent: $(<"$work/watch")"
 done
-end_process "$watching" INT 60
+end_process "$watching" INT 180
 wait "$watching" || true
 [[ $(grep --count --line-regexp '  waits: waiting/1' "$work/watch") == 1 ]] || fail "each name once: $(<"$work/watch")"
 sync_files phone

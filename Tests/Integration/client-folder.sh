@@ -204,7 +204,7 @@ echo 'Watch this.' >"$work/phone/files/watched.txt"
 wait_until 180 grep --quiet --no-messages 'Watch this' "$work/laptop/files/watched.txt" ||
     fail "the file to arrive: $(cat "$work/watch" "$work/watch-2")"
 for pid in "$phone_pid" "$laptop_pid"; do
-    end_process "$pid" INT 60
+    end_process "$pid" INT 180
     result=0
     wait "$pid" || result=$?
     ((result == 130)) || fail "Ctrl-C to end it with 130, which is $result: $(cat "$work/watch" "$work/watch-2")"
@@ -225,7 +225,7 @@ for number in {1..3}; do
     : >"$work/watch-limited"
 done
 ! grep --quiet max_user_watches "$work/watch-limited" || fail "the limit to be named once: $(<"$work/watch-limited")"
-end_process "$phone_pid" INT 60
+end_process "$phone_pid" INT 180
 result=0
 wait "$phone_pid" || result=$?
 ((result == 130)) || fail "Ctrl-C to end it with 130, which is $result: $(<"$work/watch-limited")"
@@ -251,7 +251,7 @@ echo 'more' >"$work/phone/files/while others write"
 wait_until 180 grep --quiet --line-regexp 'sent: two' "$work/watch-several" || fail "the second folder: $(<"$work/watch-several")"
 wait_until 180 grep --quiet --line-regexp 'sent: while others write' "$work/watch-several" ||
     fail "the first folder: $(<"$work/watch-several")"
-end_process "$phone_pid" INT 60
+end_process "$phone_pid" INT 180
 wait "$phone_pid" || true
 
 scenario "while long files of several watched folders are sent or fetched, other commands have the store soon"
@@ -271,7 +271,7 @@ transfer() {
     ((count > 5)) || fail "commands while files are moved, not $count"
     both_moved() { (($(grep --count --line-regexp "$1: long" "$work/watch-long") == 2)); }
     wait_until 180 both_moved "$2" || fail "both files: $(<"$work/watch-long")"
-    end_process "$pid" INT 60
+    end_process "$pid" INT 180
     wait "$pid" || status_of=$?
     ((status_of == 130)) || fail "Ctrl-C to end it with 130, which is $status_of: $(<"$work/watch-long")"
 }
@@ -292,7 +292,7 @@ wait_until 180 grep --quiet --line-regexp 'sent: open' "$work/watch-open" || fai
 : >"$work/watch-open"
 echo 'a line' >&"$log"
 wait_until 180 grep --quiet --line-regexp 'sent: open' "$work/watch-open" || fail "the line to go up: $(<"$work/watch-open")"
-end_process "$phone_pid" INT 60
+end_process "$phone_pid" INT 180
 wait "$phone_pid" || true
 exec {log}>&-
 

@@ -18,7 +18,7 @@ pin=$(openssl x509 -in "$certificate" -noout -pubkey | openssl pkey -pubin -outf
 where=(--server "$SALTERN_TEST_URL" --userid "$(<"$work/userid")" --certificate "$certificate" --pin "sha256//$pin")
 
 python() {
-    SALTERN_TEST_URL=$SALTERN_TEST_URL SALTERN_TEST_CERTIFICATE=$certificate PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONPATH=$repository/scripts/lib SALTERN_TEST_URL=$SALTERN_TEST_URL SALTERN_TEST_CERTIFICATE=$certificate PYTHONDONTWRITEBYTECODE=1 \
         "$repository/.venv/bin/python" "$repository/Tests/Integration/client_interop.py" "$1" "$work"
 }
 

@@ -338,7 +338,7 @@ kill -INT "$getting"
 sleep 1
 is_running "$getting" || fail "it to wait still"
 kill -INT "$getting"
-wait_until 60 is_gone "$getting" || fail "the command to have ended"
+wait_until 180 is_gone "$getting" || fail "the command to have ended"
 status=0
 wait "$getting" || status=$?
 expect_status 130
@@ -423,7 +423,7 @@ env --ignore-environment HOME="$work/phone" PATH="$PATH" "$client" sync "$work/p
     >"$work/watch" 2>&1 </dev/null &
 watching=$!
 wait_until 180 grep --quiet '"kind":"massDeletion"' "$work/watch" || fail "the notice while it watches: $(<"$work/watch")"
-end_process "$watching" INT 60
+end_process "$watching" INT 180
 [[ $(jq --raw-output 'select(.notices) | .notices[].kind' "$work/watch") == massDeletion ]] || fail "the notice once"
 [[ $(jq 'select(.deletionsHeld) | .deletionsHeld' "$work/watch") == true* ]] || fail "that deletions are held"
 phone sync --allow-deletions
@@ -475,7 +475,7 @@ for part in head trailers reply error; do
     wait_until 180 test -s "$work/port.sent" || fail "the server to be left"
     # A few MiB wait in the sockets between the two.
     (($(<"$work/port.sent") < 20000000)) || fail "little to be taken, and not $(<"$work/port.sent") bytes"
-    end_process "$flood" TERM 60
+    end_process "$flood" TERM 180
 done
 
 scenario "a folder is not in sync as long as something of it is not sent: each round says so"

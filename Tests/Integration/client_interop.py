@@ -21,6 +21,7 @@ import uuid
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 import saltern_1
+from traffic.patience import ask
 
 ITERATIONS = 600_000
 CHUNK = 512 << 10
@@ -42,7 +43,7 @@ class Server:
 
     def __init__(self):
         context = ssl.create_default_context(cafile=os.environ["SALTERN_TEST_CERTIFICATE"])
-        self.connection = http.client.HTTPSConnection(URL.hostname, URL.port, context=context, timeout=60)
+        self.connection = http.client.HTTPSConnection(URL.hostname, URL.port, context=context, timeout=180)
         self.token = None
 
     def send(self, method, path, body=None, **fields):
@@ -51,9 +52,8 @@ class Server:
             fields["Authorization"] = f"Bearer {self.token}"
         if body is not None:
             fields["Content-Type"] = "application/json"
-        self.connection.request(method, path, None if body is None else json.dumps(body), fields)
-        reply = self.connection.getresponse()
-        content = reply.read()
+        reply = ask(self.connection, method, path, None if body is None else json.dumps(body), fields)
+        content = reply.content
         check(reply.status in (200, 201, 204), f"2xx of {method} {path}: {reply.status} {content[:500]!r}")
         return json.loads(content) if content else None
 

@@ -151,12 +151,12 @@ scenario "a list that is open hears of the other device's changes"
 env --ignore-environment HOME="$work" PATH="$PATH" NOTES_FOLDER="$work/app-laptop" NOTES_SERVER="$server" \
     NOTES_CERTIFICATE="$certificate" NOTES_PIN="$pin" "$notes" watch </dev/null >"$work/watched" 2>&1 &
 watching=$!
-wait_until 60 grep --quiet 'Buy oil.' "$work/watched" || fail "the first list: $(<"$work/watched")"
+wait_until 180 grep --quiet 'Buy oil.' "$work/watched" || fail "the first list: $(<"$work/watched")"
 phone add 'Heard at once.'
 heard=$body
 phone sync
-wait_until 60 grep --quiet "^$heard" "$work/watched" || fail "the new note: $(<"$work/watched")"
-end_process "$watching" TERM 30
+wait_until 180 grep --quiet "^$heard" "$work/watched" || fail "the new note: $(<"$work/watched")"
+end_process "$watching" TERM 180
 wait "$watching" || true
 
 scenario "a link opens the text in any browser"

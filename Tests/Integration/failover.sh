@@ -14,19 +14,12 @@ primary_pid=
 primary_sockets=
 standby_pid=
 
-# signal_cluster SIGNAL PROCESS: to a server and all its processes.
-signal_cluster() {
-    local processes
-    mapfile -t processes < <(pgrep --parent "$2")
-    kill "-$1" "$2" "${processes[@]}"
-}
-
 # shellcheck disable=SC2317  # the trap calls it
 end() {
     local result=$?
     local stopped
     for stopped in $standby_pid $primary_pid; do
-        is_gone "$stopped" || signal_cluster CONT "$stopped" || true
+        is_gone "$stopped" || signal_family CONT "$stopped" || true
     done
     stop_own_server || result=1
     postgres_stop
@@ -134,19 +127,19 @@ old_sockets=$postgres_sockets old_pid=$postgres_pid
 # At the address of the server's URL.
 ln --symbolic -- "$old_sockets" "$primary_sockets"
 [[ $(on_primary 'SELECT pg_is_in_recovery()') == f ]] || fail "the old primary to take writes"
-signal_cluster STOP "$standby_pid"
+signal_family STOP "$standby_pid"
 # The server answers no request.
 tells_of_old_primary() {
-    request GET "/v1/items/$id" '' --max-time 1 2>/dev/null || true
+    once=yes request GET "/v1/items/$id" '' --max-time 1 2>/dev/null || true
     grep --quiet 'is on an earlier timeline' "$own_home/run.log"
 }
 wait_until 180 tells_of_old_primary || fail "the log to tell of the old primary"
-put '"1"'
+once=yes put '"1"'
 [[ $status == 503 ]] || fail "a write to find no database"
-signal_cluster CONT "$standby_pid"
+signal_family CONT "$standby_pid"
 wait_until 180 on_every_loop answered || fail "the item to be read from the new primary"
 [[ $(on_primary 'SELECT max(revision) FROM saltern.items') == 2 ]] || fail "nothing new in the old primary"
-end_process "$old_pid" INT 60
+end_process "$old_pid" INT 180
 wait "$old_pid" 2>/dev/null || true
 rm -rf -- "$primary_sockets" "$old_sockets"
 postgres_pid=$standby_pid postgres_sockets=$standby_sockets postgres_data=$clusters/standby
@@ -154,7 +147,7 @@ postgres_pid=$standby_pid postgres_sockets=$standby_sockets postgres_data=$clust
 scenario "with SALTERN_FAILOVER=synchronous a new timeline expires nothing"
 stop_own_server
 postgres_sockets_before=$postgres_sockets
-end_process "$postgres_pid" INT 60
+end_process "$postgres_pid" INT 180
 wait "$postgres_pid" 2>/dev/null || true
 postgres_pid=
 as_postgres_owner touch "$clusters/standby/standby.signal"
@@ -182,17 +175,17 @@ answered || fail "the item to be read"
 position=$(on_primary 'SELECT pg_current_wal_lsn()')
 wait_until 180 standby_has_all || fail "the standby to have $position"
 before=$(on_primary 'SELECT count(*) FROM saltern.items')
-signal_cluster STOP "$primary_pid"
+signal_family STOP "$primary_pid"
 promote
 promoted() { [[ $(psql_as_superuser --tuples-only --no-align --command 'SELECT pg_is_in_recovery()') == f ]]; }
 wait_until 180 promoted || fail "the standby to be promoted"
 wait_until 180 on_every_loop answered || fail "the item to be read from the new primary"
-signal_cluster CONT "$primary_pid"
+signal_family CONT "$primary_pid"
 acknowledged=()
 write_some() {
     local new
     new=$(uuid)
-    request PUT "/v1/items/$new" "{\"format\":\"opaque\",\"body\":\"$(random_base64 100)\"}" --header 'If-None-Match: *'
+    once=yes request PUT "/v1/items/$new" "{\"format\":\"opaque\",\"body\":\"$(random_base64 100)\"}" --header 'If-None-Match: *'
     if [[ $status == 201 ]]; then acknowledged+=("'$new'"); fi
     ((${#acknowledged[@]} >= 40))
 }

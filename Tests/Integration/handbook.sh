@@ -137,7 +137,7 @@ declare -A spoken=(
     ['max_prepared_statements = 500']='Tests/Integration/pooler.sh max_prepared_statements = 500'
     ['http-request set-log-level silent if { path_beg /s/ /v1/shares }']='Tests/Integration/proxies.sh http-request set-log-level'
     ["shared_preload_libraries = 'citus'"]='scripts/lib/cluster.sh cluster_tools'
-    ["citus.node_connection_timeout = '3s'"]="scripts/lib/cluster.sh citus.node_connection_timeout = '3s'"
+    ["citus.node_connection_timeout = '3s'"]="scripts/lib/cluster.sh citus.node_connection_timeout = '"
     ['CREATE DATABASE saltern']="scripts/lib/cluster.sh CREATE DATABASE \$1"
     ['CREATE EXTENSION citus']='scripts/lib/cluster.sh CREATE EXTENSION citus'
     ['saltern-client login --restore-keyring']='Tests/Integration/client-mishaps.sh laptop login --restore-keyring'

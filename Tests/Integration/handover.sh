@@ -57,7 +57,7 @@ done
 grep -q '"event":"server_taken_over"' "$work/server-first" || fail "the server to say so"
 is_gone "$next" && fail "the last one to go on"
 
-is_answered() { curl --silent --fail --noproxy '*' --max-time 60 --cacert "$certificate" "https://localhost:$port/v1/service" >/dev/null; }
+is_answered() { curl --silent --fail --noproxy '*' --max-time 180 --cacert "$certificate" "https://localhost:$port/v1/service" >/dev/null; }
 
 scenario "a server that is killed while it takes over, whenever that is, is no harm to the next one"
 serving=$next serving_log=$work/server-$loops
@@ -68,7 +68,7 @@ for pause in 0.02 0.1 0.2 0.3 0.4 0.6; do
     wait "$next" 2>/dev/null || true
     # A server killed just before it serves leaves no server; the next one still serves. The previous one logs its end a
     # moment later.
-    is_answered || wait_until 60 grep -q '"event":"server_taken_over"' "$serving_log" ||
+    is_answered || wait_until 180 grep -q '"event":"server_taken_over"' "$serving_log" ||
         fail "an answer, $pause s after the start"
 done
 next_server "$work/served-next"

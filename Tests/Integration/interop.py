@@ -18,6 +18,8 @@ import rncryptor
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from traffic.patience import ask
+
 URL = urllib.parse.urlsplit(os.environ["SALTERN_TEST_URL"])
 CERTIFICATE = os.environ["SALTERN_TEST_CERTIFICATE"]
 TOKEN = os.environ["SALTERN_TEST_TOKEN"]
@@ -123,16 +125,14 @@ class Server:
         # Made this way, a context trusts what it is given and nothing else, and checks the host's name.
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.load_verify_locations(cafile=CERTIFICATE)
-        self.connection = http.client.HTTPSConnection(URL.hostname, URL.port, context=context, timeout=30)
+        self.connection = http.client.HTTPSConnection(URL.hostname, URL.port, context=context, timeout=180)
 
     def request(self, method, path, status, body=None, **headers):
         """The body and the headers of a reply that has this status."""
         headers = {name.replace("_", "-"): value for name, value in headers.items()}
-        self.connection.request(method, path, body, {"Authorization": f"Bearer {TOKEN}", **headers})
-        reply = self.connection.getresponse()
-        received = reply.read()
-        check(reply.status == status, f"{method} {path}: status {status}, not {reply.status} {received[:500]!r}")
-        return received, reply.headers
+        reply = ask(self.connection, method, path, body, {"Authorization": f"Bearer {TOKEN}", **headers})
+        check(reply.has(status), f"{method} {path}: status {status}, not {reply.status} {reply.content[:500]!r}")
+        return reply.content, reply.headers
 
     def put_json(self, message):
         body = {"format": message.format.name, "body": base64.b64encode(message.sealed).decode()}

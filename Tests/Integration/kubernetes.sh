@@ -74,7 +74,7 @@ for mode in 0640 0440; do
     mount_secret "$mode" "$group"
     begin_pod
     wait_until 180 grep --quiet waiting_for_database "$work/pod" || fail "the keys to be taken: $(<"$work/pod")"
-    end_process "$serving" TERM 60
+    end_process "$serving" TERM 180
     wait "$serving" 2>/dev/null || true
 done
 

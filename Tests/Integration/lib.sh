@@ -45,6 +45,7 @@ work=$(mktemp --directory)
 finish() {
     local result=$?
     trap - EXIT
+    stop_ruler
     rm -rf -- "$work"
     remove_own_server || result=1
     stop_throwaway || result=1
@@ -97,9 +98,30 @@ fail() {
 } >&2
 
 # request METHOD PATH [BODY [CURL-ARGUMENT…]]: sends it, with the token if there is one, and fills status, headers, body.
-# An empty BODY sends none.
+# An empty BODY sends none. A slow machine can exhaust the server's time limits. Therefore a passing failure is repeated, unless
+# the scenario expects it: once=yes request …
 request() {
-    local method=$1 path=$2 payload=${3:-} arguments=()
+    local _
+    repeated=
+    for _ in {1..20}; do
+        request_result=0 request_begun=$SECONDS
+        send_request "$@" || request_result=$?
+        [[ -z ${once:-} ]] || break
+        failure_passes || break
+        say "repeated after status $status $(json .code 2>/dev/null): $1 $2"
+        repeated=$1
+        sleep 1
+    done
+    return "$request_result"
+}
+
+# Of the last request: curl's exit status, the second of its start, and its method if it was repeated.
+request_result=0
+request_begun=0
+repeated=
+
+send_request() {
+    local method=$1 path=$2 payload=${3:-} arguments=() result=0
     shift $(($# < 3 ? $# : 3))
     [[ -z $token ]] || arguments+=(--header "Authorization: Bearer $token")
     if [[ -n $payload ]]; then
@@ -107,11 +129,31 @@ request() {
         arguments+=(--header 'Content-Type: application/json' --data-binary "@$work/payload")
     fi
     : >"$work/body"
+    : >"$work/headers"
     status=$(curl --silent --show-error --noproxy '*' --max-time 180 --cacert "$certificate" --request "$method" \
         --dump-header "$work/headers" --output "$work/body" --write-out '%{http_code}' \
-        "${arguments[@]}" "$@" "$SALTERN_TEST_URL$path")
+        "${arguments[@]}" "$@" "$SALTERN_TEST_URL$path") || result=$?
     headers=$(tr -d '\r' <"$work/headers")
     body=$(tr -d '\0' <"$work/body")
+    return "$result"
+}
+
+# failure_passes: true if the last request can succeed when it is sent again. A connection that the server closes, or a 408, is
+# due to a slow machine only after the shortest of the server's limits.
+failure_passes() {
+    case $request_result in
+        0) ;;
+        35 | 52 | 55 | 56) ((SECONDS - request_begun >= 5)) && return ;;
+        *) return 1 ;;
+    esac
+    case $status in
+        408) ((SECONDS - request_begun >= 5)) ;;
+        503)
+            [[ -n $(header retry-after) &&
+                $(json .code 2>/dev/null) == @(database_unavailable|overloaded|handler_timeout) ]]
+            ;;
+        *) false ;;
+    esac
 }
 
 # json FILTER: what jq makes of the body.
@@ -120,7 +162,8 @@ json() { jq --raw-output "$1" <<<"$body"; }
 # header NAME: the value of a header of the reply; nothing when it is not there.
 header() { sed -n "s/^$1: //Ip" <<<"$headers"; }
 
-expect_status() { [[ $status == "$1" ]] || fail "status $1"; }
+# A write that was repeated may have been stored the first time: then it is not created again.
+expect_status() { [[ $status == "$1" || $1$status == 201200 && $repeated == PUT ]] || fail "status $1"; }
 
 # expect_json FILTER VALUE
 expect_json() {
@@ -156,12 +199,20 @@ random_base64() { openssl rand -base64 "$1" | tr -d '\n'; }
 hex() { od -An -v -tx1 | tr -d ' \n'; }
 
 # register NAME [PASSWORD]: a new account whose userid starts with NAME, and its first session. Without a password its key is
-# random: the server cannot tell the difference, and the derivation takes longer than the rest of a short scenario.
+# random: the server cannot tell the difference, and the derivation takes longer than the rest of a short scenario. After a
+# passing failure the account may exist, so that another userid is taken.
 register() {
-    userid=$(unique "$1")
-    password_key=$(if [[ -n ${2:-} ]]; then stretch "$2" "localhost.saltern:$userid"; else random_base64 32; fi)
-    token=
-    request POST /v1/accounts "{\"userid\":\"$userid\",\"passwordKey\":\"$password_key\",\"kdf\":{\"iterations\":600000}}"
+    local _
+    for _ in {1..20}; do
+        userid=$(unique "$1")
+        password_key=$(if [[ -n ${2:-} ]]; then stretch "$2" "localhost.saltern:$userid"; else random_base64 32; fi)
+        token=
+        once=yes request POST /v1/accounts \
+            "{\"userid\":\"$userid\",\"passwordKey\":\"$password_key\",\"kdf\":{\"iterations\":600000}}" || true
+        failure_passes || break
+        say "registers again after status $status $(json .code 2>/dev/null)"
+        sleep 1
+    done
     expect_status 201
     account_id=$(json .accountId)
     token=$(json .session.token)
@@ -196,8 +247,92 @@ one_time_code() {
 # on_every_loop COMMAND…: whether it succeeds so often that each of the server's loops has had its turn, for what each of them
 # finds out by itself: the kernel gives a new connection to any of them.
 on_every_loop() {
-    local _
+    # A repeated request can come to another loop.
+    local _ once=yes
     for _ in {1..16}; do "$@" || return 1; done
+}
+
+# expect_in_time STATUS COMMAND…: the command computes a one-time code and sends it. It is repeated when the status is another one
+# and the code's 30 seconds have ended meanwhile.
+expect_in_time() {
+    local _ expected=$1 step
+    shift
+    for _ in {1..20}; do
+        step=$(($(date +%s) / 30))
+        "$@"
+        [[ $status != "$expected" ]] || return 0
+        (($(date +%s) / 30 > step)) || break
+    done
+    fail "status $expected"
+}
+
+# milliseconds: the time of day.
+milliseconds() { date +%s%3N; }
+
+ruler_pid=
+
+# start_ruler: measures from here on how late the machine itself is.
+start_ruler() {
+    [[ -z $ruler_pid ]] || return 0
+    : >"$work/ruler"
+    setpriv --pdeathsig TERM /usr/bin/python3 -I "$repository/scripts/lib/traffic/ruler.py" "$work/ruler" </dev/null &
+    ruler_pid=$!
+    # A scenario that waits for its commands does not wait for it.
+    disown "$ruler_pid"
+    wait_until 180 test -s "$work/ruler" || fail "the ruler to start"
+}
+
+stop_ruler() {
+    [[ -z $ruler_pid ]] || kill "$ruler_pid" 2>/dev/null || true
+    ruler_pid=
+}
+
+has_measured_until() { (($(tail -n 1 "$work/ruler" | cut --delimiter ' ' --fields 1) >= $1)); }
+
+# lateness_since MILLISECONDS: by how many milliseconds the machine was late since this time of day. Needs start_ruler.
+lateness_since() {
+    wait_until 180 has_measured_until "$(milliseconds)" || fail "the ruler to measure"
+    awk -v since="$1" '$1 > since { late += $2 } END { print late + 0 }' "$work/ruler"
+}
+
+# is_within LIMIT BEGIN [END]: true if so many milliseconds at most have passed between two times of day, without those by which
+# the machine was late. Needs start_ruler.
+is_within() {
+    local end=${3:-$(milliseconds)}
+    ((end - $2 <= $1)) || ((end - $2 <= $1 + $(lateness_since "$2")))
+}
+
+# was_disturbed SINCE: true if the machine was late by more than a second since this time of day. An attempt that it disturbed
+# is repeated. Needs start_ruler.
+was_disturbed() { (($(lateness_since "$1") > 1000)); }
+
+# time_of_event EVENT: the time of day, in milliseconds, of the last line with this event in the own server's log.
+time_of_event() {
+    local line
+    line=$(grep "\"event\":\"$1\"" "$own_home/run.log" | tail -n 1)
+    [[ -n $line ]] || fail "the log to have $1"
+    date --date "$(jq --raw-output .time <<<"$line")" +%s%3N
+}
+
+# signal_family SIGNAL PROCESS: to a process and all its children. Children may end meanwhile, and none starts after STOP.
+signal_family() {
+    local child
+    kill "-$1" "$2"
+    if [[ $1 == STOP ]]; then
+        wait_until 180 family_is_stopped "$2" || fail "process $2 and its children to be stopped"
+    else
+        for child in $(pgrep --parent "$2"); do kill "-$1" "$child" 2>/dev/null || true; done
+    fi
+}
+
+# family_is_stopped PROCESS: stops all children, and is true once that has happened.
+family_is_stopped() {
+    local process
+    for process in "$1" $(pgrep --parent "$1"); do
+        kill -STOP "$process" 2>/dev/null || continue
+        # A stopped process, or one that has ended.
+        grep --quiet '^State:[[:space:]]*[TtZX]' "/proc/$process/status" 2>/dev/null || is_gone "$process" || return 1
+    done
 }
 
 # with_settings [NAME=VALUE]… COMMAND…: a command with the server's own settings, but for those.

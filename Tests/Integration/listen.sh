@@ -43,17 +43,17 @@ serve_with() {
 
 # serve_at LISTEN: the server, in place of the one before.
 serve_at() {
-    [[ -z $serving ]] || end_process "$serving" TERM 60
+    [[ -z $serving ]] || end_process "$serving" TERM 180
     : >"$work/log"
     serve_with "SALTERN_LISTEN=$1" 2>"$work/log" </dev/null &
     serving=$!
-    wait_until 60 grep --quiet '"event":"server_started"' "$work/log" || fail "the server to start: $(<"$work/log")"
+    wait_until 180 grep --quiet '"event":"server_started"' "$work/log" || fail "the server to start: $(<"$work/log")"
     line=$(grep '"event":"server_started"' "$work/log")
 }
 
 # answers ADDRESS: whether it is served there.
 answers() {
-    [[ $(curl --silent --noproxy '*' --insecure --max-time 30 --output /dev/null --write-out '%{http_code}' \
+    [[ $(curl --silent --noproxy '*' --insecure --max-time 180 --output /dev/null --write-out '%{http_code}' \
         "https://$1:$port/v1/health/live") == 200 ]]
 }
 
@@ -115,12 +115,12 @@ listens_at "127.0.0.3:$port"
 scenario "a name none of whose addresses is here, and a port that is taken, are refused"
 printf '2001:db8::2 none.test\n' >>"$listen_namespace"
 for listen in none.test '[2001:db8::3]' "[$link]" nowhere.test; do
-    if said=$(with_settings "SALTERN_LISTEN=$listen:$(free_port)" timeout 60 "$executable" serve 2>&1); then
+    if said=$(with_settings "SALTERN_LISTEN=$listen:$(free_port)" timeout 300 "$executable" serve 2>&1); then
         fail "$listen to be refused: $said"
     fi
     [[ $said == *'cannot listen on'* ]] || fail "$listen to be refused because of the address: $said"
 done
-if said=$(with_settings "SALTERN_LISTEN=half.test:$port" timeout 60 "$executable" serve 2>&1); then
+if said=$(with_settings "SALTERN_LISTEN=half.test:$port" timeout 300 "$executable" serve 2>&1); then
     fail "the port to be taken: $said"
 fi
 [[ $said == *'in use'* ]] || fail "the port to be taken: $said"
@@ -132,4 +132,4 @@ for listen in '*' '[::]' two.test localhost; do
     helpers_agree "$listen:$port" "$([[ $listen == *.test || $listen == localhost ]] && echo warning || echo fine)"
 done
 answers 127.0.0.1 || fail "IPv4"
-end_process "$serving" TERM 60
+end_process "$serving" TERM 180

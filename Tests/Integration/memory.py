@@ -15,6 +15,8 @@ import sys
 import time
 import urllib.parse
 
+from traffic.patience import ask
+
 ITERATIONS = 600_000
 
 
@@ -29,7 +31,7 @@ class Client:
         self.count = 0
 
     def connect(self) -> http.client.HTTPSConnection:
-        return http.client.HTTPSConnection(self.host, self.port, context=self.context, timeout=60)
+        return http.client.HTTPSConnection(self.host, self.port, context=self.context, timeout=180)
 
     def send(self, method: str, path: str, body: object = None, token: str | None = None, expected: int = 200) -> dict:
         self.count += 1
@@ -37,12 +39,11 @@ class Client:
         headers = {"Content-Type": "application/json"} if body is not None else {}
         if token:
             headers["Authorization"] = "Bearer " + token
-        connection.request(method, path, json.dumps(body) if body is not None else None, headers)
-        reply = connection.getresponse()
-        text = reply.read()
+        reply = ask(connection, method, path, json.dumps(body) if body is not None else None, headers)
+        text = reply.content
         if connection is not self.open:
             connection.close()
-        if reply.status != expected:
+        if not reply.has(expected):
             raise SystemExit(f"{method} {path}: {reply.status} instead of {expected}: {text[:500]!r}")
         return json.loads(text) if text else {}
 

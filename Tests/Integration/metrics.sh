@@ -8,14 +8,18 @@ source "$repository/scripts/lib/handbook.sh"
 metrics=127.0.0.1:$(free_port)
 # One loop, so that it is known how many connections to the database there are.
 settings=("SALTERN_METRICS_LISTEN=$metrics" SALTERN_LOOPS=1 SALTERN_MAX_CONNECTIONS_PER_ADDRESS=40)
+start_ruler
 start_own_server "${settings[@]}"
 documents=$repository/docs
 
 # scrape [OPTION… URL]: fills $work/metrics, within the time that Prometheus gives (scrape_timeout); every name that was ever
 # served is in $work/served.
 scrape() {
+    local begin
     (($# > 0)) || set -- "http://$metrics/metrics"
-    curl --silent --show-error --fail --noproxy '*' --max-time 10 "$@" >"$work/metrics" || fail "the metrics"
+    begin=$(milliseconds)
+    curl --silent --show-error --fail --noproxy '*' --max-time 180 "$@" >"$work/metrics" || fail "the metrics"
+    is_within 10000 "$begin" || fail "metrics within ten seconds, not after $(($(milliseconds) - begin)) ms"
     sed -n 's/^# TYPE \([^ ]*\) .*/\1/p' "$work/metrics" >>"$work/served"
 }
 
@@ -42,7 +46,7 @@ is_told() {
 }
 
 # expect_told [SAMPLE OPERATOR NUMBER]…: in one scrape, in some time.
-expect_told() { wait_until 60 is_told "$@" || fail "$*: $(grep --fixed-strings -- "${1%%[ \{]*}" "$work/metrics")"; }
+expect_told() { wait_until 180 is_told "$@" || fail "$*: $(grep --fixed-strings -- "${1%%[ \{]*}" "$work/metrics")"; }
 
 register ada
 request POST /v1/sessions "{\"userid\":\"$userid\",\"passwordKey\":\"$(head --bytes 32 /dev/urandom | base64)\"}"
@@ -81,21 +85,22 @@ expect_metric saltern_certificate_expiry_timestamp_seconds == \
     "$(date --date "$(openssl x509 -noout -enddate -in "$certificate" | sed 's/.*=//')" +%s)"
 
 scenario "connections, handshakes, bodies, replies and streams are counted, and what a stranger asks for is no failure"
-/usr/bin/python3 "$repository/Tests/Integration/metrics_connections.py" \
+PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$repository/scripts/lib /usr/bin/python3 "$repository/Tests/Integration/metrics_connections.py" \
     "$own_port" "${metrics##*:}" "$certificate" "$token" || fail "the right numbers"
 
 scenario "who waits for a connection, and who for the turn of an account, is counted, and what statements take"
 # write TOKEN: items, one after another, until the accounts are no longer locked.
 write() {
     while [[ -e $work/held ]]; do
-        curl --silent --noproxy '*' --max-time 60 --cacert "$certificate" --request PUT --output /dev/null \
+        # A connection may end without a reply on a slow machine.
+        curl --silent --noproxy '*' --max-time 180 --cacert "$certificate" --request PUT --output /dev/null \
             --header "Authorization: Bearer $1" --header 'If-None-Match: *' --header 'Content-Type: application/json' \
-            --data "{\"format\":\"opaque\",\"body\":\"$content\"}" "$SALTERN_TEST_URL/v1/items/$(uuid)"
+            --data "{\"format\":\"opaque\",\"body\":\"$content\"}" "$SALTERN_TEST_URL/v1/items/$(uuid)" || true
     done
 }
 content=$(random_base64 100)
 people=("$token")
-for name in bob cleo dan eve fay; do
+for name in bob cleo dan eve fay gil hal ida jon kim lea; do
     register "$name"
     people+=("$token")
 done
@@ -108,22 +113,25 @@ exec {statements}> >(
     exec psql --no-psqlrc --quiet "$SALTERN_OWNER_DATABASE_URL" >/dev/null
 )
 printf '%s\n' BEGIN\; 'UPDATE saltern.accounts SET plan = plan;' "\\! touch '$work/held'" >&"$statements"
-wait_until 60 test -e "$work/held" || fail "the accounts to be held"
+wait_until 180 test -e "$work/held" || fail "the accounts to be held"
 writers=()
-# Six accounts for four connections, and three more requests of the first account.
-for person in "${people[@]}" "${people[0]}" "${people[0]}" "${people[0]}"; do
+# Twelve accounts for four connections, and nine more requests of the first account: three times as many as have to wait at once,
+# because each gives up after some seconds and comes back.
+firsts=()
+for _ in {1..9}; do firsts+=("${people[0]}"); done
+for person in "${people[@]}" "${firsts[@]}"; do
     write "$person" {statements}>&- &
     writers+=($!)
 done
-wait_until 60 is_told 'saltern_database_in_use{lane="leases"}' == 4 'saltern_database_waiting{lane="leases"}' == 2 \
-    saltern_database_keys_waiting == 3 || waited=no
+wait_until 180 is_told 'saltern_database_in_use{lane="leases"}' == 4 'saltern_database_waiting{lane="leases"}' '>=' 2 \
+    saltern_database_keys_waiting '>=' 3 || waited=no
 # So that a second of it is in what is counted below.
 sleep 1
 rm -- "$work/held"
 exec {statements}>&-
 wait "${writers[@]}"
 [[ -z ${waited:-} ]] ||
-    fail "four connections, two that wait for one, and three for a turn: $(grep ^saltern_database_ "$work/metrics")"
+    fail "four connections, at least two that wait for one, and three for a turn: $(grep ^saltern_database_ "$work/metrics")"
 expect_told 'saltern_database_in_use{lane="leases"}' == 0 'saltern_database_waiting{lane="leases"}' == 0 \
     saltern_database_keys_waiting == 0
 # expect_more SAMPLE NUMBER: than before, by so much at least.
@@ -143,15 +151,16 @@ expect_more 'saltern_database_request_seconds_total{statement="CreateItem"}' 4
 
 scenario "a PostgreSQL that is frozen is not up, which Prometheus is told in time, and is again when it goes on"
 postmaster=$(own_postmaster)
-mapfile -t frozen < <(echo "$postmaster" && pgrep --parent "$postmaster")
-kill -STOP "${frozen[@]}"
-curl --silent --noproxy '*' --max-time 60 --cacert "$certificate" --header "Authorization: Bearer $token" \
+begin=$(milliseconds)
+signal_family STOP "$postmaster"
+curl --silent --noproxy '*' --max-time 180 --cacert "$certificate" --header "Authorization: Bearer $token" \
     --output /dev/null "$SALTERN_TEST_URL/v1/account" &
 reader=$!
-wait_until 30 is_told saltern_database_up == 0 'saltern_database_in_use{lane="reads"}' '>=' 1 && is_down=yes || is_down=
-kill -CONT "${frozen[@]}"
+wait_until 180 is_told saltern_database_up == 0 'saltern_database_in_use{lane="reads"}' '>=' 1 && is_down=yes || is_down=
+is_within 30000 "$begin" || is_down=
+signal_family CONT "$postmaster"
 [[ -n $is_down ]] ||
-    fail "a database that is not up, and a request that waits for it: $(grep ^saltern_database_ "$work/metrics")"
+    fail "within 30 s a database that is not up, and a request that waits for it: $(grep ^saltern_database_ "$work/metrics")"
 wait "$reader" || fail "the request to be answered"
 expect_told saltern_database_up == 1 'saltern_database_in_use{lane="reads"}' == 0
 
@@ -161,20 +170,22 @@ superuser "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename 
 has_failed() {
     is_told saltern_database_up == 0 && grep --quiet '^saltern_database_failure{reason=".*28000.*"} 1$' "$work/metrics"
 }
-wait_until 60 has_failed && told=yes || told=
+wait_until 180 has_failed && told=yes || told=
 superuser "ALTER ROLE saltern_app LOGIN"
 [[ -n $told ]] || fail "the reason: $(grep ^saltern_database_ "$work/metrics")"
 expect_told saltern_database_up == 1
 ! grep --quiet saltern_database_failure "$work/metrics" || fail "no reason any more"
 
 scenario "600 connections that ask for nothing do not keep Prometheus out"
-/usr/bin/python3 - "${metrics##*:}" <<'PYTHON' || fail "an answer within ten seconds"
-import http.client, socket, sys
-port = int(sys.argv[1])
+PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$repository/scripts/lib /usr/bin/python3 - "${metrics##*:}" <<'PYTHON' || fail "an answer within ten seconds"
+import http.client, socket, sys, time
+from traffic.ruler import Ruler
+port, ruler = int(sys.argv[1]), Ruler()
 idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(600)]
-asking = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+asking, begin = http.client.HTTPConnection("127.0.0.1", port, timeout=180), time.monotonic()
 asking.request("GET", "/metrics")
 assert asking.getresponse().status == 200
+assert time.monotonic() - begin < 10 + ruler.since(begin)
 PYTHON
 
 scenario "who follows PostgreSQL, and what it keeps for slots, is told where the role may know"
@@ -223,6 +234,6 @@ port=$(free_port)
 start_own_server "SALTERN_METRICS_LISTEN=0.0.0.0:$port"
 scrape --cacert "$certificate" "https://localhost:$port/metrics"
 grep --quiet ^saltern_build_info "$work/metrics" || fail "metrics over TLS"
-if curl --silent --noproxy '*' --max-time 20 "http://127.0.0.1:$port/metrics" >"$work/plain" && grep -q saltern_ "$work/plain"; then
+if curl --silent --noproxy '*' --max-time 180 "http://127.0.0.1:$port/metrics" >"$work/plain" && grep -q saltern_ "$work/plain"; then
     fail "nothing without TLS"
 fi

@@ -22,18 +22,18 @@ expect_json .body "$content"
 scenario "without a database requests are answered 503, at once and with Retry-After"
 superuser "ALTER DATABASE $own_database ALLOW_CONNECTIONS false"
 end_sessions
-away() { request GET /v1/health/ready && [[ $status == 503 ]]; }
+away() { once=yes request GET /v1/health/ready && [[ $status == 503 ]]; }
 wait_until 180 away || fail "the server to be unready"
 expect_problem 503 database_unavailable
 [[ $(header retry-after) =~ ^[1-9][0-9]*$ ]] || fail "a Retry-After"
-request GET "/v1/items/$id"
+once=yes request GET "/v1/items/$id"
 expect_problem 503 database_unavailable
 [[ $(header retry-after) =~ ^[1-9][0-9]*$ ]] || fail "a Retry-After"
-request PUT "/v1/items/$(uuid)" "{\"format\":\"opaque\",\"body\":\"$content\"}" --header 'If-None-Match: *'
+once=yes request PUT "/v1/items/$(uuid)" "{\"format\":\"opaque\",\"body\":\"$content\"}" --header 'If-None-Match: *'
 expect_problem 503 database_unavailable
 kept=$token
 token=
-request POST /v1/sessions "{\"userid\":\"$userid\",\"passwordKey\":\"$password_key\"}"
+once=yes request POST /v1/sessions "{\"userid\":\"$userid\",\"passwordKey\":\"$password_key\"}"
 expect_problem 503 database_unavailable
 token=$kept
 

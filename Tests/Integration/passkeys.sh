@@ -120,7 +120,7 @@ grep -q server_started "$work/other" || fail "the other server to start: $(<"$wo
 
 # send_answer PORT NAME: sends the answer to one server, and notes the status.
 send_answer() {
-    curl --silent --show-error --noproxy '*' --max-time 60 --cacert "$certificate" --output /dev/null \
+    curl --silent --show-error --noproxy '*' --max-time 180 --cacert "$certificate" --output /dev/null \
         --write-out '%{http_code}\n' --header 'Content-Type: application/json' --data-binary "@$work/answer" \
         "https://localhost:$1/v1/passkeys/sessions" >"$work/status-$2"
 }
@@ -135,7 +135,7 @@ for ((round = 1; round <= 60; round++)); do
     statuses=$(sort "$work/status-one" "$work/status-two" | paste --serial --delimiters ' ')
     [[ $statuses == "201 401" ]] || fail "one session, not $statuses"
 done
-end_process "$other" TERM 60
+end_process "$other" TERM 180
 wait "$other" || fail "the other server to end cleanly"
 
 scenario "an admin removes the passkeys of somebody who has lost them"

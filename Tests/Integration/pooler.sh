@@ -82,7 +82,7 @@ run_scenarios() {
 }
 
 # refused [NAME=VALUE]…: true if the server ends at once; its output is in $work/said.
-refused() { ! with_settings "$@" timeout 60 saltern serve >"$work/said" 2>&1; }
+refused() { ! with_settings "$@" timeout 300 saltern serve >"$work/said" 2>&1; }
 
 command -v pgbouncer >/dev/null || ensure_packages pgbouncer
 version=$(pgbouncer --version | sed -n 's/^PgBouncer \([0-9]*\.[0-9]*\).*/\1/p')

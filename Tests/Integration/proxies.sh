@@ -37,7 +37,7 @@ start_proxy() {
 listens() { (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; }
 
 stop_proxy() {
-    [[ -z $proxy_pid ]] || end_process "$proxy_pid" TERM 10
+    [[ -z $proxy_pid ]] || end_process "$proxy_pid" TERM 60
     proxy_pid=
 }
 
@@ -64,7 +64,7 @@ is_delivered() { grep --quiet --fixed-strings --line-regexp "$1" "$work/events";
 
 # expect_delivered LINE: far before a proxy's buffer is full with what keeps the stream alive.
 expect_delivered() {
-    wait_until 60 is_delivered "$1" || fail "the stream to deliver $1 and not: $(<"$work/events") $(<"$work/stream-errors")"
+    wait_until 180 is_delivered "$1" || fail "the stream to deliver $1 and not: $(<"$work/events") $(<"$work/stream-errors")"
 }
 
 # put_item [BYTES]: a new item through the proxy.
@@ -116,7 +116,7 @@ renew_behind() {
             'cp '*) eval "$line" ;;
             'systemctl reload saltern')
                 kill -HUP "$(own_server_process)"
-                wait_until 60 is_renewed "$before" || fail "the server to show its new certificate"
+                wait_until 180 is_renewed "$before" || fail "the server to show its new certificate"
                 ;;
             'systemctl reload nginx') kill -HUP "$proxy_pid" ;;
             'systemctl reload haproxy') kill -USR2 "$proxy_pid" ;;
@@ -125,8 +125,8 @@ renew_behind() {
     done <"$work/typed"
     is_renewed "$before" || fail "the server to show its new certificate"
     # A reload returns before the workers with the old certificate stop accepting connections.
-    wait_until 60 accept_no_more "${workers[@]}" || fail "the proxy's earlier workers to accept no more connections"
-    wait_until 60 is_well || fail "the proxy to go on with the new certificate"
+    wait_until 180 accept_no_more "${workers[@]}" || fail "the proxy's earlier workers to accept no more connections"
+    wait_until 180 is_well || fail "the proxy to go on with the new certificate"
     # Each worker of the proxy, and each connection.
     for _ in {1..20}; do
         ask POST /v1/kdf '{"userid":"ada"}'
@@ -204,7 +204,7 @@ ask GET "/v1/shares/$share"
 expect_status 200
 ask GET "/s/$share"
 expect_status 200
-end_process "$(own_server_process)" TERM 40
+end_process "$(own_server_process)" TERM 180
 ask GET "/v1/shares/$share"
 expect_status 502
 ask GET /v1/service
@@ -283,11 +283,11 @@ port=$own_port
 through 127.0.0.4 "$own_home/tls/certificate.pem"
 ask GET /v1/service
 expect_status 200
-if curl --silent --noproxy '*' --max-time 20 --cacert "$certificate" --interface 127.0.0.4 --haproxy-protocol \
+if curl --silent --noproxy '*' --max-time 180 --cacert "$certificate" --interface 127.0.0.4 --haproxy-protocol \
     "https://localhost:$own_port/v1/service" --resolve "localhost:$own_port:127.0.0.1" >"$work/body" 2>&1; then
     fail "a header from elsewhere to be refused"
 fi
-if curl --silent --noproxy '*' --max-time 20 --cacert "$certificate" --interface 127.0.0.2 \
+if curl --silent --noproxy '*' --max-time 180 --cacert "$certificate" --interface 127.0.0.2 \
     "https://localhost:$own_port/v1/service" --resolve "localhost:$own_port:127.0.0.1" >"$work/body" 2>&1; then
     fail "the proxy without its header to be refused"
 fi

@@ -44,16 +44,16 @@ scenario "a server that runs lets go; what has come back has its new base from t
 psql --no-psqlrc --quiet "$owner_url" --command 'SELECT pg_advisory_lock(32476740758893166)' --command '\echo held' \
     --command 'SELECT pg_sleep(600)' >"$work/migrating" 2>&1 &
 migrating=$!
-wait_until 20 grep --quiet held "$work/migrating" || fail "somebody who migrates for long"
+wait_until 180 grep --quiet held "$work/migrating" || fail "somebody who migrates for long"
 begin_restore
 waits_to_migrate() { [[ $(facts "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted") == 1 ]]; }
-wait_until 90 waits_to_migrate || fail "everything to be back but what comes afterwards: $(<"$work/said")"
+wait_until 180 waits_to_migrate || fail "everything to be back but what comes afterwards: $(<"$work/said")"
 [[ $(facts 'SELECT revision_base > 1 << 40 AND fingerprint = saltern.database_fingerprint() FROM saltern.installation') == t ]] ||
     fail "the base above all that was given out: $(facts 'SELECT revision_base FROM saltern.installation')"
 
 scenario "meanwhile the server gives nothing out"
 for _ in {1..5}; do
-    put '"1"'
+    once=yes put '"1"'
     expect_problem 503 database_unavailable
 done
 
@@ -62,7 +62,7 @@ superuser "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_eve
 wait "$migrating" 2>/dev/null || true
 wait "$restoring" || fail "the restore to succeed: $(<"$work/said")"
 answered() { request GET "/v1/items/$id" && [[ $status == 200 ]]; }
-wait_until 60 answered || fail "the item to be there"
+wait_until 180 answered || fail "the item to be there"
 expect_header etag '"1"'
 request GET "/v1/changes?since=$cursor"
 expect_problem 410 cursor_expired

@@ -122,7 +122,7 @@ psql --no-psqlrc --quiet --host "$postgres_sockets" --username postgres --dbname
     >/dev/null 2>&1 &
 blocker=$!
 is_blocked() { [[ $(query "SELECT count(*) FROM pg_stat_activity WHERE datname = 'template0'") == 1 ]]; }
-wait_until 60 is_blocked || fail "a session in template0"
+wait_until 180 is_blocked || fail "a session in template0"
 refuses administrator 'was not created'
 [[ $headers == *'template0" is being accessed'* ]] || fail "the reason"
 query 'CREATE ROLE saltern_server NOLOGIN'
@@ -132,6 +132,6 @@ wait "$blocker" 2>/dev/null || true
 blocker=
 query "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'template0'" >/dev/null
 is_free() { ! is_blocked; }
-wait_until 60 is_free || fail "no session in template0"
+wait_until 180 is_free || fail "no session in template0"
 query 'ALTER DATABASE template0 ALLOW_CONNECTIONS false'
 works postgres

@@ -10,7 +10,7 @@ state=$work/state.json
 progress=$work/progress
 
 device() {
-    SALTERN_TEST_URL=$SALTERN_TEST_URL SALTERN_TEST_CERTIFICATE=$certificate \
+    PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$repository/scripts/lib SALTERN_TEST_URL=$SALTERN_TEST_URL SALTERN_TEST_CERTIFICATE=$certificate \
         "$repository/.venv/bin/python" "$repository/Tests/Integration/rotation.py" "$@"
 }
 

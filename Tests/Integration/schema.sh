@@ -35,19 +35,19 @@ serve_elsewhere() (
     # shellcheck source=/dev/null
     source "$own_home/run.env"
     unset "${!SALTERN_TEST_@}"
-    timeout 60 env SALTERN_LISTEN="127.0.0.1:$(free_port)" "$executable" serve
+    timeout 300 env SALTERN_LISTEN="127.0.0.1:$(free_port)" "$executable" serve
 )
 refused serve_elsewhere
-sleep 1.2 # A node asks its database at most once a second.
-request GET /v1/health/ready
+# A node asks its database at most once a second.
+is_ready() { request GET /v1/health/ready && [[ $status == 200 ]]; }
+does_not_fit() { request GET /v1/health/ready && [[ $status == 503 && $(json .code) == schema_mismatch ]]; }
+wait_until 180 does_not_fit || fail "a schema that does not fit"
 expect_problem 503 schema_mismatch
 expect_header retry-after 60
 request GET /v1/health/live
 expect_status 200
 query 'DELETE FROM saltern.schema_migrations WHERE version = 9999'
-sleep 1.2 # A node asks its database at most once a second.
-request GET /v1/health/ready
-expect_status 200
+wait_until 180 is_ready || fail "the schema to fit again"
 
 scenario "a schema of the next release is served, when that says that it can be"
 query "INSERT INTO saltern.schema_migrations (version, name, checksum, oldest_program)
@@ -78,6 +78,5 @@ refused saltern migrate up
 scenario "an older schema is refused by serve, which never migrates by itself"
 query 'DELETE FROM saltern.schema_migrations WHERE version = (SELECT max(version) FROM saltern.schema_migrations)'
 refused serve_elsewhere
-sleep 1.2 # A node asks its database at most once a second.
-request GET /v1/health/ready
+wait_until 180 does_not_fit || fail "a schema that does not fit"
 expect_problem 503 schema_mismatch

@@ -39,14 +39,23 @@ print(totp.name, totp.issuer, totp.digits, totp.interval, totp.secret)' "$(json 
 [[ $name == "$userid" && $issuer == Saltern && $digits == 6 && $interval == 30 && $parsed == "$secret" ]] ||
     fail "the URI to say who, whose and how: $name $issuer $digits $interval"
 
+# confirm_now: with a code that counts, and log_in_afresh, too. log_in_now [SECONDS]: with the code of now, or of later.
+confirm_now() {
+    fresh_code
+    request POST /v1/account/totp/confirm "{\"totp\":\"$code\"}"
+}
+log_in_afresh() {
+    fresh_code
+    log_in_with "$code"
+}
+log_in_now() { log_in_with "$(one_time_code "$secret" "${1:-0}")"; }
+
 scenario "it counts once a code has confirmed it"
 log_in_with
 expect_status 201
 request POST /v1/account/totp/confirm "{\"totp\":\"$(one_time_code "$secret" 3600)\"}"
 expect_problem 403 wrong_totp
-fresh_code
-request POST /v1/account/totp/confirm "{\"totp\":\"$code\"}"
-expect_status 200
+expect_in_time 200 confirm_now
 expect_json '.recoveryCodes | length' 10
 mapfile -t recovery_codes < <(json '.recoveryCodes[]')
 request GET /v1/account
@@ -64,17 +73,14 @@ password_key=$(random_base64 32)
 log_in_with
 expect_problem 401 wrong_credentials
 password_key=$good_key
-fresh_code
-log_in_with "$code"
-expect_status 201
+expect_in_time 201 log_in_afresh
 log_in_with "$code"
 expect_problem 401 wrong_totp
 
 scenario "a phone whose clock is 30 seconds ahead gets in, one that is minutes off does not"
-log_in_with "$(one_time_code "$secret" 30)"
-expect_status 201
-log_in_with "$(one_time_code "$secret" 150)"
-expect_problem 401 wrong_totp
+expect_in_time 201 log_in_now 30
+expect_in_time 401 log_in_now 150
+expect_json .code wrong_totp
 
 scenario "fifty devices with the same recovery code: one gets in"
 lower=${recovery_codes[0],,}
@@ -112,18 +118,14 @@ saltern master-key prune >"$work/refusal" 2>&1 || result=$?
 ((result == 1)) || fail "the older key to be needed still"
 kill -HUP "$(own_server_process)"
 wait_until 180 grep --quiet master_key_reloaded "$own_home/run.log" || fail "the server to read the new key"
-fresh_code
-log_in_with "$code"
-expect_status 201
+expect_in_time 201 log_in_afresh
 saltern master-key reseal
 saltern master-key prune >"$work/keys"
 [[ $(wc -l <"$work/keys") == 1 ]] || fail "one key: $(cat "$work/keys")"
 [[ $(query 'SELECT sealed_secret FROM saltern.second_factors') != "$before" ]] || fail "the secret to be sealed anew"
 kill -HUP "$(own_server_process)"
 wait_until 180 has_reloaded_twice || fail "the server to read the key"
-fresh_code
-log_in_with "$code"
-expect_status 201
+expect_in_time 201 log_in_afresh
 
 scenario "without the master key nobody gets past, the log says which key is missing, and a recovery code works"
 stop_own_server
@@ -147,9 +149,7 @@ wait_until 180 grep --quiet master_key_not_reloaded "$own_home/run.log" || fail 
 stop_own_server
 mv -- "$work/master.key" "$own_home/master.key"
 start_own_server
-fresh_code
-log_in_with "$code"
-expect_status 201
+expect_in_time 201 log_in_afresh
 
 scenario "the person removes it, and the password is enough again"
 request DELETE /v1/account/totp "$(proof)"
@@ -162,9 +162,7 @@ expect_status 201
 scenario "an admin removes it for somebody who has lost everything, and the audit log knows"
 request POST /v1/account/totp "$(proof)"
 secret=$(json .secret)
-fresh_code
-request POST /v1/account/totp/confirm "{\"totp\":\"$code\"}"
-expect_status 200
+expect_in_time 200 confirm_now
 saltern account remove-second-factor "$userid" >"$work/removed"
 grep --quiet "$account_id" "$work/removed" || fail "the account to be named: $(cat "$work/removed")"
 log_in_with

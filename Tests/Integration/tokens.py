@@ -30,6 +30,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from joserfc import jwt as joserfc_jwt
 from joserfc.jwk import ECKey, KeySet
 
+from traffic.patience import ATTEMPTS, passes
+
 URL = os.environ["SALTERN_TEST_URL"]
 CERTIFICATE = os.environ["SALTERN_TEST_CERTIFICATE"]
 SESSION = os.environ["SALTERN_TEST_TOKEN"]
@@ -52,7 +54,13 @@ def expect(condition: bool, what: str) -> None:
 
 def post(path: str, token: str, body: dict[str, str]) -> requests.Response:
     headers = {"Authorization": f"Bearer {token}"}
-    return requests.post(URL + path, json=body, headers=headers, verify=CERTIFICATE, timeout=60)
+    reply = requests.post(URL + path, json=body, headers=headers, verify=CERTIFICATE, timeout=180)
+    for _ in range(ATTEMPTS):
+        if not passes(reply.status_code, reply.content, reply.elapsed.total_seconds()):
+            break
+        time.sleep(1)
+        reply = requests.post(URL + path, json=body, headers=headers, verify=CERTIFICATE, timeout=180)
+    return reply
 
 
 def new_token(audience: str = AUDIENCE) -> str:
@@ -68,7 +76,7 @@ def is_active(token: str) -> bool:
 
 
 def published() -> Any:
-    reply = requests.get(KEYS, verify=CERTIFICATE, timeout=60)
+    reply = requests.get(KEYS, verify=CERTIFICATE, timeout=180)
     expect(reply.headers["Cache-Control"] == "public, max-age=300, no-transform", "a cacheable key set")
     return reply.json()
 
@@ -203,7 +211,7 @@ def let_a_day_pass(file: Path) -> None:
 
 def reload_server(server: int, is_done: Callable[[], bool], what: str) -> None:
     os.kill(server, signal.SIGHUP)
-    for _ in range(300):
+    for _ in range(1_800):
         # Each loop has keys of its own for a moment.
         if all(is_done() for _ in range(16)):
             return
@@ -270,7 +278,7 @@ def example(file: Path) -> None:
     expect(URL in text, "the example to name its issuer")
     program = subprocess.Popen([sys.executable, "-c", text], env={**os.environ, "SSL_CERT_FILE": CERTIFICATE})
     try:
-        for _ in range(300):
+        for _ in range(1_800):
             try:
                 ask(port, "")
                 break

@@ -53,7 +53,7 @@ if saltern service create other --audience unknown 2>/dev/null; then fail "the a
 
 scenario "PyJWT, joserfc and authlib verify tokens across a rotation, and refuse every forgery"
 python() {
-    SALTERN_TEST_URL=$SALTERN_TEST_URL SALTERN_TEST_CERTIFICATE=$certificate SALTERN_TEST_TOKEN=$token \
+    PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$repository/scripts/lib SALTERN_TEST_URL=$SALTERN_TEST_URL SALTERN_TEST_CERTIFICATE=$certificate SALTERN_TEST_TOKEN=$token \
         SALTERN_TEST_SERVICE=$credential SALTERN_TEST_EXECUTABLE=$executable \
         "$repository/.venv/bin/python" "$repository/Tests/Integration/tokens.py" "$@"
 }
@@ -70,7 +70,7 @@ cp -- "$keys" "$work/keys"
 echo 'no key' >>"$keys"
 if said=$(saltern reload "$(own_server_process)" 2>&1); then fail "the reload to fail"; fi
 [[ $said == *'SALTERN_SIGNING_KEY_FILE: '* ]] || fail "the reload to name the file: $said"
-wait_until 60 grep --quiet '"event":"signing_keys_not_reloaded"' "$own_home/run.log" || fail "a line in the log"
+wait_until 180 grep --quiet '"event":"signing_keys_not_reloaded"' "$own_home/run.log" || fail "a line in the log"
 request GET /.well-known/jwks.json
 expect_json '.keys | length' 1
 # With the mode of the present file.

@@ -11,7 +11,7 @@ pin=sha256//$(openssl x509 -in "$certificate" -noout -pubkey | openssl pkey -pub
 # curl_status ARGUMENT…: curl's exit status for a request to the service.
 curl_status() {
     local result=0
-    curl --silent --noproxy '*' --max-time 60 --output "$work/reply" "$@" "$SALTERN_TEST_URL/v1/service" || result=$?
+    curl --silent --noproxy '*' --max-time 180 --output "$work/reply" "$@" "$SALTERN_TEST_URL/v1/service" || result=$?
     printf '%s' "$result"
 }
 
@@ -46,12 +46,12 @@ exec 3<>"/dev/tcp/127.0.0.1/$port"
 printf 'GET /v1/service HTTP/1.1\r\nHost: localhost\r\n\r\n' >"$work/plain-request"
 # The server may close before it has read everything.
 cat -- "$work/plain-request" >&3 2>/dev/null || true
-timeout 60 cat <&3 >"$work/plain" 2>/dev/null || [[ $? != 124 ]] || fail "the server to close the connection"
+timeout 300 cat <&3 >"$work/plain" 2>/dev/null || [[ $? != 124 ]] || fail "the server to close the connection"
 exec 3>&-
 if LC_ALL=C grep --quiet --text 'HTTP\|saltern' "$work/plain"; then fail "no HTTP in plain: $(tr -d '\0' <"$work/plain")"; fi
 
 scenario "the certificate is for this host and no other"
 result=0
-curl --silent --noproxy '*' --max-time 60 --output /dev/null --cacert "$certificate" \
+curl --silent --noproxy '*' --max-time 180 --output /dev/null --cacert "$certificate" \
     --connect-to "elsewhere.example:$port:127.0.0.1:$port" "https://elsewhere.example:$port/v1/service" || result=$?
 expect "$result" 60 "curl's status"

@@ -24,5 +24,5 @@ PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$repository/scripts/lib /usr/bin/python3 "$
 [[ $(query 'SELECT (SELECT count(*) FROM saltern.shares) + (SELECT count(*) FROM saltern.account_shares)') == 0 ]] ||
     fail "no share to be left: $(query 'SELECT (SELECT count(*) FROM saltern.shares), (SELECT count(*) FROM saltern.account_shares)')"
 
-end_process "$other" TERM 60
+end_process "$other" TERM 180
 wait "$other" || fail "the other server to end cleanly"

@@ -99,11 +99,9 @@ class KillInCommit(Breakage):
         world.server.restart({"SALTERN_LOOPS": "1", "SALTERN_COMMIT_CONNECTIONS": "1"})
 
     def happen(self, world: World, dice: random.Random) -> None:
-        sizes = []
+        sizes: list[int] = []
         for _ in range(3):
-            starts = world.server.starts
-            wait_until(180, lambda: self.kill_in_commit(world, sizes), "a group whose commit waits")
-            world.server.wait_for_start(starts)
+            wait_until(600, lambda: self.kill_in_commit(world, sizes), "a group whose commit waits")
             time.sleep(dice.uniform(1, 2))
         self.note = f"killed groups wrote {', '.join(map(str, sizes))} items"
 
@@ -111,44 +109,64 @@ class KillInCommit(Breakage):
         world.server.restart({})
 
     def kill_in_commit(self, world: World, sizes: list[int]) -> bool:
-        """Whether there was a group."""
-        # Commits wait for a missing standby: commits on this disk are not acknowledged.
-        self.wait_for_standby(world, "nobody")
+        """Whether there was a group of at least two requests. On a slow machine chance may bring one alone."""
+        starts = world.server.starts
         try:
-            wait_until(60, lambda: self.waiting(world) > 0, "a commit that waits")
-            if not self.waiting(world, "query = 'COMMIT'"):
-                # One request was sent alone. The others queue behind it, and are sent together when it is released.
-                time.sleep(self.GATHERING)
-                world.superuser.run(f"SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE {self.COMMITS}")
-                with contextlib.suppress(TimeoutError):
-                    wait_until(5, lambda: self.waiting(world, "query = 'COMMIT'") > 0, "a group")
-            group = self.transaction(world)
+            group = self.wait_for_group(world)
             if group:
                 world.server.send(signal.SIGKILL)
         finally:
             self.wait_for_standby(world, "")
-        wait_until(60, lambda: self.waiting(world) == 0, "the commit that waited to end")
-        if group:
-            # Each request has written one item, and each writer has its own account.
-            sizes.append(world.superuser.number(f"SELECT count(*) FROM saltern.items WHERE xmin = '{group}'::xid"))
-            if sizes[-1] < 2:
-                raise RuntimeError(f"what was killed in its commit wrote {sizes[-1]} items: it was no group")
-        return group > 0
+        wait_until(180, lambda: self.waiting(world) == 0, "the commit that waited to end")
+        if not group:
+            return False
+        # Each request has written one item, and each writer has its own account.
+        size = world.superuser.number(f"SELECT count(*) FROM saltern.items WHERE xmin = '{group}'::xid")
+        world.server.wait_for_start(starts)
+        if size > 1:
+            sizes.append(size)
+        return size > 1
 
     def wait_for_standby(self, world: World, name: str) -> None:
-        world.superuser.run(f"ALTER SYSTEM SET synchronous_standby_names = '{name}'")
-        world.superuser.run("SELECT pg_reload_conf()")
+        world.superuser.run(self.standby(name))
 
-    def waiting(self, world: World, condition: str = "true") -> int:
-        """Connections for commits that wait for one to end."""
-        return world.superuser.number(f"SELECT count(*) FROM pg_stat_activity WHERE {self.COMMITS} AND {condition}")
+    def standby(self, name: str) -> str:
+        return f"ALTER SYSTEM SET synchronous_standby_names = '{name}'; SELECT pg_reload_conf();"
 
-    def transaction(self, world: World) -> int:
-        """The transaction of the group whose COMMIT waits; 0 when none does."""
-        return world.superuser.number(
-            "SELECT coalesce(max(backend_xid::text::bigint), 0) FROM pg_stat_activity"
-            f" WHERE {self.COMMITS} AND query = 'COMMIT'"
+    def wait_for_group(self, world: World) -> int:
+        """The transaction of a group whose COMMIT waits; 0 when there is none.
+
+        One session does all of it: starts of programs would take a part of the second. Commits wait for a missing standby:
+        commits on this disk are not acknowledged. The first one is of a request that was sent alone, or of a group. In the
+        first case others queue, and are sent together when it is released.
+        """
+        group = f"FROM pg_stat_activity WHERE {self.COMMITS} AND query = 'COMMIT'"
+        said = world.superuser.run(
+            f"""{self.standby("nobody")}
+            DO $$
+            DECLARE
+                deadline timestamptz := clock_timestamp() + interval '180 seconds';
+            BEGIN
+                WHILE NOT EXISTS (SELECT FROM pg_stat_activity WHERE {self.COMMITS}) LOOP
+                    IF clock_timestamp() > deadline THEN RAISE 'no commit waits'; END IF;
+                    PERFORM pg_sleep(0.005), pg_stat_clear_snapshot();
+                END LOOP;
+                IF NOT EXISTS (SELECT {group}) THEN
+                    PERFORM pg_sleep({self.GATHERING}), pg_stat_clear_snapshot();
+                    PERFORM pg_cancel_backend(pid) FROM pg_stat_activity WHERE {self.COMMITS};
+                    deadline := clock_timestamp() + interval '5 seconds';
+                    WHILE clock_timestamp() < deadline AND NOT EXISTS (SELECT {group}) LOOP
+                        PERFORM pg_sleep(0.005), pg_stat_clear_snapshot();
+                    END LOOP;
+                END IF;
+            END $$;
+            SELECT coalesce(max(backend_xid::text::bigint), 0) {group};"""
         )
+        return int(said.splitlines()[-1])
+
+    def waiting(self, world: World) -> int:
+        """Connections for commits that wait for one to end."""
+        return world.superuser.number(f"SELECT count(*) FROM pg_stat_activity WHERE {self.COMMITS}")
 
 
 class Crash(Breakage):

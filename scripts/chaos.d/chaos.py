@@ -22,7 +22,7 @@ from traffic.database import Database
 from traffic.wire import Target
 
 # How long the server may take to serve again, once what was broken is whole.
-RECOVERY = 120.0
+RECOVERY = 180.0
 
 
 class Chaos:
@@ -146,7 +146,7 @@ def run(options: argparse.Namespace) -> tuple[int, int]:
             number += 1
             if not planned and not failed and more:
                 more -= 1
-                planned = [slow for slow in breakages if isinstance(slow, Failover) and not slow.is_quick]
+                planned = [slow for slow in breakages if isinstance(slow, Failover) and slow.wants_more]
         for complaint in judge(breakages, say):
             say(f"error: {complaint}")
             failed += 1

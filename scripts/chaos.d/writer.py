@@ -10,6 +10,7 @@ from typing import Any
 from ledger import ABSENT, Account
 
 from traffic.blocking import BlockingConnection
+from traffic.patience import exchange
 from traffic.people import ITERATIONS, fresh_id, item, password_key, share
 from traffic.wire import ConnectionEnded, Fields, Reply, Target, request
 
@@ -178,7 +179,7 @@ class Writer:
             return True
         for key in account.keys:
             body = {"userid": account.userid, "passwordKey": key}
-            reply = self.connection.exchange(request("POST", "/v1/sessions", body))
+            reply = exchange(self.connection, request("POST", "/v1/sessions", body))
             if reply.status == 201:
                 account.exists, account.keys, account.token = True, {key}, reply.json["session"]["token"]
                 return True
@@ -189,7 +190,7 @@ class Writer:
         return False
 
     def get(self, account: Account, path: str) -> Any:
-        reply = self.connection.exchange(request("GET", path, token=account.token))
+        reply = exchange(self.connection, request("GET", path, token=account.token))
         if reply.status != 200:
             self.complaints.append(f"GET {path.split('?')[0]}: {reply.status} {reply.body[:200]!r}")
             return {}
@@ -205,8 +206,8 @@ class Writer:
                 return found
 
     def compare(self, account: Account) -> None:
-        log_in = self.connection.exchange(
-            request("POST", "/v1/sessions", {"userid": account.userid, "passwordKey": account.key})
+        log_in = exchange(
+            self.connection, request("POST", "/v1/sessions", {"userid": account.userid, "passwordKey": account.key})
         )
         if log_in.status != 201:
             self.complaints.append(f"a log-in with the acknowledged key: {log_in.status} {log_in.body[:200]!r}")

@@ -14,8 +14,8 @@ WRITERS = 8
 # Of all of them, before something breaks and again afterwards. In half a second they do several times as many.
 LEAST = 2 * WRITERS
 # How long those may take to be acknowledged, and how long everybody may take to end.
-PATIENCE = 120.0
-LONGEST_LOOK = 300.0
+PATIENCE = 300.0
+LONGEST_LOOK = 900.0
 
 
 class Writers:

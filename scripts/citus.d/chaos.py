@@ -22,7 +22,7 @@ from traffic.database import Database
 from traffic.wire import Target
 
 # How long the service may take to be whole again, once what was broken is.
-RECOVERY = 60.0
+RECOVERY = 180.0
 # Settings of the one that runs that would make it hand over its sockets.
 NOT_OURS = {"SALTERN_LISTEN", "SALTERN_DATABASE_URL", "SALTERN_HANDOVER_SOCKET", "SALTERN_METRICS_LISTEN"}
 
@@ -37,7 +37,7 @@ class Node:
         """Ends its PostgreSQL, and starts it again when what it leaves behind has ended."""
         with open(os.path.join(self.data, "postmaster.pid"), encoding="ascii") as file:
             os.kill(int(file.readline()), number)
-        wait_until(60, lambda: os.spawnvp(os.P_WAIT, self.start_words[0], self.start_words) == 0, "a node to start again")
+        wait_until(180, lambda: os.spawnvp(os.P_WAIT, self.start_words[0], self.start_words) == 0, "a node to start again")
 
     def end_sessions(self) -> None:
         self.database.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'saltern_app'")

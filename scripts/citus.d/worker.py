@@ -23,10 +23,12 @@ from dataclasses import dataclass
 from traffic.blocking import BlockingConnection
 from traffic.database import Database
 from traffic.people import ITERATIONS, fresh_id, item, password_key, share
+from traffic.ruler import Ruler
 from traffic.wire import Target, request
 
 PEOPLE = 16
-# Seconds that no reply to an account on another node may take. With nothing else to do it is a tenth of one.
+# Seconds that no reply to an account on another node may take, beside the machine's lateness. With nothing else to do it is a
+# tenth of one.
 LONGEST = 5.0
 # A write that was in one transaction with another account's, which the kill has cut off, may have been refused until then.
 CUT_OFF = 1.0
@@ -69,7 +71,7 @@ class Person:
     def hears(self) -> bool:
         """Whether its stream tells of what it has written last."""
         assert self.stream.tls
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 180
         try:
             while self.heard < self.revision:
                 # Lines that keep the stream alive continue.
@@ -152,23 +154,27 @@ def wait_for_degraded(asking: BlockingConnection, watches: list[Watch], killed: 
         watch.end()
 
 
-def judge(watches: list[Watch], others: list[Person], killed: float) -> None:
+def judge(watches: list[Watch], others: list[Person], killed: float, ruler: Ruler) -> None:
     """What those who asked on and on were told, whose node is there and whose is not."""
     slowest, asked, refused = 0.0, 0, 0
+    cut_off = killed + CUT_OFF + ruler.between(killed, killed + CUT_OFF)
     for watch in watches:
         told = watch.since(killed)
         assert {one.status for one in told} <= {200, 201, 503}, f"an account is told {Counter(one.status for one in told)}"
         if watch.person not in others:
             continue
         failed = [one for one in told if one.status == 503]
-        assert len(failed) <= 1 and all(one.asked < killed + CUT_OFF for one in failed), (
+        assert len(failed) <= 1 and all(one.asked < cut_off for one in failed), (
             f"an account on another node is told 503 {len(failed)} times of {len(told)}, the last time "
             f"{failed[-1].asked - killed:.1f} s after the kill"
         )
-        slowest = max(slowest, *(one.answered - one.asked for one in told))
+        slowest = max(slowest, *(one.answered - one.asked - ruler.between(one.asked, one.answered) for one in told))
         asked, refused = asked + len(told), refused + len(failed)
     assert slowest < LONGEST, f"a reply to an account on another node took {slowest:.1f} s"
-    print(f"{refused} of {asked} requests of accounts on other nodes were refused, and the slowest took {slowest:.2f} s")
+    print(
+        f"{refused} of {asked} requests of accounts on other nodes were refused, and the slowest took {slowest:.2f} s, "
+        "without the machine's lateness"
+    )
 
 
 def on_node(database: Database, node: int, table: str, keys: list[str]) -> set[str]:
@@ -232,13 +238,14 @@ def main() -> None:
     gone = [person for person in people if person.id in accounts]
     others = [person for person in people if person.id not in accounts]
     wait_until(180, lambda: status(asking) == "ready", "the service to be ready")
+    ruler = Ruler()
     watches = [Watch(person) for person in people]
     wait_until(180, lambda: all(watch.told for watch in watches), "everybody to ask")
     killed = time.monotonic()
     os.kill(process, signal.SIGKILL)
     try:
         wait_for_degraded(asking, watches, killed)
-        judge(watches, others, killed)
+        judge(watches, others, killed, ruler)
         for _ in range(3):
             wrong = {(person.read(), person.write()) for person in others} - {(200, 201)}
             assert not wrong, f"accounts on other nodes are told {wrong}"

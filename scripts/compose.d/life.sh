@@ -20,7 +20,7 @@ finish_life() {
     trap - EXIT
     ((result == 0)) || docker-compose logs --tail 30 >&2 || true
     docker-compose down --volumes --timeout 20 >/dev/null 2>&1 || true
-    end_process "$engine" TERM 60 || true
+    end_process "$engine" TERM 180 || true
     (exit "$result") || finish
     finish
 }
@@ -33,7 +33,7 @@ start_engine() {
         --host "$DOCKER_HOST" >"$place/engine/log" 2>&1 &
     engine=$!
     trap finish_life EXIT
-    wait_until 60 engine_answers_or_is_gone
+    wait_until 180 engine_answers_or_is_gone
     docker version >/dev/null || die "Docker does not start: $(tail -n 5 "$place/engine/log")"
 }
 
@@ -90,7 +90,7 @@ container() {
 
 is_healthy() { [[ $(docker inspect --format '{{.State.Status}} {{.State.Health.Status}}' "$(container "$1")") == 'running healthy' ]]; }
 
-await_health() { wait_until 120 is_healthy "$1" || fail "$1 to be healthy: $(docker-compose logs --tail 20 "$1")"; }
+await_health() { wait_until 180 is_healthy "$1" || fail "$1 to be healthy: $(docker-compose logs --tail 20 "$1")"; }
 
 # Its certificate, for curl.
 fetch_certificate() { docker cp "$(container server):/var/lib/saltern/tls/certificate.pem" "$certificate" >/dev/null; }
@@ -229,12 +229,12 @@ rotate_keys() {
     scenario "keys are rotated while it serves"
     admin certificate rotate >/dev/null
     docker-compose kill -s HUP server 2>/dev/null
-    wait_until 30 serves "${pins[1]}" || fail "the backup key to be served"
+    wait_until 180 serves "${pins[1]}" || fail "the backup key to be served"
     mapfile -t pins < <(admin certificate pins | grep --only-matching 'sha256//[A-Za-z0-9+/=]*')
     admin certificate renew >/dev/null
     docker-compose kill -s HUP server 2>/dev/null
     fetch_certificate
-    wait_until 30 serves "${pins[0]}" || fail "the key to stay"
+    wait_until 180 serves "${pins[0]}" || fail "the key to stay"
     admin master-key rotate >/dev/null
     docker-compose kill -s HUP server 2>/dev/null
     admin master-key reseal >/dev/null
@@ -315,7 +315,7 @@ add_a_standby() {
 lose_the_primary() {
     scenario "the standby takes over, with what was acknowledged"
     type_block 'Promote the standby 1' >/dev/null
-    wait_until 60 serves_again || fail "the service to be ready"
+    wait_until 180 serves_again || fail "the service to be ready"
     still_there "$id"
     create_item
     docker-compose run --rm --no-deps admin backup backups >/dev/null 2>&1 || fail "a backup of the new primary"

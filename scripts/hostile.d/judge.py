@@ -9,6 +9,8 @@ Machines are shared and noisy, and the attackers run on the one that is attacked
 - an attack that fails is carried out again, twice at most (--tries): what is wrong with a server is wrong each time;
 - when somebody else took more of the machine while it went on than before and after it, its latency tells nothing, and
   that does not count as a try. What is never seen undisturbed is said to be not judged, and is no failure;
+- when the measuring process was given no processor for more than a second, the machine stood still, and requests may have
+  failed for it. That does not count as a try either, but fails in the end;
 - memory is compared with that of a server in ordinary use, whatever number of times an attack was repeated.
 """
 
@@ -23,6 +25,7 @@ from neighbour import Neighbour
 from samples import Window
 from scene import Attack, Performance, Stage
 from traffic import process
+from traffic.ruler import DISTURBED
 
 # Above twice the undisturbed latency.
 ALLOWANCE = 0.020
@@ -63,6 +66,11 @@ class Verdict:
         """Whether nothing is wrong but what somebody else on this machine may have done."""
         quiet, during = self.strangers
         return during > quiet + STRANGERS and self.complaints == [too_slow(self)]
+
+    @property
+    def was_late(self) -> bool:
+        """Whether the machine stood still."""
+        return max(self.during.longest_lateness, self.after.longest_lateness) > DISTURBED
 
 
 class Judge:
@@ -113,7 +121,7 @@ class Judge:
         verdict = self.carry_out(attack, before)
         disturbed = 0
         while verdict.complaints:
-            if verdict.was_disturbed and disturbed < DISTURBED_TRIES:
+            if (verdict.was_disturbed or verdict.was_late) and disturbed < DISTURBED_TRIES:
                 disturbed += 1
                 verdict.tries -= 1
             if verdict.tries >= self.tries:

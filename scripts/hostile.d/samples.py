@@ -43,6 +43,8 @@ class Window:
     worst: float
     #: How late the measuring process itself was given a processor.
     lateness: float
+    #: The longest of that.
+    longest_lateness: float
     #: What was not answered as it should have been, and how often.
     failures: dict[str, int]
     #: The slowest request of each kind.
@@ -69,6 +71,7 @@ class Window:
             percentile(latencies, 0.99),
             max(latencies, default=0.0),
             percentile(lateness, 0.99),
+            max(lateness, default=0.0),
             failures,
             slowest,
         )

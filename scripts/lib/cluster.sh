@@ -53,7 +53,7 @@ cluster_set_up() {
     handbook_block 'Set up a cluster sql 1' | sed "s/'10\.0\.0\.\([123]\)', 5432/'127.0.0.1', $((cluster_port - 1)) + \1/
         /^-- Here the three roles/r $cluster_directory.roles"
     # For this session alone: on a busy machine a node may need longer to let another one in.
-    echo "SET citus.node_connection_timeout = '3s';"
+    echo "SET citus.node_connection_timeout = '30s';"
 }
 
 # cluster_node_psql NUMBER DATABASE SQL…: as superuser at one of the nodes, each text by itself.
@@ -74,13 +74,16 @@ cluster_make_database() {
         cluster_node_psql "$node" "$1" 'CREATE EXTENSION citus'
     done
     cluster_node_psql 0 postgres "ALTER DATABASE $1 SET citus.shard_count = 4"
-    cluster_node_psql 0 "$1" "SET citus.node_connection_timeout = '3s'" "SELECT citus_set_coordinator_host('127.0.0.1', $cluster_port)" \
+    cluster_node_psql 0 "$1" "SET citus.node_connection_timeout = '30s'" "SELECT citus_set_coordinator_host('127.0.0.1', $cluster_port)" \
         "SELECT citus_add_node('127.0.0.1', $((cluster_port + 1)))" "SELECT citus_add_node('127.0.0.1', $((cluster_port + 2)))"
 }
 
 cluster_drop_database() {
     local node
-    for node in 0 1 2; do cluster_node_psql "$node" postgres "DROP DATABASE IF EXISTS $1 WITH (FORCE)"; done
+    # PostgreSQL waits five seconds for the sessions that it ends.
+    for node in 0 1 2; do
+        wait_until 180 cluster_node_psql "$node" postgres "DROP DATABASE IF EXISTS $1 WITH (FORCE)" || return 1
+    done
 }
 
 # cluster_ask NUMBER SQL: what a node answers the superuser.

@@ -24,7 +24,7 @@ start_machine() {
     setpriv --pdeathsig KILL unshare --mount --net --pid --uts --ipc --fork --kill-child --propagation private \
         "$parts/machine" "$1" "$machine_group" </dev/null >"$work/machine.log" 2>&1 &
     machine=$!
-    wait_until 60 is_booting || die "systemd did not start: $(<"$work/machine.log")"
+    wait_until 180 is_booting || die "systemd did not start: $(<"$work/machine.log")"
 }
 
 # The first process of the machine, as the others see it.
@@ -47,7 +47,7 @@ stop_machine() {
         machine=
     fi
     if [[ -n $machine_group ]]; then
-        wait_until 30 remove_group || say "control groups are left in $machine_group"
+        wait_until 180 remove_group || say "control groups are left in $machine_group"
         umount -- "$work/groups" || true
         machine_group=
     fi

@@ -11,15 +11,15 @@ sudo() {
     as_postgres "${@:3}"
 }
 
-# wait_for WHAT COMMAND…: tries the command for a minute.
+# wait_for WHAT COMMAND…: tries the command for three minutes.
 wait_for() {
     local what=$1
     shift
-    for _ in {1..600}; do
+    for _ in {1..1800}; do
         ! "$@" >/dev/null 2>&1 || return 0
         sleep 0.1
     done
-    fail "$what within a minute"
+    fail "$what within three minutes"
 }
 
 # The port of the server.

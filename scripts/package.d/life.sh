@@ -62,7 +62,7 @@ calls_of() {
 # require_allowed_calls: what the traced server called is what the unit's filter allows.
 require_allowed_calls() {
     local line words call
-    for _ in {1..100}; do
+    for _ in {1..1800}; do
         ! grep --quiet total /tmp/calls || break
         sleep 0.1
     done

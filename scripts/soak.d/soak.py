@@ -39,6 +39,10 @@ ALLOWANCES = {
 OPERATION = re.compile(r"^    (get|put|post|delete|head):$")
 # What a backend logs of its memory: a context below its cache, or how many more there are than it lists.
 CONTEXTS = re.compile(r"\[(\d+)\] .*level: 2; (CachedPlanSource|CachedPlan|\d+ more child contexts)")
+# The last line of that.
+LOGGED = re.compile(r"\[(\d+)\] .*Grand total")
+# Seconds for it.
+PATIENCE = 300.0
 PATH = re.compile(r"^  (/\S+):$")
 
 
@@ -88,9 +92,7 @@ class Watch:
         self.log = log
 
     def look(self) -> dict[str, float]:
-        backends = [
-            int(row[0]) for row in self.superuser.rows("SELECT pid FROM pg_stat_activity WHERE usename = 'saltern_app'")
-        ]
+        backends = self.backends()
         return {
             "resident MB": process.resident_kilobytes(self.server) / 1024,
             "descriptors": self.descriptors(),
@@ -98,6 +100,11 @@ class Watch:
             "PostgreSQL private MB": sum(map(process.private_kilobytes, backends)) / 1024,
             "prepared statements": self.statements(),
         }
+
+    def backends(self) -> set[int]:
+        """The server's connections to the database."""
+        rows = self.superuser.rows("SELECT pid FROM pg_stat_activity WHERE usename = 'saltern_app'")
+        return {int(row[0]) for row in rows}
 
     def descriptors(self) -> float:
         """What only root can count of a process that does not let itself be dumped; nobody else sees it grow."""
@@ -112,16 +119,20 @@ class Watch:
         pg_prepared_statements shows a session its own only; but each backend can be told to log its memory contexts.
         """
         start = os.path.getsize(self.log)
-        asked = self.superuser.number(
-            "SELECT count(pg_log_backend_memory_contexts(pid)) FROM pg_stat_activity WHERE usename = 'saltern_app'"
-        )
-        deadline = time.monotonic() + 5
-        text = ""
-        while text.count("Grand total") < asked and time.monotonic() < deadline:
+        asked = self.backends()
+        self.superuser.run(f"SELECT pg_log_backend_memory_contexts(pid) FROM unnest(ARRAY{sorted(asked)}::integer[]) pid")
+        deadline = time.monotonic() + PATIENCE
+        while True:
             time.sleep(0.1)
             with open(self.log, encoding="utf-8", errors="replace") as file:
                 file.seek(start)
                 text = file.read()
+            # A backend that has ended logs nothing.
+            silent = asked - set(map(int, LOGGED.findall(text)))
+            if not silent or not silent & self.backends():
+                break
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"after {PATIENCE:.0f} s {len(silent)} of {len(asked)} backends have not logged their memory")
         counts: Counter[str] = Counter()
         for backend, what in CONTEXTS.findall(text):
             counts[backend] += int(what.split()[0]) if what[0].isdigit() else 1
