@@ -244,22 +244,29 @@ fill() {
             CASE WHEN random() < 0.5 THEN now() - interval '4 days' END
         FROM saltern.event_queues WHERE destination_id = '$bulk_id'"
 }
-# A purge that a slow machine interrupts goes on at the next call.
+# As autovacuum does it, which may come later. Without statistics of the new rows a purge takes long.
+analyze() { query 'ANALYZE saltern.outgoing_events' && query 'ANALYZE saltern.event_queues'; }
+# A slow machine can end a statement after ten seconds. The next purge goes on.
 purge_all() { wait_until 1800 saltern purge >/dev/null || fail "the purge to end"; }
 sizes=()
-for _ in 1 2 3; do
+no_longer_grow() { ((${#sizes[@]} >= 3 && sizes[-1] <= sizes[-2] * 12 / 10)); }
+# Rows that a slow purge leaves to the next VACUUM let the files grow once.
+for _ in {1..6}; do
     fill
+    analyze
     purge_all
     query "UPDATE saltern.outgoing_events SET parked_at = now() - interval '4 days' WHERE parked_at IS NOT NULL;
         UPDATE saltern.event_queues SET due_at = now() - interval '9 days' WHERE destination_id = '$bulk_id'"
+    analyze
     purge_all
     [[ $(query "SELECT count(*) FROM saltern.outgoing_events WHERE destination_id = '$bulk_id'") == 0 ]] || fail "no event left"
     query 'VACUUM saltern.outgoing_events' && query 'VACUUM saltern.event_queues'
     sizes+=("$(table_bytes)")
     query "DELETE FROM saltern.event_queues WHERE destination_id = '$bulk_id'"
     query 'VACUUM saltern.event_queues'
+    ! no_longer_grow || break
 done
-((sizes[2] <= sizes[1] * 12 / 10)) || fail "files that stay as they are: ${sizes[*]}"
+no_longer_grow || fail "files that stay as they are: ${sizes[*]}"
 printf 'files: %s bytes\n' "${sizes[*]}"
 
 scenario "a stop ends a service's wait for events at once"
