@@ -10,7 +10,7 @@ import tempfile
 import time
 
 # How long anything may take on a machine that is busy with something else. Nothing waits for this long but a failure.
-PATIENCE = 120.0
+PATIENCE = 180.0
 
 
 class Failure(Exception):

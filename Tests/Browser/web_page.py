@@ -93,9 +93,11 @@ def check_example(page, site, recorder, password):
     fill(page, "login", userid=(WORK / "userid").read_text().strip(), password=password)
     page.wait(f"{notes}.some((text) => text === 'oil: Buy oil. ')", "the note of the kit")
     fill(page, "note", title="short-lived", body="to be deleted")
+    # The page empties the form once the note is stored.
+    page.wait(f"{notes}.some((text) => text.includes('short-lived'))", "the first note")
+    page.wait("document.forms.note.elements.title.value === ''", "the empty form")
     fill(page, "note", title="written in Chromium", body="Grüße aus Chromium")
     page.wait(f"{notes}.some((text) => text.includes('Grüße'))", "the note, by the live stream")
-    page.wait(f"{notes}.some((text) => text.includes('short-lived'))", "the other note")
     index = page.evaluate(f"{notes}.findIndex((text) => text.includes('short-lived'))")
     page.click(f"li:nth-child({index + 1}) button")
     page.wait(f"!{notes}.some((text) => text.includes('short-lived'))", "the note to be deleted")
