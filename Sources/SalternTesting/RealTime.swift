@@ -32,24 +32,35 @@ public func eventually(
 /// The greatest lateness of a thread that only sleeps: the time for which the machine paused.
 private final class Ruler: Sendable {
     private static let step = 0.05
-    private let worst = Mutex(0.0)
+    private struct State {
+        var worst = 0.0
+        /// The end of the last sleep.
+        var before = ProcessInfo.processInfo.systemUptime
+    }
+
+    private let state = Mutex(State())
     private let isEnded = Atomic(false)
     /// True after a failure during a pause.
     let hasFailure = Atomic(false)
 
     init() {
         Thread.detachNewThread { [self] in
-            var before = ProcessInfo.processInfo.systemUptime
             while !isEnded.load(ordering: .relaxed) {
                 Thread.sleep(forTimeInterval: Self.step)
-                let now = ProcessInfo.processInfo.systemUptime
-                worst.withLock { $0 = max($0, now - before - Self.step) }
-                before = now
+                state.withLock {
+                    $0.worst = Self.worst($0)
+                    $0.before = ProcessInfo.processInfo.systemUptime
+                }
             }
         }
     }
 
-    var lateness: Duration { .seconds(worst.withLock { $0 }) }
+    /// With the sleep that has not ended.
+    var lateness: Duration { .seconds(state.withLock { Self.worst($0) }) }
+
+    private static func worst(_ state: State) -> Double {
+        max(state.worst, ProcessInfo.processInfo.systemUptime - state.before - step)
+    }
 
     func end() { isEnded.store(true, ordering: .relaxed) }
 }
