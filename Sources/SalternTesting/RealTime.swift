@@ -65,7 +65,7 @@ private final class Ruler: Sendable {
     func end() { isEnded.store(true, ordering: .relaxed) }
 }
 
-/// Runs a test whose result depends on real time, again if it fails while the machine pauses.
+/// Runs a test that depends on real time, and repeats it if it fails during a pause of the machine.
 ///
 /// A failure counts only in an attempt without a pause. Without such an attempt the test fails.
 /// - Parameters:
