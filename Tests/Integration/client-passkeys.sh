@@ -110,6 +110,9 @@ expect_status 0
 phone password --password-file "$work/password-2" --new-password-file "$work/password" --json
 expect_status 0
 expect_json '.notices | length' 0
+phone status --seen --json
+phone status --json
+expect_status 0
 opens_elsewhere
 
 scenario "it does so after a new password, a new userid, a rotation and a recovery"

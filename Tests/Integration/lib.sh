@@ -108,6 +108,7 @@ request() {
         send_request "$@" || request_result=$?
         [[ -z ${once:-} ]] || break
         failure_passes || break
+        ((++repetitions <= 40)) || fail "a server that replies within its limits of time"
         say "repeated after status $status $(json .code 2>/dev/null): $1 $2"
         repeated=$1
         sleep 1
@@ -119,6 +120,8 @@ request() {
 request_result=0
 request_begun=0
 repeated=
+# The number of repeated requests of the scenarios in a file.
+repetitions=0
 
 send_request() {
     local method=$1 path=$2 payload=${3:-} arguments=() result=0
@@ -289,22 +292,26 @@ stop_ruler() {
 
 has_measured_until() { (($(tail -n 1 "$work/ruler" | cut --delimiter ' ' --fields 1) >= $1)); }
 
-# lateness_since MILLISECONDS: by how many milliseconds the machine was late since this time of day. Needs start_ruler.
+# lateness_since MILLISECONDS [END]: by how many milliseconds the machine was late since this time of day. Needs start_ruler.
 lateness_since() {
     wait_until 180 has_measured_until "$(milliseconds)" || fail "the ruler to measure"
-    awk -v since="$1" '$1 > since { late += $2 } END { print late + 0 }' "$work/ruler"
+    awk -v since="$1" -v until="${2:-0}" \
+        '$1 > since && (!until || $1 - $2 < until) { late += $2 } END { print late + 0 }' "$work/ruler"
 }
 
 # is_within LIMIT BEGIN [END]: true if so many milliseconds at most have passed between two times of day, without those by which
 # the machine was late. Needs start_ruler.
 is_within() {
     local end=${3:-$(milliseconds)}
-    ((end - $2 <= $1)) || ((end - $2 <= $1 + $(lateness_since "$2")))
+    ((end - $2 <= $1)) || ((end - $2 <= $1 + $(lateness_since "$2" "$end")))
 }
 
-# was_disturbed SINCE: true if the machine was late by more than a second since this time of day. An attempt that it disturbed
-# is repeated. Needs start_ruler.
-was_disturbed() { (($(lateness_since "$1") > 1000)); }
+# was_disturbed SINCE: true if the machine paused for more than a second since this time of day. An attempt that it disturbed is
+# repeated. Needs start_ruler.
+was_disturbed() {
+    wait_until 180 has_measured_until "$(milliseconds)" || fail "the ruler to measure"
+    (($(awk -v since="$1" '$1 > since && $2 > worst { worst = $2 } END { print worst + 0 }' "$work/ruler") > 1000))
+}
 
 # time_of_event EVENT: the time of day, in milliseconds, of the last line with this event in the own server's log.
 time_of_event() {

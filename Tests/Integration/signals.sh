@@ -111,15 +111,19 @@ expect_that() {
 }
 # goes_on PROCESS: true if the server runs and waits for the body.
 goes_on() { is_running "$1" && has_said 0 '408 Request Timeout'; }
-finish_request() {
-    local process
-    id=$(uuid)
-    say_lines "PUT /v1/items/$id HTTP/1.1" 'Host: localhost' "Authorization: Bearer $token" 'If-None-Match: *' \
-        'Content-Type: application/json' "Content-Length: ${#payload}" 'Expect: 100-continue' ''
+# stop_during_put ITEM LENGTH: sends the head of a PUT, and then SIGTERM to the server, which waits for the body. Fills process.
+stop_during_put() {
+    say_lines "PUT /v1/items/$1 HTTP/1.1" 'Host: localhost' "Authorization: Bearer $token" 'If-None-Match: *' \
+        'Content-Type: application/json' "Content-Length: $2" 'Expect: 100-continue' ''
     expect_that "the server to wait for the body" wait_until 180 has_said 1 '100 Continue' || return 1
     process=$(own_server_process)
     kill -TERM "$process"
     wait_until 180 grep --quiet server_stopping "$own_home/run.log" || fail "the log to say that the server stops"
+}
+finish_request() {
+    local process
+    id=$(uuid)
+    stop_during_put "$id" "${#payload}" || return 1
     wait_until 180 refuses || fail "new connections to be refused"
     expect_that "the server to wait for the request" goes_on "$process" || return 1
     printf '%s' "$payload" >&7
@@ -172,12 +176,7 @@ undisturbed end_stranger
 scenario "a second signal ends the server at once"
 end_at_once() {
     local process
-    say_lines "PUT /v1/items/$(uuid) HTTP/1.1" 'Host: localhost' "Authorization: Bearer $token" 'If-None-Match: *' \
-        'Content-Type: application/json' 'Content-Length: 200000' 'Expect: 100-continue' ''
-    expect_that "the server to wait for the body" wait_until 180 has_said 1 '100 Continue' || return 1
-    process=$(own_server_process)
-    kill -TERM "$process"
-    wait_until 180 grep --quiet server_stopping "$own_home/run.log" || fail "the log to say that the server stops"
+    stop_during_put "$(uuid)" 200000 || return 1
     sleep 1
     expect_that "the server to wait for the request" goes_on "$process" || return 1
     kill -TERM "$process"

@@ -56,7 +56,7 @@ def post(path: str, token: str, body: dict[str, str]) -> requests.Response:
     headers = {"Authorization": f"Bearer {token}"}
     reply = requests.post(URL + path, json=body, headers=headers, verify=CERTIFICATE, timeout=180)
     for _ in range(ATTEMPTS):
-        if not passes(reply.status_code, reply.content, reply.elapsed.total_seconds()):
+        if not passes(reply.status_code, reply.headers.get("Retry-After"), reply.content, reply.elapsed.total_seconds()):
             break
         time.sleep(1)
         reply = requests.post(URL + path, json=body, headers=headers, verify=CERTIFICATE, timeout=180)

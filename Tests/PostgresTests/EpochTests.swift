@@ -63,47 +63,55 @@ import Testing
         }
     }
 
+    /// Runs `body` with the first of two servers, the URL of both, and a watch that begins an epoch at the second.
+    private static func withTwo(
+        _ body: (TemporaryCluster, _ url: String, ConnectionEpoch, Watch) async throws -> Void
+    ) async throws {
+        let epoch = ConnectionEpoch()
+        let watch = Watch(epoch: epoch)
+        try await TemporaryCluster.with { first in
+            try await TemporaryCluster.with { second in
+                let hosts = [first, second].map { $0.directory.replacing("/", with: "%2F") }
+                try await body(first, "postgresql://postgres@\(hosts[0]),\(hosts[1])/postgres", epoch, watch)
+            }
+        }
+    }
+
     @Test func `openings that hang on the server from before are begun again at the one that was found`() async throws {
         try await undisturbed {
-            let epoch = ConnectionEpoch()
-            let watch = Watch(epoch: epoch)
-            try await TemporaryCluster.with { first in
-                try await TemporaryCluster.with { second in
-                    let hosts = [first, second].map { $0.directory.replacing("/", with: "%2F") }
-                    let url = "postgresql://postgres@\(hosts[0]),\(hosts[1])/postgres"
-                    @Sendable func configure(_ configuration: inout PostgresConfiguration) {
-                        Self.configure(&configuration)
-                        configuration.onConnected = watch.welcome
-                    }
+            try await Self.withTwo { first, url, epoch, watch in
+                @Sendable func configure(_ configuration: inout PostgresConfiguration) {
+                    Self.configure(&configuration)
+                    configuration.onConnected = watch.welcome
+                }
+                try await withClient(
+                    {
+                        configure(&$0)
+                        $0.takeoverPatience = .seconds(4)
+                    }, url: url, epoch: epoch
+                ) { looking in
+                    _ = try await looking.execute(ServerStart())
+                    try await first.freeze()
                     try await withClient(
                         {
                             configure(&$0)
-                            $0.takeoverPatience = .seconds(4)
+                            // Nothing but the news brings it away from the first.
+                            $0.takeoverPatience = .seconds(500)
+                            $0.connectTimeout = .seconds(500)
+                            $0.acquireTimeout = .seconds(60)
                         }, url: url, epoch: epoch
-                    ) { looking in
-                        _ = try await looking.execute(ServerStart())
-                        try await first.freeze()
-                        try await withClient(
-                            {
-                                configure(&$0)
-                                // Nothing but the news brings it away from the first.
-                                $0.takeoverPatience = .seconds(500)
-                                $0.connectTimeout = .seconds(500)
-                                $0.acquireTimeout = .seconds(60)
-                            }, url: url, epoch: epoch
-                        ) { hanging in
-                            let waiting = Task(executorPreference: hanging.loop) {
-                                try await hanging.withTransaction { try await $0.execute(ServerStart()) }
-                            }
-                            _ = await looking.loop.run {
-                                await #expect(throws: PostgresError.self) { try await looking.execute(ServerStart()) }
-                            }
-                            let found = try await waiting.value
-                            let after = try await hanging.execute(ServerStart())
-                            #expect(found == after)
+                    ) { hanging in
+                        let waiting = Task(executorPreference: hanging.loop) {
+                            try await hanging.withTransaction { try await $0.execute(ServerStart()) }
                         }
-                        try await first.thaw()
+                        _ = await looking.loop.run {
+                            await #expect(throws: PostgresError.self) { try await looking.execute(ServerStart()) }
+                        }
+                        let found = try await waiting.value
+                        let after = try await hanging.execute(ServerStart())
+                        #expect(found == after)
                     }
+                    try await first.thaw()
                 }
             }
         }
@@ -138,32 +146,26 @@ import Testing
 
     @Test func `a client that was idle while the server was frozen does not go back to it`() async throws {
         try await undisturbed {
-            let epoch = ConnectionEpoch()
-            let watch = Watch(epoch: epoch)
-            try await TemporaryCluster.with { first in
-                try await TemporaryCluster.with { second in
-                    let hosts = [first, second].map { $0.directory.replacing("/", with: "%2F") }
-                    let url = "postgresql://postgres@\(hosts[0]),\(hosts[1])/postgres"
-                    @Sendable func configure(_ configuration: inout PostgresConfiguration) {
-                        Self.configure(&configuration)
-                        configuration.takeoverPatience = .seconds(4)
-                        configuration.onConnected = watch.welcome
-                    }
-                    try await withClient(configure, url: url, epoch: epoch) { busy in
-                        let before = try await busy.execute(ServerStart())
-                        try await withClient(configure, url: url, epoch: epoch) { idle in
-                            #expect(try await idle.execute(ServerStart()) == before)
-                            _ = try await idle.withTransaction { try await $0.execute(ServerStart()) }
-                            try await first.freeze()
-                            let after = try await busy.loop.run {
-                                await #expect(throws: PostgresError.self) { try await busy.execute(ServerStart()) }
-                                return try await busy.execute(ServerStart())
-                            }
-                            #expect(after != before)
-                            try await first.thaw()
-                            #expect(try await idle.execute(ServerStart()) == after)
-                            #expect(try await idle.withTransaction { try await $0.execute(ServerStart()) } == after)
+            try await Self.withTwo { first, url, epoch, watch in
+                @Sendable func configure(_ configuration: inout PostgresConfiguration) {
+                    Self.configure(&configuration)
+                    configuration.takeoverPatience = .seconds(4)
+                    configuration.onConnected = watch.welcome
+                }
+                try await withClient(configure, url: url, epoch: epoch) { busy in
+                    let before = try await busy.execute(ServerStart())
+                    try await withClient(configure, url: url, epoch: epoch) { idle in
+                        #expect(try await idle.execute(ServerStart()) == before)
+                        _ = try await idle.withTransaction { try await $0.execute(ServerStart()) }
+                        try await first.freeze()
+                        let after = try await busy.loop.run {
+                            await #expect(throws: PostgresError.self) { try await busy.execute(ServerStart()) }
+                            return try await busy.execute(ServerStart())
                         }
+                        #expect(after != before)
+                        try await first.thaw()
+                        #expect(try await idle.execute(ServerStart()) == after)
+                        #expect(try await idle.withTransaction { try await $0.execute(ServerStart()) } == after)
                     }
                 }
             }

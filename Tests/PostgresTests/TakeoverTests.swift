@@ -64,7 +64,7 @@ import Testing
                 try await withClient(
                     {
                         Self.configure(&$0)
-                        // Nobody else is there, so that nothing comes of it when the server is slow by itself.
+                        // There is no other server. A probe of a slow one has no consequence.
                         $0.takeoverPatience = .milliseconds(300)
                         $0.observer = { events.record($0) }
                     }, url: cluster.url

@@ -165,7 +165,8 @@ class Failover(Breakage):
         self.add(takeover)
 
     def add(self, takeover: Takeover) -> None:
-        if takeover.late > DISTURBED and not takeover.is_quick:
+        # A long takeover contains many short latenesses. Only those of a quarter of it can be the cause.
+        if takeover.late > max(DISTURBED, takeover.server / 4) and not takeover.is_quick:
             self.disturbed += 1
             self.note += ": not judged"
             return

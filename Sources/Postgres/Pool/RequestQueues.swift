@@ -58,7 +58,7 @@ struct RequestQueues<Request> {
         return nil
     }
 
-    /// Removes a request whose deadline has passed. Call it until it returns `nil`.
+    /// Removes a request after its deadline. Call it until it returns `nil`.
     mutating func expire(now: Instant) -> Request? {
         for queue in queues.indices {
             if let waiter = waiters.first(of: queues[queue]), waiter.deadline <= now { return popFirst(of: queue) }

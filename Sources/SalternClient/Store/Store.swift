@@ -300,13 +300,13 @@ final class Store {
             let all = (known?.passkeys ?? []).filter { !passkeys.contains($0) } + passkeys
             // An account has at most so many. A hostile server can name others each time.
             try set(.stoppedPasskeys, [UInt8](JSONEncoder().encode(all.suffix(PasskeyKeys.limit))))
-            // Inserted before the earlier one is removed, whose number would be used again.
+            // The earlier one is removed afterwards. Otherwise SQLite uses its number again.
             try insertStopped(nil, at: Int64(Date().timeIntervalSince1970))
             if let known { try forgetNotice(known.number) }
         }
     }
 
-    /// Ends a change that was applied, or whose outcome stays uncertain.
+    /// Ends a change that was applied, or that has an uncertain outcome.
     func keepStopped() throws { try set(.stoppedBefore, nil) }
 
     /// Ends a change that was not applied: the notice is the one before it.
@@ -423,7 +423,7 @@ enum StoreFact: String {
     case passkeys
     /// The credential ids of ``Notice/Kind/passkeysStoppedUnlocking``.
     case stoppedPasskeys
-    /// The notice about them before a change whose outcome is uncertain; see ``Store/noteStopped(_:)``.
+    /// The notice about them before a change without a certain outcome; see ``Store/noteStopped(_:)``.
     case stoppedBefore
     /// The highest counter of a keyring that was ever sent. It is stored before the keyring is sent.
     case keyringSent

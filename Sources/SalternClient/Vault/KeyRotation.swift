@@ -23,7 +23,13 @@ struct KeyRotation {
         let rotation = try await session.call { api throws(APIError) in
             try await api.openRotation(currentPasswordKey: stretched.passwordKey, opened.token)
         }
-        try session.stored { try session.store.set(.rotation, rotation.id.bytes) }
+        try session.stored {
+            try session.store.transaction {
+                // The state before belongs to an earlier change, which has ended.
+                try session.store.keepStopped()
+                try session.store.set(.rotation, rotation.id.bytes)
+            }
+        }
         let key = DataKey.random()
         do throws(VaultError) {
             try await carryOut(rotation.id, key, stretched, opened, into: &report)

@@ -196,7 +196,7 @@ struct UnconfirmedChanges {
         // Before anything is sent, which would be sealed with the previous key.
         try await session.keys.takeLaterKeyring()
         try session.stored {
-            if isDiscarded { try session.store.takeBackStopped() }
+            if isDiscarded { try session.store.takeBackStopped() } else { try session.store.keepStopped() }
             try session.store.set(.rotation, nil)
         }
     }

@@ -175,7 +175,7 @@ final class VaultSession {
     /// Returns a token of the session for an audience. It stays in memory until a minute before its expiry.
     func identityToken(for audience: String) async throws(VaultError) -> IdentityToken {
         let session = try open.token
-        // Without the server's time, a device whose clock is behind would keep an expired token.
+        // The device's clock may be behind: it would keep an expired token.
         if let kept = identityTokens[audience], let now = api.clock.time(),
             kept.expiresAt.timeIntervalSince(now) > Self.remainder
         {

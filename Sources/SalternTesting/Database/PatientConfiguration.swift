@@ -1,3 +1,4 @@
+public import HTTPServer
 public import Postgres
 
 extension PostgresConfiguration {
@@ -18,5 +19,15 @@ extension PostgresConfiguration {
         silenceTimeout = .seconds(180)
         takeoverPatience = .seconds(120)
         idleInTransactionTimeout = .seconds(900)
+    }
+}
+
+extension HTTPServerConfiguration {
+    /// Raises the time limits of clients' requests above the needs of a busy machine.
+    public mutating func becomePatient() {
+        handshakeDeadline = .seconds(300)
+        headerDeadline = .seconds(300)
+        bodyWindow = .seconds(300)
+        writeDeadline = .seconds(300)
     }
 }

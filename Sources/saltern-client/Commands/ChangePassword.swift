@@ -17,15 +17,8 @@ struct ChangePassword: Command {
         """
 
     private struct Record: Encodable {
-        let stopped: StoppedPasskeys
-
-        private enum CodingKeys: CodingKey { case changed }
-
-        func encode(to encoder: any Encoder) throws {
-            var container = encoder.container(keyedBy: CodingKeys.self)
-            try container.encode(true, forKey: .changed)
-            try stopped.encode(to: encoder)
-        }
+        let changed: Bool
+        let notices: [NoticeRecord]
     }
 
     private let account: AccountOption
@@ -46,7 +39,7 @@ struct ChangePassword: Command {
         let known = try await account.vault.notices()
         try await account.vault.changePassword(from: current, to: try new.readNew("New password"))
         let stopped = try await StoppedPasskeys(in: account.vault, except: known)
-        try console.show(Record(stopped: stopped), asJSON: asJSON) {
+        try console.show(Record(changed: true, notices: stopped.notices), asJSON: asJSON) {
             "the password is changed; all other sessions have ended\n" + stopped.lines
         }
     }

@@ -17,15 +17,7 @@ struct ChangeUserid: Command {
 
     private struct Record: Encodable {
         let userid: String
-        let stopped: StoppedPasskeys
-
-        private enum CodingKeys: CodingKey { case userid }
-
-        func encode(to encoder: any Encoder) throws {
-            var container = encoder.container(keyedBy: CodingKeys.self)
-            try container.encode(userid, forKey: .userid)
-            try stopped.encode(to: encoder)
-        }
+        let notices: [NoticeRecord]
     }
 
     private let proof: ProvenCommand
@@ -45,7 +37,7 @@ struct ChangeUserid: Command {
             try account.profiles.save(profile, account.name)
             return try await StoppedPasskeys(in: account.vault, except: known)
         }
-        try console.show(Record(userid: userid, stopped: stopped), asJSON: proof.asJSON) {
+        try console.show(Record(userid: userid, notices: stopped.notices), asJSON: proof.asJSON) {
             "the userid is \(VisibleText.visible(userid)); all other sessions have ended\n" + stopped.lines
         }
     }

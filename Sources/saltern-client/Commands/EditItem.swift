@@ -99,7 +99,7 @@ struct EditItem: Command {
                     "the editor has removed the file; nothing was changed", status: 1, code: "editor_failed")
             }
             body = saved
-        } catch let error as CommandFailure where error.code == Self.tooLong { throw Unstored(reason: error) }
+        } catch let error as CommandFailure where error.code == Self.code { throw Unstored(reason: error) }
         if body == content { return Record(id: found.id, changed: false) }
         if body.isEmpty, !allowsEmpty { throw EmptyContent.refusal("the edited file", over: found) }
         do {
@@ -133,7 +133,7 @@ struct EditItem: Command {
 
     /// The longest content, in bytes. The command needs several times as much memory.
     static let limit = 64 << 20
-    private static let tooLong = "too_long_to_edit"
+    private static let code = "too_long_to_edit"
 
     /// Returns the content of the edited file; nil if there is none.
     /// - Throws: ``CommandFailure`` with the code `too_long_to_edit`.
@@ -149,7 +149,7 @@ struct EditItem: Command {
         guard count > limit else { return }
         throw CommandFailure(
             "\(name) has \(counted(Int(count), "byte")), and edit takes at most \(limit) bytes: use get and put instead",
-            status: ExitStatus.unreadable, code: tooLong)
+            status: ExitStatus.unreadable, code: code)
     }
 
     /// The item before the edit.

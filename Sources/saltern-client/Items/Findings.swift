@@ -75,12 +75,10 @@ struct Findings: Encodable {
 }
 
 /// Passkeys that a change of password or userid has stopped from unlocking, for the user.
-struct StoppedPasskeys: Encodable {
-    private let notices: [NoticeRecord]
+struct StoppedPasskeys {
+    let notices: [NoticeRecord]
     /// The text for the user, one line each.
     let lines: String
-
-    private enum CodingKeys: CodingKey { case notices }
 
     /// - Parameter known: The notices before the change.
     init(in vault: Vault, except known: [Notice]) async throws {

@@ -26,7 +26,7 @@ enum DatabaseCommand {
         database.readConnections = 1
         database.commitConnections = 1
         // A person waits for the result, not a request.
-        database.acquireTimeout = .seconds(30)
+        database.acquireTimeout = .seconds(10)
         return try await loop.run { [database] in
             let client = PostgresClient(configuration: database, loop: loop)
             do {

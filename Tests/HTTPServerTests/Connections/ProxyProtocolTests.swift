@@ -126,7 +126,7 @@ import Testing
             let client = try await server.connect()
             try await client.send(Array(Self.prefix))
             try await eventually { server.server.connectionCount == 1 }
-            async let end: Void = server.server.drain(deadline: .seconds(300))
+            async let end: Void = server.server.drain(deadline: .seconds(60))
             try await client.send(Array(Self.header([192, 0, 2, 7]).dropFirst(12)) + Self.request)
             #expect(try await client.reply().text == "192.0.2.7:50000")
             await end

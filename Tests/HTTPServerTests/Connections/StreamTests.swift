@@ -174,7 +174,7 @@ import Testing
             try await client.send(Self.get("/endless"))
             _ = try await client.read(through: "6\r\npiece\n\r\n")
             let start = ContinuousClock.now
-            await server.server.drain(deadline: .seconds(300))
+            await server.server.drain(deadline: .seconds(60))
             #expect(ContinuousClock.now - start < .seconds(30))
             #expect(try await client.readUntilClosed() == Array("0\r\n\r\n".utf8))
             #expect(server.responder.cancelled == 1)
@@ -188,7 +188,7 @@ import Testing
             try await client.send(Self.get("/stream"))
             let head = try await client.read(through: "\r\n\r\n")
             #expect(head.contains("chunked"))
-            async let drained: Void = server.server.drain(deadline: .seconds(300))
+            async let drained: Void = server.server.drain(deadline: .seconds(60))
             let parts = try #require(Self.dechunk(try await client.readUntilClosed()))
             #expect(parts.body == TestStreams.body)
             await drained

@@ -79,12 +79,9 @@ extension HTTPServerConfiguration {
     /// Deadlines that no test reaches, however busy the machine is: a test of one makes that one short.
     static var patient: HTTPServerConfiguration {
         var configuration = HTTPServerConfiguration()
-        configuration.handshakeDeadline = .seconds(300)
-        configuration.headerDeadline = .seconds(300)
+        configuration.becomePatient()
         configuration.idleDeadline = .seconds(300)
-        configuration.bodyWindow = .seconds(300)
         configuration.drainGrace = .seconds(300)
-        configuration.writeDeadline = .seconds(300)
         configuration.lingerDeadline = .seconds(300)
         return configuration
     }

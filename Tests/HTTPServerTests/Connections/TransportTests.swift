@@ -75,7 +75,7 @@ import TransportSecurity
             let busy = try await server.connect()
             try await busy.send("GET /wait HTTP/1.1\r\nHost: localhost\r\n\r\n")
             try await eventually { server.responder.started == 1 && server.server.connectionCount == 2 }
-            async let drained: Void = server.server.drain(deadline: .seconds(300))
+            async let drained: Void = server.server.drain(deadline: .seconds(60))
             #expect(try await idle.readUntilClosed() == [])
             // A program that another test starts has a copy of the listening socket until it runs.
             try await eventually { (try? await server.connect()) == nil }

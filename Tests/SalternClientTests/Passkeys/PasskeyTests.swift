@@ -137,16 +137,21 @@ import Testing
         }
     }
 
+    /// Raises the server's iterations, and logs in on a new device, which raises those of the account.
+    private func logInWithRaisedIterations(_ world: World) async throws -> Vault {
+        try await world.server.restart(
+            timeout: .seconds(10),
+            ["SALTERN_KDF_MINIMUM_ITERATIONS": "12000", "SALTERN_KDF_DEFAULT_ITERATIONS": "14000"])
+        let laptop = try Device("laptop", world.server)
+        let vault = try await Vault.logIn(laptop.settings, userid: userid, password: password, passkey: world.key)
+        #expect(try await vault.knownIterations() == 14_000)
+        return vault
+    }
+
     @Test func `raised iterations leave it working`() async throws {
         try await with { world in
             try await world.vault.addPasskey("Key", unlocks: true, password: password, with: world.key)
-            try await world.server.restart(
-                timeout: .seconds(10),
-                ["SALTERN_KDF_MINIMUM_ITERATIONS": "12000", "SALTERN_KDF_DEFAULT_ITERATIONS": "14000"])
-            let laptop = try Device("laptop", world.server)
-            let vault = try await Vault.logIn(
-                laptop.settings, userid: userid, password: password, passkey: world.key)
-            #expect(try await vault.knownIterations() == 14_000)
+            _ = try await logInWithRaisedIterations(world)
             #expect(try await world.noteElsewhere() == "Buy salt.")
         }
     }
@@ -267,13 +272,7 @@ import Testing
         try await with { world in
             try await world.vault.addPasskey("Key", unlocks: true, password: password, with: world.key)
             let foreign = try await addForeignPasskey("A", world.vault)
-            try await world.server.restart(
-                timeout: .seconds(10),
-                ["SALTERN_KDF_MINIMUM_ITERATIONS": "12000", "SALTERN_KDF_DEFAULT_ITERATIONS": "14000"])
-            let laptop = try Device("laptop", world.server)
-            let vault = try await Vault.logIn(
-                laptop.settings, userid: userid, password: password, passkey: world.key)
-            #expect(try await vault.knownIterations() == 14_000)
+            let vault = try await logInWithRaisedIterations(world)
             #expect(try await vault.notices().map(\.passkeys) == [[foreign.id]])
             #expect(try await vault.passkeys().map(\.unlocks) == [true, false])
             #expect(try await world.noteElsewhere() == "Buy salt.")
@@ -450,7 +449,7 @@ import Testing
             await expect({ if case .passkey(.unconfirmed) = $0 { true } else { false } }) {
                 try await vault.logInAgain(passkey: world.key)
             }
-            // As after an upgrade of version 0.9.0, whose keyrings have no passkeys.
+            // As after an upgrade of version 0.9.0: its keyrings have no passkeys.
             try await vault.forgetPasskeyDigests()
             await expect({ if case .passkey(.unconfirmed) = $0 { true } else { false } }) {
                 try await vault.logInAgain(passkey: world.key)

@@ -63,10 +63,7 @@ final class LiveServer: Sendable {
     private static func start(_ environment: [String: String]) async throws -> RunningServer {
         var configuration = try ServeConfiguration(environment, coreCount: 1)
         configuration.database.becomePatient()
-        configuration.http.handshakeDeadline = .seconds(300)
-        configuration.http.headerDeadline = .seconds(300)
-        configuration.http.bodyWindow = .seconds(300)
-        configuration.http.writeDeadline = .seconds(300)
+        configuration.http.becomePatient()
         let log = Log(minimumLevel: .error, sink: CapturedLog()) { UTCTimestamp(microsecondsSinceEpoch: 0) }
         return try await RunningServer.start(configuration, log: log, onTakeover: {})
     }

@@ -81,7 +81,7 @@ struct HeldCommit: Sendable {
     }
 }
 
-/// The name of the connection whose commit waits at the gate.
+/// The name of the connection with the commit at the gate.
 private struct FindConnectionAtGate: Statement {
     typealias Row = String
 

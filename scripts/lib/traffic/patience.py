@@ -29,12 +29,12 @@ class Answer:
         return self.status == status or (self.is_repeated_write and (status, self.status) == (201, 200))
 
 
-def passes(status: int, content: bytes, seconds: float) -> bool:
+def passes(status: int, retry_after: str | None, content: bytes, seconds: float) -> bool:
     """Whether the same request can succeed when it is sent again."""
     if status == 408:
         return seconds >= SHORTEST_LIMIT
     try:
-        return status == 503 and json.loads(content)["code"] in PASSING
+        return status == 503 and retry_after is not None and json.loads(content)["code"] in PASSING
     except (ValueError, KeyError, TypeError):
         return False
 
@@ -49,7 +49,8 @@ def ask(
             connection.request(method, path, body, headers)
             reply = connection.getresponse()
             answer = Answer(reply.status, reply.headers, reply.read(), attempt > 1 and method == "PUT")
-            if attempt == attempts or not passes(answer.status, answer.content, time.monotonic() - begin):
+            seconds = time.monotonic() - begin
+            if attempt == attempts or not passes(answer.status, answer.headers.get("Retry-After"), answer.content, seconds):
                 return answer
             failure = str(answer.status)
         except (OSError, http.client.HTTPException) as error:
@@ -69,7 +70,8 @@ def exchange(connection: BlockingConnection, data: bytes) -> Reply:
         begin = time.monotonic()
         try:
             reply = connection.exchange(data)
-            if attempt == ATTEMPTS or not passes(reply.status, reply.body, time.monotonic() - begin):
+            seconds = time.monotonic() - begin
+            if attempt == ATTEMPTS or not passes(reply.status, reply.fields.get("retry-after"), reply.body, seconds):
                 return reply
         except (OSError, ConnectionEnded):
             if attempt == ATTEMPTS or time.monotonic() - begin < SHORTEST_LIMIT:

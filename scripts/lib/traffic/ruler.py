@@ -13,7 +13,7 @@ import time
 STEP = 0.05
 # Lateness in seconds that a machine which works has.
 USUAL = 0.02
-# An attempt during which the machine was late by more than so many seconds is not judged.
+# An attempt during which the machine paused for more than so many seconds is not judged.
 DISTURBED = 1.0
 
 
@@ -42,13 +42,17 @@ class Ruler:
 
     def between(self, begin: float, end: float) -> float:
         """By how many seconds the machine was late between the two, with the sleep that has not ended."""
+        return sum(self.sleeps(begin, end))
+
+    def sleeps(self, begin: float, end: float) -> list[float]:
         with self.lock:
             late = [*self.late, (time.monotonic(), max(0.0, time.monotonic() - self.slept - STEP))]
         # A sleep that was too long ends after the time by which it was late.
-        return sum(each for ended, each in late if each > USUAL and ended > begin and ended - each < end)
+        return [each for ended, each in late if each > USUAL and ended > begin and ended - each < end]
 
     def was_disturbed(self, begin: float) -> bool:
-        return self.since(begin) > DISTURBED
+        """Whether the machine paused for more than a second since then."""
+        return max(self.sleeps(begin, time.monotonic()), default=0.0) > DISTURBED
 
 
 def main() -> None:

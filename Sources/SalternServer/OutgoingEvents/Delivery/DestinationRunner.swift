@@ -39,8 +39,8 @@ struct DestinationRunner: Sendable {
                 var starting = due.take(allowed, except: active)
                 if allowed > 0, starting.isEmpty, !isPaused {
                     let isTest = breaker.isOpen && nextTest <= .now
-                    if isTest { nextTest = .now + breakerPause }
                     due = await findDue(testing: isTest, except: active)
+                    if isTest, !due.isEmpty { nextTest = .now + breakerPause }
                     starting = due.take(allowed, except: active)
                 }
                 for queue in starting {
