@@ -11,6 +11,7 @@ struct MembershipChanges {
     private static let attempts = 3
 
     private var sending: EntrySending { EntrySending(service: service, id: id) }
+    private var upkeep: VaultUpkeep { VaultUpkeep(service: service, id: id, isAsked: true) }
 
     private func append(
         _ payload: (SharedVaultState) throws(VaultError) -> EntryPayload
@@ -36,7 +37,7 @@ struct MembershipChanges {
         } catch {
             switch error {
             case .locked, .sessionEnded, .store: throw error
-            default: break
+            default: if error.isCancellation { throw error }
             }
         }
     }
@@ -67,9 +68,7 @@ struct MembershipChanges {
     /// a repeated call: members that are gone stay gone.
     func remove(_ members: Set<MemberID>, replacingMissingKey: Bool) async throws(VaultError) {
         let known = try service.known(id).log
-        guard members.allSatisfy({ known.members[VaultLog.MemberID($0)] != nil }) else {
-            throw .shared(.unknownMember)
-        }
+        for member in members where known.members[VaultLog.MemberID(member)] == nil { throw .shared(.unknownMember) }
         // The edits that are on the server before the removal count.
         for attempt in 0..<Self.attempts {
             try await syncItems()
@@ -104,7 +103,7 @@ struct MembershipChanges {
         do throws(VaultError) {
             try await service.holding { () async throws(VaultError) in
                 guard try service.known(id).role == .manager else { return }
-                try await VaultUpkeep(service: service, id: id, isAsked: true).sealAll()
+                try await upkeep.sealAll()
             }
         } catch {
             guard error.isOfVaultAlone else { throw error }
@@ -135,7 +134,7 @@ struct MembershipChanges {
 
     func rotate(replacingMissingKey: Bool) async throws(VaultError) {
         try await service.holding { () async throws(VaultError) in
-            try await VaultUpkeep(service: service, id: id, isAsked: true).rotate(replacesMissingKey: replacingMissingKey)
+            try await upkeep.rotate(replacesMissingKey: replacingMissingKey)
         }
         await sendRecord()
     }
@@ -180,7 +179,6 @@ struct MembershipChanges {
         try service.prepareKeys(state)
         try await service.sendRecord(id)
         try await service.holding { () async throws(VaultError) in
-            let upkeep = VaultUpkeep(service: service, id: id, isAsked: true)
             try await upkeep.rekey()
             guard try service.known(id).role == .manager else { return }
             do throws(VaultError) {

@@ -14,6 +14,8 @@ final class SharedVaultService {
     private struct LoadedState {
         let version: ItemVersion
         let count: UInt64
+        /// Other processes write while the store is closed here, or between two transactions.
+        let openings: Int
         let foreignVersion: Int64
         var state: SharedVaultState
     }
@@ -155,7 +157,9 @@ final class SharedVaultService {
         let store = session.store
         let (count, foreign) = try session.stored { (try store.entryCount(of: id), try store.foreignVersion()) }
         guard count > 0, let version = try items.version(of: ItemID(id.uuid)) else { return nil }
-        if let known = states[id], known.version == version, known.count == count, known.foreignVersion == foreign {
+        if let known = states[id], known.version == version, known.count == count, known.openings == session.openings,
+            known.foreignVersion == foreign
+        {
             return known.state
         }
         guard let record = try record(id), !record.isForgotten, let log = try storedLog(id) else { return nil }
@@ -163,7 +167,8 @@ final class SharedVaultService {
         state.openKeys(try session.stored { try store.previousKeys(of: id) })
         state.findings = try read(.findings, of: id) ?? VaultFindings()
         state.seats = try read(.seats, of: id) ?? []
-        states[id] = LoadedState(version: version, count: count, foreignVersion: foreign, state: state)
+        states[id] = LoadedState(
+            version: version, count: count, openings: session.openings, foreignVersion: foreign, state: state)
         sealings[id] = nil
         return state
     }

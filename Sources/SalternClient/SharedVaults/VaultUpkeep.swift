@@ -89,9 +89,9 @@ struct VaultUpkeep {
     /// Ends the period in which entries are put back. Only the owner's device does so.
     private func endRecovery(_ state: SharedVaultState) async throws(VaultError) {
         // Another device of the owner may have entries that are not put back yet.
-        guard state.own?.id == state.log.owner, state.record.head?.number ?? 0 <= state.log.head.number.value else {
-            return
-        }
+        guard state.own?.id == state.log.owner, state.record.highestNumber <= state.log.head.number.value,
+            state.findings.fork == nil
+        else { return }
         let head = VaultHead(number: state.log.head.number.value, hash: state.log.head.hash.bytes)
         let token = try service.token
         do throws(APIError) { try await session.api.endRecovery(id, head, token) } catch {
