@@ -25,6 +25,8 @@ final class SharedVaultService {
     private var sealings: [SharedVaultID: (findings: VaultFindings, sealing: VaultSealing)] = [:]
     /// The server's last statements about the vaults.
     var descriptions: [SharedVaultID: VaultDescription] = [:]
+    /// The server's statements about the openings of invitations' links.
+    var openings: [SharedVaultID: [InvitationID: Int]] = [:]
     /// The lists that this process has stored on the server again.
     var offeredLists: Set<OfferedList> = []
     /// The results of fetching items before a round.
@@ -47,6 +49,7 @@ final class SharedVaultService {
         states = [:]
         sealings = [:]
         descriptions = [:]
+        openings = [:]
         reports = [:]
         failures = [:]
     }
@@ -279,6 +282,7 @@ final class SharedVaultService {
         }
         forgetState(id)
         descriptions[id] = nil
+        openings[id] = nil
         reports[id] = nil
         failures[id] = nil
         owners.forget(id)

@@ -43,6 +43,7 @@ struct VaultUpkeep {
         try await step { () async throws(VaultError) in try await rotateWhenDue() }
         try await step { () async throws(VaultError) in try await revokeExpired() }
         try await step { () async throws(VaultError) in try await sendBoxes(description.members ?? []) }
+        try await step { () async throws(VaultError) in try await countOpenings() }
     }
 
     /// Carries out one step. Another manager's device may be faster, or the server may limit the rate.
@@ -247,6 +248,20 @@ struct VaultUpkeep {
     }
 
     // MARK: Invitations
+
+    /// Fetches the numbers of openings, while an invitation is open.
+    private func countOpenings() async throws(VaultError) {
+        guard try !service.known(id).log.openInvitations.isEmpty else {
+            service.openings[id] = nil
+            return
+        }
+        let token = try service.token
+        let listed = try await service.call { api throws(APIError) in try await api.listInvitations(id, token) }
+        let openings = Dictionary(listed.map { ($0.id, Int(clamping: $0.openings)) }) { first, _ in first }
+        guard openings != service.openings[id] else { return }
+        service.openings[id] = openings
+        service.notify([id])
+    }
 
     /// Closes expired invitations in the log, which ends joins that a server dates back. The server's time counts only
     /// if this device's clock confirms it.
