@@ -102,7 +102,11 @@ final class SharedVaultService {
     }
 
     /// Stores the keys of this account in a vault. The next sync sends them.
+    /// - Throws: ``VaultError/unreadable`` instead of replacing keys that a later version of the app has written.
     func write(_ record: MembershipRecord, _ id: SharedVaultID) throws(VaultError) {
+        if try self.record(id) == nil, try session.stored({ try session.store.current(ItemID(id.uuid)) }) != nil {
+            throw .unreadable
+        }
         let item = PlainItem(body: try record.body)
         try items.putUnbounded(item, ItemID(id.uuid), in: MembershipRecord.collection)
     }
