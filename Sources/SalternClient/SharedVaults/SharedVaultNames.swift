@@ -19,7 +19,7 @@ extension SharedVaultService {
             state.log.members[signed.body.author]?.role(at: signed.body.head.number) == .manager
         else { return nil }
         let text = signed.body.content.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
-        return ClaimedName(text)?.text
+        return ClaimedName(received: text)?.text
     }
 
     /// Keeps the last name by a manager in the account's record: another member can replace the item, but not the name.
