@@ -158,6 +158,7 @@ struct VaultInviting {
         var opened = try await Self.open(text, code, session.api, session.settings)
         let id = SharedVaultID(opened.log.vault)
         if try service.state(id)?.role != nil { throw .shared(.alreadyMember) }
+        try compare(opened.log, id)
         if try !isBegun(opened.log, id) {
             guard let keys = try? MemberPrivateKeys.generate() else { throw .unreadable }
             var record = MembershipRecord(
