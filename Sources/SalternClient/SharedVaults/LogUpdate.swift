@@ -23,7 +23,7 @@ struct LogUpdate {
     /// - Parameter description: The server's statement about the vault.
     func run(_ description: VaultDescription) async throws(VaultError) {
         try service.note(id) { $0.isEnded = nil }
-        let isRecovering = isRecovering(description)
+        let isRecovering = self.isRecovering(description)
         guard let state = try service.state(id) else {
             // Entries of a recovering vault are provisional.
             if !isRecovering { try await fetch(after: 0, description) }
