@@ -122,7 +122,7 @@ struct MembershipChanges {
     func delete() async throws(VaultError) {
         let state = try service.known(id)
         guard state.own?.id == state.log.owner else { throw .shared(.notPermitted) }
-        try await service.inTurn { () async throws(VaultError) in
+        try await service.holding { () async throws(VaultError) in
             let token = try service.token
             do throws(APIError) { try await service.session.api.deleteVault(id, token) } catch {
                 guard error.code == .notFound else { throw VaultError(ofShared: error) }

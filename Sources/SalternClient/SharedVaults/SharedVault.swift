@@ -88,16 +88,11 @@ public struct SharedVault: Identifiable, Sendable {
     }
 
     /// Removes the vault from this device, after the membership has ended.
-    /// - Parameter discardingUnsentEdits: False to throw when there are unsent edits, with nothing changed.
     /// - Throws: ``SharedVaultError/notPermitted`` while this account is a member.
-    ///   ``VaultError/unsentEdits(count:)``.
-    public func forget(discardingUnsentEdits: Bool = false) async throws(VaultError) {
+    public func forget() async throws(VaultError) {
         try await vault.shared.withService { service throws(VaultError) in
-            try await service.inTurn { () async throws(VaultError) in
-                if let state = try service.state(id), state.role != nil { throw .shared(.notPermitted) }
-                if !discardingUnsentEdits { try service.refuseUnsentEdits(of: id) }
-                try service.forget(id)
-            }
+            if let state = try service.state(id), state.role != nil { throw .shared(.notPermitted) }
+            try service.forget(id)
         }
     }
 

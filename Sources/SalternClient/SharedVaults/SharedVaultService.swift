@@ -177,25 +177,14 @@ final class SharedVaultService {
         try session.stored { try session.store.set(fact, of: id, [UInt8](JSONEncoder().encode(value))) }
     }
 
-    /// Removes the log, the items and the keys of a vault from this device, and the keys from the account. No round runs
-    /// meanwhile: see ``inTurn(_:)``.
+    /// Removes the log and the keys of a vault from this device, and the keys from the account.
     func forget(_ id: SharedVaultID) throws(VaultError) {
-        try session.transaction {
-            try session.store.forgetVault(id)
-            try session.store.removeTables(of: id)
-            try items.deleteHidden(ItemID(id.uuid))
-        }
+        try session.stored { try session.store.transaction { try session.store.forgetVault(id) } }
         forgetState(id)
+        try session.stored { try session.store.removeTables(of: id) }
         owners.forget(id)
+        try items.deleteHidden(ItemID(id.uuid))
         notify([id])
-    }
-
-    /// - Throws: ``VaultError/unsentEdits(count:)`` when a vault has unsent edits on this device.
-    func refuseUnsentEdits(of id: SharedVaultID) throws(VaultError) {
-        guard try session.stored({ try session.store.vaults() }).contains(id) else { return }
-        let store = try owners.parts(of: .vault(id)).scope.store
-        let count = try session.stored { try store.changeCount() }
-        guard count == 0 else { throw .unsentEdits(count: count) }
     }
 
     /// Adds the result of fetching items before the round of a vault.
@@ -216,13 +205,6 @@ final class SharedVaultService {
         await lock.lock()
         defer { lock.unlock() }
         return try await body()
-    }
-
-    /// Runs a step while no other task changes a log, and no round uses the items.
-    func inTurn<Result>(_ body: () async throws(VaultError) -> Result) async throws(VaultError) -> Result {
-        await session.serverLock.lock()
-        defer { session.serverLock.unlock() }
-        return try await holding(body)
     }
 
     /// Calls the API with retries, and converts errors about shared vaults.
