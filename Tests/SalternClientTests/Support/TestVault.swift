@@ -103,6 +103,8 @@ final class TestMemberships: Memberships {
 
     func replaceAllKeys() {}
 
+    func noteLostDevice() {}
+
     func takeReport(of id: SharedVaultID) -> SyncReport? { nil }
 
     func noteEnd(of id: SharedVaultID) { endings += 1 }
