@@ -118,7 +118,8 @@ extension SharedVaultService: Memberships {
     func isKnown(_ id: SharedVaultID) throws(VaultError) -> Bool {
         let store = session.store
         return try session.stored {
-            try store.current(ItemID(id.uuid))?.collection == MembershipRecord.collection || store.entryCount(of: id) > 0
+            try store.current(ItemID(id.uuid))?.collection == MembershipRecord.collection
+                || store.entryCount(of: id) > 0
         }
     }
 
