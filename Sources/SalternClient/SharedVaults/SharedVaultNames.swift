@@ -22,10 +22,18 @@ extension SharedVaultService {
         return ClaimedName(text)?.text
     }
 
+    /// Keeps the last name by a manager in the account's record: another member can replace the item, but not the name.
+    func keepName(_ state: SharedVaultState) throws(VaultError) {
+        guard let name = try writtenName(state), name != state.record.name else { return }
+        try update(state.id) { $0.name = name }
+    }
+
     /// Writes the name into the vault's own item. The next sync sends it.
     func writeName(_ name: String, _ id: SharedVaultID) throws(VaultError) {
         guard let name = ClaimedName(name.precomposedStringWithCanonicalMapping) else { throw .shared(.invalidName) }
-        guard try known(id).role == .manager else { throw .shared(.notPermitted) }
+        let state = try known(id)
+        guard state.role == .manager else { throw .shared(.notPermitted) }
+        try state.checkWritable()
         try owners.parts(of: .vault(id)).items.putUnbounded(
             PlainItem(body: SecureBytes(copying: name.text.utf8)), ItemID(id.uuid), in: Self.nameCollection)
         notify([id])
