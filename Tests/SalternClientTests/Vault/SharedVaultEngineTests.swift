@@ -41,8 +41,8 @@ import VaultLog
         func forged(_ text: String, by device: PersonDevice, _ item: ItemID) async throws -> ItemContent {
             let state = try #require(try await device.vault().vaultState(id))
             let sealing = VaultSealing(
-                id: id, log: state.log, keys: state.keys, signer: try state.signer, role: .writer, isStopped: false,
-                lists: [], names: [:])
+                id: id, log: state.log, keys: state.keys, signer: try state.signer, role: .writer,
+                evidence: HeadEvidence(), isStopped: false, lists: SealLists([]), names: [:])
             let body = SecureBytes(copying: Array(#"{"text":"\#(text)"}"#.utf8))
             return try sealing.seal(PlainItem(body: body), item, collection: "notes", .first)
         }
