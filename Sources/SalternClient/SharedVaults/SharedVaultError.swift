@@ -56,6 +56,8 @@ public enum SharedVaultError: Error, Hashable, Sendable {
     case wrongClock
     /// Other members change the vault at the same time. Repeat the call.
     case busy
+    /// The account is the owner of shared vaults: hand them over, or delete them with the account.
+    case ownsVaults
     /// An invitation ends after 1 second to 30 days.
     case invalidExpiry
     /// An invitation has 1 to 32 uses.
@@ -110,6 +112,7 @@ extension SharedVaultError: LocalizedError {
         case .recovering: "The server was restored from a backup. The owner has to sync first."
         case .wrongClock: "The clock of this device differs from the server's by more than 5 minutes."
         case .busy: "Other members change the vault at the same time. Try again."
+        case .ownsVaults: "The account is the owner of shared vaults. Hand them over or delete them first."
         case .invalidExpiry: "An invitation ends after at most 30 days."
         case .invalidUses: "An invitation has 1 to 32 uses."
         case .rejected(let reason): "The rules of the vault reject the change (\(reason))."
