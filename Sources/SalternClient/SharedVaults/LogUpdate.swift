@@ -296,7 +296,7 @@ struct LogUpdate {
         try service.note(id) { findings in
             // The server's log is the known one, or its beginning. Then another statement of the server is false.
             if count < own.count { findings.isRolledBack = true } else { findings.isInvalid = true }
-            findings.comparedHead = description?.head.hash
+            findings.comparedHead = description?.head.hash ?? findings.comparedHead
         }
     }
 
