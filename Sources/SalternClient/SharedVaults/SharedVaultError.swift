@@ -45,6 +45,12 @@ public enum SharedVaultError: Error, Hashable, Sendable {
     case full
     /// Nothing is written to this vault: see ``SharedVault/problems``.
     case stopped
+    /// This device has no key of the vault yet. A manager's device sends it.
+    case missingKey
+    /// Another member uses a later version of the app.
+    case updateNeeded
+    /// The account owns shared vaults, so it is not deleted without them.
+    case ownsVaults
     /// The owner has to confirm the log of a restored database first.
     case recovering
     /// The clocks of this device and the server differ by more than 5 minutes.
@@ -99,6 +105,9 @@ extension SharedVaultError: LocalizedError {
         case .noOffer: "The vault is not offered to this account."
         case .full: "The vault is full. Continue in a new vault."
         case .stopped: "Nothing is written to this vault, because of a problem with it."
+        case .missingKey: "This device waits for the vault's key. A manager's device sends it at its next sync."
+        case .updateNeeded: "A later version of the app has changed this vault. Update the app."
+        case .ownsVaults: "The account owns shared vaults. Hand them over, or delete them with the account."
         case .recovering: "The server was restored from a backup. The owner has to sync first."
         case .wrongClock: "The clock of this device differs from the server's by more than 5 minutes."
         case .busy: "Other members change the vault at the same time. Try again."

@@ -80,7 +80,9 @@ struct SharedVaultState {
     func checkWritable(repairs: Bool = false) throws(VaultError) {
         for problem in problems where problem.stopsWriting {
             switch problem {
-            case .missingKey, .brokenGeneration: if !repairs { throw .shared(.stopped) }
+            case .missingKey: if !repairs { throw .shared(.missingKey) }
+            case .brokenGeneration: if !repairs { throw .shared(.stopped) }
+            case .updateNeeded: throw .shared(.updateNeeded)
             case .ended: throw .shared(.notPermitted)
             default: throw .shared(.stopped)
             }

@@ -37,7 +37,7 @@ struct VaultUpkeep {
             try await sendBoxes(description.members ?? [], state)
         } catch {
             // Another manager's device has been faster, or the server limits the rate.
-            guard case .shared(let reason) = error, [.busy, .recovering, .stopped].contains(reason) else {
+            guard case .shared(let reason) = error, [.busy, .recovering, .stopped, .missingKey, .updateNeeded].contains(reason) else {
                 guard case .refused = error else { throw error }
                 return
             }
