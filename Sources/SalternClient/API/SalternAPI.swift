@@ -182,9 +182,16 @@ extension SalternAPI {
     }
 
     /// Deletes the account (`DELETE /v1/account`).
-    public func deleteAccount(currentPasswordKey: SecretBytes, _ token: Token) async throws(APIError) {
-        try await call(
-            Self.request(.delete, "/v1/account", token: token, Proof(currentPasswordKey: currentPasswordKey)))
+    /// - Parameter deletingVaults: True to delete the shared vaults of the account, too.
+    public func deleteAccount(
+        currentPasswordKey: SecretBytes, deletingVaults: Bool = false, _ token: Token
+    ) async throws(APIError) {
+        struct Deletion: Encodable {
+            let currentPasswordKey: SecretBytes
+            let vaults: String?
+        }
+        let deletion = Deletion(currentPasswordKey: currentPasswordKey, vaults: deletingVaults ? "delete" : nil)
+        try await call(Self.request(.delete, "/v1/account", token: token, deletion))
     }
 
     /// Sets a new password key and keyring (`PUT /v1/account/credential`).

@@ -75,9 +75,12 @@ struct MembershipChanges {
         }
     }
 
-    func leave() async throws(VaultError) {
+    func leave(discardingUnsentEdits: Bool) async throws(VaultError) {
+        let state = try service.known(id)
+        if state.own?.id == state.log.owner { throw .shared(.ownerProtected) }
         // Unsent edits would stay on this device.
         try await service.syncing.sync()
+        if !discardingUnsentEdits { try service.refuseUnsent(id) }
         try await append { _ throws(VaultError) in .leave }
         try service.note(id) { $0.isEnded = true }
     }

@@ -13,7 +13,7 @@ public import Foundation
 /// - Members claim their names. Show ``SharedMember/distinctName`` and ``SharedMember/label``. Let a joiner and its
 ///   inviter compare ``SharedMember/words`` by voice.
 /// - After a finding with ``SharedVaultProblem/stopsWriting``, unsent edits stay on the device.
-/// - After the end of a membership, the items stay readable on the device until ``forget()``.
+/// - After the end of a membership, the items stay readable on the device until ``forget(discardingUnsentEdits:)``.
 /// - The keys of memberships are hidden items of the account in the collection `saltern-vaults`. Each device has them.
 public struct SharedVault: Identifiable, Sendable {
     /// The id.
@@ -82,18 +82,29 @@ public struct SharedVault: Identifiable, Sendable {
         try await changing { changes throws(VaultError) in try await changes.remove(members) }
     }
 
-    /// Ends the own membership. The items on this device stay until ``forget()``.
-    public func leave() async throws(VaultError) {
-        try await changing { changes throws(VaultError) in try await changes.leave() }
+    /// Syncs, and ends the own membership. The items on this device stay until ``forget(discardingUnsentEdits:)``.
+    /// - Parameter discardingUnsentEdits: False to throw when edits stay unsent after the sync, and to stay a member.
+    /// - Throws: ``VaultError/unsentEdits(count:)``, ``SharedVaultError/ownerProtected``.
+    public func leave(discardingUnsentEdits: Bool = false) async throws(VaultError) {
+        try await changing { changes throws(VaultError) in
+            try await changes.leave(discardingUnsentEdits: discardingUnsentEdits)
+        }
     }
 
     /// Removes the vault from this device, after the membership has ended.
-    /// - Throws: ``SharedVaultError/notPermitted`` while this account is a member.
-    public func forget() async throws(VaultError) {
+    /// - Parameter discardingUnsentEdits: False to throw when there are unsent edits, with nothing changed.
+    /// - Throws: ``SharedVaultError/notPermitted`` while this account is a member, ``VaultError/unsentEdits(count:)``.
+    public func forget(discardingUnsentEdits: Bool = false) async throws(VaultError) {
         try await vault.shared.withService { service throws(VaultError) in
             if let state = try service.state(id), state.role != nil { throw .shared(.notPermitted) }
+            if !discardingUnsentEdits { try service.refuseUnsent(id) }
             try service.forget(id)
         }
+    }
+
+    /// Returns the number of edits that the server does not have.
+    public func unsentCount() async throws(VaultError) -> Int {
+        try await OwnedItems(vault, of: .vault(id)).unsentCount()
     }
 
     /// Gives the vault another name, for all members. The next sync sends it.

@@ -176,6 +176,12 @@ final class SharedVaultService {
         try session.stored { try session.store.set(fact, of: id, [UInt8](JSONEncoder().encode(value))) }
     }
 
+    /// Throws while the server does not have all edits of this device.
+    func refuseUnsent(_ id: SharedVaultID) throws(VaultError) {
+        let unsent = try session.stored { try session.store.view(of: .vault(id)).changeCount() }
+        guard unsent == 0 else { throw .unsentEdits(count: unsent) }
+    }
+
     /// Removes the log and the keys of a vault from this device, and the keys from the account.
     func forget(_ id: SharedVaultID) throws(VaultError) {
         try session.stored { try session.store.transaction { try session.store.forgetVault(id) } }

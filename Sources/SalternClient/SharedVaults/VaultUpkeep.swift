@@ -37,7 +37,8 @@ struct VaultUpkeep {
             try await sendBoxes(description.members ?? [], state)
         } catch {
             // Another manager's device has been faster, or the server limits the rate.
-            guard case .shared(let reason) = error, [.busy, .recovering, .stopped, .missingKey, .updateNeeded].contains(reason) else {
+            let passing: [SharedVaultError] = [.busy, .recovering, .stopped, .missingKey, .updateNeeded]
+            guard case .shared(let reason) = error, passing.contains(reason) else {
                 guard case .refused = error else { throw error }
                 return
             }

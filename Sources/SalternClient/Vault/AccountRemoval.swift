@@ -66,7 +66,9 @@ struct AccountRemoval {
     // MARK: Deleting the account
 
     /// Deletes the account with all of its data, on the server and on this device. It cannot be undone.
-    func leave(password: Password, discardingUnsentEdits: Bool = false) async throws(VaultError) {
+    func leave(
+        password: Password, discardingUnsentEdits: Bool = false, deletingVaults: Bool = false
+    ) async throws(VaultError) {
         // Without a session the account may already be deleted, which is checked below.
         do throws(VaultError) { try await session.unconfirmed.settleBeforeProof() } catch .sessionEnded {}
         let opened = try session.open
@@ -83,7 +85,8 @@ struct AccountRemoval {
         do throws(APIError) {
             try await session.settings.retries({ () throws(APIError) in
                 do throws(APIError) {
-                    try await session.api.deleteAccount(currentPasswordKey: proof, opened.token)
+                    try await session.api.deleteAccount(
+                        currentPasswordKey: proof, deletingVaults: deletingVaults, opened.token)
                 } catch {
                     if error.mayBeDone { (mayBeDone, hasLeftDevice) = (true, true) }
                     throw error

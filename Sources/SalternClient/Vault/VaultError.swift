@@ -107,6 +107,8 @@ public enum VaultError: Error, Sendable {
         default:
             if case .problem(let problem) = error, problem.code == .secondFactorRequired {
                 self = .passkeyRequired(orCode: problem.factors?.contains("totp") ?? false)
+            } else if error.code == "owns_vaults" {
+                self = .shared(.ownsVaults)
             } else if case .problem(let problem) = error {
                 self =
                     problem.canonical.map { .useridNotCanonical(canonical: $0) }
