@@ -76,10 +76,10 @@ struct MembershipChanges {
     }
 
     func leave(discardingUnsentEdits: Bool) async throws(VaultError) {
-        let state = try service.known(id)
-        if state.own?.id == state.log.owner { throw .shared(.ownerProtected) }
         // Unsent edits would stay on this device.
         try await service.syncing.sync()
+        let state = try service.known(id)
+        if state.own?.id == state.log.owner { throw .shared(.ownerProtected) }
         if !discardingUnsentEdits { try service.refuseUnsent(id) }
         try await append { _ throws(VaultError) in .leave }
         try service.note(id) { $0.isEnded = true }

@@ -138,7 +138,8 @@ struct SyncCommand: Command {
         let known = try await VaultFindings.known(in: vault)
         let findings = try await Findings.gather(in: vault, except: vault.notices()) {
             try await console.showingProgress(of: vault) {
-                allowed.isEmpty ? try await vault.sync() : try await opened.items.agreeToDeletions(in: collection)
+                allowed.isEmpty
+                    ? try await vault.sync() : try await opened.items.syncAll(agreeingToDeletionsIn: collection)
             }
         }
         let vaults = try await VaultFindings.gather(in: vault, after: findings.report, except: known)

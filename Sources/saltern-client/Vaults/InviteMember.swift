@@ -17,7 +17,8 @@ struct InviteMember: Command {
           --json                one object with link and code, for scripts
 
         Prints a link and, on the second line, a code of six words. Send the code by
-        another way than the link. The command cannot print them again.
+        another way than the link. The command cannot print them again. Other users of
+        this machine can see the label in the list of processes.
 
         Anyone who has both can read the present and earlier items, and can pass them
         on. Each person who joins is a member that all others see. With --no-code, a

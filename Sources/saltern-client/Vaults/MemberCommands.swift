@@ -91,6 +91,7 @@ struct LeaveVault: Command {
           --yes                 does not ask, for scripts
           --forget              also removes its items and keys from this device;
                                 afterwards alone, if the membership has ended
+          --discard-unsent      also with unsent changes, which others do not receive
           --json                one object, for scripts
 
         Your items stay in the vault. Only a new invitation lets you return. Without
@@ -102,20 +103,24 @@ struct LeaveVault: Command {
     private let vault: NamedVault
     private let isConfirmed: Bool
     private let forgets: Bool
+    private let discardsUnsent: Bool
 
     init(_ arguments: inout Arguments) throws(UsageError) {
         isConfirmed = arguments.flag("--yes")
         forgets = arguments.flag("--forget")
+        discardsUnsent = arguments.flag("--discard-unsent")
         vault = try NamedVault(&arguments)
     }
 
     func run(_ console: Console) async throws {
-        let opened = try await vault.find(console)
+        var opened = try await vault.find(console)
         if opened.shared.role != nil {
+            opened = try await opened.refreshed()
+            if opened.shared.isOwner { throw VaultError.shared(.ownerProtected) }
             if !isConfirmed { try console.confirm("Leave \(opened.shared.name)?") }
-            try await opened.shared.leave()
+            try await opened.shared.leave(discardingUnsentEdits: discardsUnsent)
         }
-        if forgets { try await opened.present().forget() }
+        if forgets { try await opened.present().forget(discardingUnsentEdits: discardsUnsent) }
         try console.show(["left": opened.shared.id], asJSON: vault.asJSON) { "\(opened.name) is left\n" }
     }
 }

@@ -110,10 +110,15 @@ struct DeleteVault: Command {
     }
 
     func run(_ console: Console) async throws {
-        let opened = try await vault.find(console)
+        let opened = try await vault.find(console).refreshed()
+        if !opened.shared.isOwner { throw VaultError.shared(.notPermitted) }
         if !isConfirmed {
+            let items = opened.shared.items(in: opened.account.vault)
+            let (count, unsent) = (try await items.items().count, try await items.unsentCount())
             try console.confirm(
-                "Delete \(opened.shared.name) for \(counted(opened.shared.members.count, "member")) for good?")
+                "Delete \(opened.shared.name) with \(counted(count, "item"))"
+                    + (unsent > 0 ? " (\(counted(unsent, "change")) not sent)" : "")
+                    + " for \(counted(opened.shared.members.count, "member")) for good?")
         }
         try await opened.shared.delete()
         try console.show(["deleted": opened.shared.id], asJSON: vault.asJSON) { "\(opened.name) is deleted\n" }
