@@ -69,8 +69,8 @@ class Vault:
         return str(len(self.log.hashes))
 
     def sealed(self, size):
-        """An item in form: its other bytes are random."""
-        return base64_of(b"\x01" + vault_log.key_id(self.key) + os.urandom(size))
+        """An item in form: nonce, ciphertext and tag are random."""
+        return base64_of(b"\x01" + vault_log.key_id(self.key) + os.urandom(12 + size + 16))
 
     def admit(self, accounts):
         """Lets accounts join as writers."""
@@ -97,7 +97,7 @@ class Vault:
             operations = [
                 {
                     "op": "put", "id": str(uuid.uuid4()), "format": "saltern-1", "collection": "bench",
-                    "body": self.sealed(200), "ifRevision": 0,
+                    "body": self.sealed(192), "ifRevision": 0,
                 }
                 for _ in range(BATCH)]
             self.connection.send(
