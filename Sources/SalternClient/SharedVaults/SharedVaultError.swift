@@ -49,14 +49,14 @@ public enum SharedVaultError: Error, Hashable, Sendable {
     case missingKey
     /// Another member uses a later version of the app.
     case updateNeeded
-    /// The account owns shared vaults, so it is not deleted without them.
-    case ownsVaults
     /// The owner has to confirm the log of a restored database first.
     case recovering
     /// The clocks of this device and the server differ by more than 5 minutes.
     case wrongClock
     /// Other members change the vault at the same time. Repeat the call.
     case busy
+    /// The account is the owner of shared vaults: hand them over, or delete them with the account.
+    case ownsVaults
     /// An invitation ends after 1 second to 30 days.
     case invalidExpiry
     /// An invitation has 1 to 32 uses.
@@ -107,10 +107,10 @@ extension SharedVaultError: LocalizedError {
         case .stopped: "Nothing is written to this vault, because of a problem with it."
         case .missingKey: "This device waits for the vault's key. A manager's device sends it at its next sync."
         case .updateNeeded: "A later version of the app has changed this vault. Update the app."
-        case .ownsVaults: "The account owns shared vaults. Hand them over, or delete them with the account."
         case .recovering: "The server was restored from a backup. The owner has to sync first."
         case .wrongClock: "The clock of this device differs from the server's by more than 5 minutes."
         case .busy: "Other members change the vault at the same time. Try again."
+        case .ownsVaults: "The account is the owner of shared vaults. Hand them over or delete them first."
         case .invalidExpiry: "An invitation ends after at most 30 days."
         case .invalidUses: "An invitation has 1 to 32 uses."
         case .rejected(let reason): "The rules of the vault reject the change (\(reason))."

@@ -66,6 +66,7 @@ struct AccountRemoval {
     // MARK: Deleting the account
 
     /// Deletes the account with all of its data, on the server and on this device. It cannot be undone.
+    /// - Parameter deletingVaults: True to delete the shared vaults of which the account is the owner, for all members.
     func leave(
         password: Password, discardingUnsentEdits: Bool = false, deletingVaults: Bool = false
     ) async throws(VaultError) {
@@ -106,7 +107,7 @@ struct AccountRemoval {
                         try session.store.set(.leaving, before.map { Array(String($0).utf8) })
                     }
                 }
-                throw VaultError(error)
+                throw error.code == .ownsVaults ? .shared(.ownsVaults) : VaultError(error)
             }
         }
         try forgetEverything(keepsUnsentEdits: !discardingUnsentEdits)

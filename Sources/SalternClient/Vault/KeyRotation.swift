@@ -177,7 +177,7 @@ struct KeyRotation {
         password: Password, newPassword: Password, onPasswordChange: @Sendable () -> Void
     ) async throws(VaultError) -> RecoveryCode? {
         // The rotation needs an empty list of held deletions, and an account whose items can be opened.
-        guard try await !syncing.sync().isHeld else { throw .deletionsHeld }
+        guard try await !syncing.sync(only: [.account]).isHeld else { throw .deletionsHeld }
         let hasCode = try await plan.account().recovery.set
         try await PasskeyChange.removeUnlocking(password, session)
         try await session.credentials.changePassword(from: password, to: newPassword)

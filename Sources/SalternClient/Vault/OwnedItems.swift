@@ -59,6 +59,11 @@ package struct OwnedItems: Sendable {
         try await perform { _, items in try items.summary(of: id) }
     }
 
+    /// Returns the content of a deleted item, from the trash of this device.
+    package func deletedItem(_ id: ItemID) async throws(VaultError) -> PlainItem {
+        try await perform { _, items in try items.deletedItem(id) }
+    }
+
     package func deletedItems() async throws(VaultError) -> [ItemSummary] {
         try await perform { _, items in try items.deletedItems() }
     }
@@ -114,10 +119,12 @@ package struct OwnedItems: Sendable {
 
     /// Syncs the whole vault.
     /// - Returns: The report of the owner's items.
+    /// - Throws: The failure of this vault. Failures of other vaults are not thrown.
     @discardableResult
     func sync(_ agreement: DeletionAgreement = .none) async throws(VaultError) -> SyncReport {
         let report = try await vault.sync(agreement, of: owner)
         guard case .vault(let id) = owner else { return report }
+        if let failure = report.vaultFailures[id] { throw failure }
         return report.vaults[id] ?? SyncReport()
     }
 
@@ -126,8 +133,9 @@ package struct OwnedItems: Sendable {
         try await sync(collection.map { .collections([$0]) } ?? .all)
     }
 
-    func fetch(_ agreement: DeletionAgreement) async throws(VaultError) -> SyncReport {
-        try await vault.fetch(agreement, of: owner)
+    /// - Parameter learns: False to judge by the known log of a shared vault, and to send nothing for it.
+    func fetch(_ agreement: DeletionAgreement, learns: Bool = true) async throws(VaultError) -> SyncReport {
+        try await vault.fetch(agreement, of: owner, learns: learns || owner == .account)
     }
 
     /// Returns the items that other devices have deleted since the last call.

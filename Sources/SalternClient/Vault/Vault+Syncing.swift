@@ -85,8 +85,10 @@ extension Vault {
         try await syncing.sync(agreement, of: owner)
     }
 
-    func fetch(_ agreement: DeletionAgreement, of owner: ItemOwner) async throws(VaultError) -> SyncReport {
-        try await syncing.fetch(agreement, of: owner)
+    func fetch(
+        _ agreement: DeletionAgreement, of owner: ItemOwner, learns: Bool = true
+    ) async throws(VaultError) -> SyncReport {
+        try await syncing.fetch(agreement, of: owner, learns: learns)
     }
 
 }
