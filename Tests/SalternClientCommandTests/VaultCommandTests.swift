@@ -38,7 +38,8 @@ import Testing
             ["vault", "join", "https://host/j/x#y", "--link-file", "x", "--as", "Bob"],
             ["vault", "preview", "https://host/j/x#y", "--link-file", "x"],
             ["export", "file", "--sealed", "--vault", "v"], ["export", "file", "--all-vaults", "--sealed"],
-            ["export", "file", "--all-vaults", "--vault", "v"], ["sync", "--vault", "v"], ["register", "--vault", "v"],
+            ["export", "file", "--all-vaults", "--vault", "v"], ["get", "x", "--deleted", "--version", "1"],
+            ["sync", "--vault", "v"], ["register", "--vault", "v"],
         ] {
             let outcome = try await run(words)
             #expect(outcome.status == 64, "\(words) \(outcome)")
@@ -57,7 +58,8 @@ import Testing
             ["vault", "remove", "v", "Bob", "Carol"], ["vault", "role", "v", "Bob", "reader"],
             ["vault", "leave", "v", "--yes", "--forget", "--discard-unsent"], ["vault", "hand-over", "v", "Bob"],
             ["vault", "hand-over", "v", "--withdraw"], ["vault", "accept", "v"], ["vault", "rotate", "v"],
-            ["vault", "delete", "v", "--yes"], ["get", "x", "--vault", "v"], ["list", "--vault", "v"],
+            ["vault", "delete", "v", "--yes"], ["get", "x", "--vault", "v"],
+            ["get", "x", "--deleted", "--vault", "v"], ["list", "--vault", "v"],
             ["put", "/dev/null", "--vault", "v"], ["delete", "x", "--vault", "v"], ["restore", "x", "--vault", "v"],
             ["versions", "x", "--vault", "v"], ["discard", "x", "--vault", "v"], ["share", "x", "--vault", "v"],
             ["sync", "DIRECTORY", "--vault", "v"], ["sync", "--allow-deletions", "--vault", "v"],
