@@ -58,6 +58,7 @@ import Testing
             ["vault", "remove", "v", "Bob", "Carol"], ["vault", "role", "v", "Bob", "reader"],
             ["vault", "leave", "v", "--yes", "--forget", "--discard-unsent"], ["vault", "hand-over", "v", "Bob"],
             ["vault", "hand-over", "v", "--withdraw"], ["vault", "accept", "v"], ["vault", "rotate", "v"],
+            ["vault", "rotate", "v", "--without-key"], ["vault", "remove", "v", "Bob", "--without-key"],
             ["vault", "delete", "v", "--yes"], ["get", "x", "--vault", "v"],
             ["get", "x", "--deleted", "--vault", "v"], ["list", "--vault", "v"],
             ["put", "/dev/null", "--vault", "v"], ["delete", "x", "--vault", "v"], ["restore", "x", "--vault", "v"],
@@ -123,12 +124,13 @@ import Testing
             (.brokenLink, 64, "usage"), (.otherServer("https://host"), 78, "other_server"),
             (.codeRequired, 77, "code_required"), (.wrongCode, 77, "wrong_code"), (.invalidCode, 65, "malformed_code"),
             (.invalidName, 1, "invalid_name"), (.invitationGone, 66, "invitation_gone"),
+            (.invitationGoneOrWrongCode, 77, "wrong_code"), (.keyMissing, 69, "key_missing"),
             (.wrongVault, 76, "wrong_vault"), (.alreadyMember, 73, "already_member"), (.unknownVault, 66, "not_found"),
             (.ambiguousName, 66, "ambiguous"), (.unknownMember, 66, "not_found"), (.unknownInvitation, 66, "not_found"),
             (.notPermitted, 77, "not_permitted"), (.ownerProtected, 1, "owner_protected"), (.noOffer, 66, "no_offer"),
             (.full, 1, "vault_full"), (.stopped, 76, "vault_stopped"), (.recovering, 69, "vault_recovering"),
             (.wrongClock, 78, "clock_skew"), (.busy, 69, "vault_busy"), (.invalidExpiry, 64, "usage"),
-            (.invalidUses, 64, "usage"), (.missingKey, 69, "vault_key_missing"), (.updateNeeded, 1, "update_needed"),
+            (.invalidUses, 64, "usage"), (.updateNeeded, 1, "update_needed"),
             (.ownsVaults, 1, "owns_vaults"), (.rejected("unchangedRole"), 1, "entry_refused"),
         ]
         for (error, status, code) in statuses {
@@ -144,7 +146,7 @@ import Testing
         let names: [(SharedVaultProblem, String)] = [
             (.fork(at: 7), "fork"), (.anotherHistory(member), "anotherHistory"), (.rolledBack, "rolledBack"),
             (.invalidLog, "invalidLog"),
-            (.brokenGeneration(by: member), "brokenGeneration"), (.missingKey, "missingKey"),
+            (.keysDue, "keysDue"), (.missingKey, "missingKey"),
             (.foreignKeys, "foreignKeys"), (.updateNeeded, "updateNeeded"), (.ended, "ended"),
             (.putAside(count: 2), "putAside"), (.waitsForSeal(count: 1), "waitsForSeal"), (.nearlyFull, "nearlyFull"),
         ]

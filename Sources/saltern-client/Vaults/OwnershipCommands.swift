@@ -68,6 +68,8 @@ struct RotateVault: Command {
     static let example = "saltern-client vault rotate household"
     static let help = """
         \(AccountOption.help)
+          --without-key         also if this device lacks the present key; new members
+                                then wait for a manager who has it
           --json                one object, for scripts
 
         Later items are encrypted with the new key, which all present members receive.
@@ -76,12 +78,16 @@ struct RotateVault: Command {
         """
 
     private let vault: NamedVault
+    private let replacesKey: Bool
 
-    init(_ arguments: inout Arguments) throws(UsageError) { vault = try NamedVault(&arguments) }
+    init(_ arguments: inout Arguments) throws(UsageError) {
+        replacesKey = arguments.flag("--without-key")
+        vault = try NamedVault(&arguments)
+    }
 
     func run(_ console: Console) async throws {
         let opened = try await vault.fetch(console)
-        try await opened.shared.rotate()
+        try await opened.shared.rotate(replacingMissingKey: replacesKey)
         try console.show(["rotated": opened.shared.id], asJSON: vault.asJSON) { "\(opened.name) has a new key\n" }
     }
 }

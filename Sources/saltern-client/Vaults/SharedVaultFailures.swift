@@ -18,7 +18,7 @@ extension SharedVaultError {
         case .codeRequired:
             CommandFailure(
                 "the invitation has a code: see --code-file", status: ExitStatus.denied, code: "code_required")
-        case .wrongCode:
+        case .wrongCode, .invitationGoneOrWrongCode:
             CommandFailure(
                 "the code is wrong, or the invitation is used up, expired or revoked", status: ExitStatus.denied,
                 code: "wrong_code")
@@ -60,19 +60,17 @@ extension SharedVaultError {
             CommandFailure(
                 "nothing is written to the vault: see saltern-client vault list", status: ExitStatus.untrustworthy,
                 code: "vault_stopped")
-        case .missingKey:
+        case .keyMissing:
             CommandFailure(
-                "this device has no key of the vault yet: sync again after a manager has",
-                status: ExitStatus.unavailable,
-                code: "vault_key_missing")
+                "this device has no key of the vault yet: the next sync of a manager sends it; see --without-key",
+                status: ExitStatus.unavailable, code: "key_missing")
         case .updateNeeded:
             CommandFailure(
                 "another member uses a later version: update this program to write", status: 1, code: "update_needed")
         case .ownsVaults:
             CommandFailure(
                 "the account owns shared vaults: see saltern-client vault hand-over, and leave --delete-vaults",
-                status: 1,
-                code: "owns_vaults")
+                status: 1, code: "owns_vaults")
         case .recovering:
             CommandFailure(
                 "the server was restored from a backup: repeat after the next sync of the vault's owner",

@@ -38,9 +38,10 @@ struct StatusOfVaults {
         }
     }
 
-    /// Marks the notices of all vaults as read.
+    /// Marks the notices and findings of all vaults as read.
     mutating func forgetNotices() async throws {
         for shared in vaults {
+            try await shared.acknowledgeProblems()
             let items = shared.items(in: vault)
             for notice in notices[shared.id] ?? [] { try await items.forget(notice) }
             notices[shared.id] = try await items.notices()

@@ -81,7 +81,7 @@ import VaultLog
             let (generation, keys) = try vault.newKeys(without: [bob.member])
             #expect(try await vault.append(.remove(generation, [bob.member]), keys).status == 200)
             let list = SealList([VaultItemID.random(): try Self.mark()])
-            let seal = EntryPayload.seal(Seal(entry: vault.log.head.number, list))
+            let seal = EntryPayload.seal(Seal(of: bob.member, list))
             #expect(try await vault.append(seal).code == "invalid_list")
             let other = SealList([VaultItemID.random(): try Self.mark()])
             #expect(try await vault.append(seal, VaultScene.member(of: other)).code == "invalid_list")
@@ -115,7 +115,7 @@ import VaultLog
                 #expect(try await vault.append(.remove(generation, [bob.member]), keys).status == 200)
                 let marks = try (0..<2).map { _ in (VaultItemID.random(), try Self.mark()) }
                 let list = SealList(Dictionary(uniqueKeysWithValues: marks))
-                let seal = EntryPayload.seal(Seal(entry: vault.log.head.number, list))
+                let seal = EntryPayload.seal(Seal(of: bob.member, list))
                 #expect(try await vault.append(seal, VaultScene.member(of: list)).status == 200)
                 numbers.append(vault.log.head.number.value)
             }
