@@ -73,6 +73,8 @@ struct ListInvitations: Command {
         \(AccountOption.help)
           --json                one object, for scripts
 
+        More openings of a link than joins can mean that others have it. The server
+        counts them; the last sync of a manager fetched the number.
         \(VaultReference.help)
         """
 
@@ -84,6 +86,8 @@ struct ListInvitations: Command {
         let expiresAt: Date
         let uses: Int
         let joins: Int
+        /// The number of times that the link was opened, as the server reports it.
+        let openings: Int?
         let needsCode: Bool
 
         init(_ invitation: SharedInvitation) {
@@ -94,6 +98,7 @@ struct ListInvitations: Command {
             expiresAt = invitation.expiresAt
             uses = invitation.uses
             joins = invitation.joins
+            openings = invitation.openings
             needsCode = invitation.needsCode
         }
     }
@@ -107,13 +112,13 @@ struct ListInvitations: Command {
         let records = shared.invitations.map(Record.init)
         try console.show(["invitations": records], asJSON: vault.asJSON) {
             var table = Table([
-                .text("id"), .text("role"), .text("expires"), .number("joins"), .number("of"), .text("inviter"),
-                .text("label"),
+                .text("id"), .text("role"), .text("expires"), .number("joins"), .number("of"), .number("opened"),
+                .text("inviter"), .text("label"),
             ])
             for record in records {
                 table.append([
                     record.id.description, record.role, record.expiresAt.shown, String(record.joins),
-                    String(record.uses), shared.name(of: record.inviter), record.label,
+                    String(record.uses), record.openings.map(String.init), shared.name(of: record.inviter), record.label,
                 ])
             }
             return table.takeText()
