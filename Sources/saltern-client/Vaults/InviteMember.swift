@@ -118,7 +118,8 @@ struct ListInvitations: Command {
             for record in records {
                 table.append([
                     record.id.description, record.role, record.expiresAt.shown, String(record.joins),
-                    String(record.uses), record.openings.map(String.init), shared.name(of: record.inviter), record.label,
+                    String(record.uses), record.openings.map(String.init), shared.name(of: record.inviter),
+                    record.label,
                 ])
             }
             return table.takeText()
