@@ -120,11 +120,11 @@ class Vault:
         _, removal = self.connection.send("POST", f"{self.path}/log", self.owner.token, body)
         self.log.append(entry)
         self.key = key
-        return removal, self.seal(len(self.log.hashes))
+        return removal, self.seal(person)
 
-    def seal(self, place):
+    def seal(self, person):
         marks = b"".join(sorted(secrets.token_bytes(48) for _ in range(ITEMS)))
-        entry = self.owner.entry(self.log, "seal", vault_log.number(place) + vault_log.number(ITEMS, 4) + vault_log.sha(marks))
+        entry = self.owner.entry(self.log, "seal", person.member + vault_log.number(ITEMS, 4) + vault_log.sha(marks))
         _, taken = self.connection.send(
             "POST", f"{self.path}/log", self.owner.token, {"entry": base64_of(entry.raw), "list": base64_of(marks)})
         self.log.append(entry)
