@@ -4,7 +4,7 @@ import SalternClient
 /// The shared vaults in the status of an account.
 struct StatusOfVaults {
     private let vault: Vault
-    private let vaults: [SharedVault]
+    private var vaults: [SharedVault]
     private var unsent: [SharedVaultID: Int] = [:]
     private var notices: [SharedVaultID: [Notice]] = [:]
     private var held: [SharedVaultID: [HeldDeletion]] = [:]
@@ -46,6 +46,7 @@ struct StatusOfVaults {
             for notice in notices[shared.id] ?? [] { try await items.forget(notice) }
             notices[shared.id] = try await items.notices()
         }
+        vaults = try await vault.shared.all()
     }
 
     /// True when the user should check a vault.
