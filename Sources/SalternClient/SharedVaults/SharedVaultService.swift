@@ -25,6 +25,8 @@ final class SharedVaultService {
     private var sealings: [SharedVaultID: (findings: VaultFindings, sealing: VaultSealing)] = [:]
     /// The server's last statements about the vaults.
     var descriptions: [SharedVaultID: VaultDescription] = [:]
+    /// The server's statements about the openings of invitations' links.
+    var openings: [SharedVaultID: [InvitationID: Int]] = [:]
     /// The lists that this process has stored on the server again.
     var offeredLists: Set<OfferedList> = []
     /// The results of fetching items before a round.
@@ -47,6 +49,7 @@ final class SharedVaultService {
         states = [:]
         sealings = [:]
         descriptions = [:]
+        openings = [:]
         reports = [:]
         failures = [:]
     }
@@ -99,7 +102,11 @@ final class SharedVaultService {
     }
 
     /// Stores the keys of this account in a vault. The next sync sends them.
+    /// - Throws: ``VaultError/unreadable`` instead of replacing keys that a later version of the app has written.
     func write(_ record: MembershipRecord, _ id: SharedVaultID) throws(VaultError) {
+        if try self.record(id) == nil, try session.stored({ try session.store.current(ItemID(id.uuid)) }) != nil {
+            throw .unreadable
+        }
         let item = PlainItem(body: try record.body)
         try items.putUnbounded(item, ItemID(id.uuid), in: MembershipRecord.collection)
     }
@@ -279,6 +286,7 @@ final class SharedVaultService {
         }
         forgetState(id)
         descriptions[id] = nil
+        openings[id] = nil
         reports[id] = nil
         failures[id] = nil
         owners.forget(id)

@@ -71,6 +71,9 @@ public struct SharedInvitation: Identifiable, Hashable, Sendable {
     public let uses: Int
     /// The number of joins.
     public let joins: Int
+    /// The number of times that the link was opened, by the server's unsigned statement at the last sync of a manager.
+    /// Nil before. More openings than joins can mean that others have the link.
+    public let openings: Int?
     /// True when the link is useless without its code.
     public let needsCode: Bool
 }

@@ -157,8 +157,8 @@ struct VaultInviting {
         if let id = try await resume(text, code) { return id }
         var opened = try await Self.open(text, code, session.api, session.settings)
         let id = SharedVaultID(opened.log.vault)
-        try compare(opened.log, id)
         if try service.state(id)?.role != nil { throw .shared(.alreadyMember) }
+        try compare(opened.log, id)
         if try !isBegun(opened.log, id) {
             guard let keys = try? MemberPrivateKeys.generate() else { throw .unreadable }
             var record = MembershipRecord(
@@ -248,16 +248,17 @@ struct VaultInviting {
     private func take(
         _ entry: Entry, _ link: InvitationLink, _ secrets: InvitationSecrets, _ box: [UInt8], _ id: SharedVaultID
     ) async throws(VaultError) {
-        try session.stored { try session.store.forgetLog(id) }
-        service.forgetState(id)
+        let known = try service.state(id)?.log
         let update = LogUpdate(service: service, id: id)
-        try await update.fetch(after: 0)
+        try await update.fetch(after: known?.head.number.value ?? 0)
         let log = try service.known(id).log
         guard log.hash(at: entry.number) == entry.hash, let invitation = log.invitations[link.id],
             link.isOf(invitation)
         else {
-            try session.stored { try session.store.forgetLog(id) }
-            service.forgetState(id)
+            if known == nil {
+                try session.stored { try session.store.forgetLog(id) }
+                service.forgetState(id)
+            }
             throw .shared(.wrongVault)
         }
         let generation = log.generation(at: entry.number).number
@@ -271,10 +272,12 @@ struct VaultInviting {
 
     private func join(_ opened: Opened, _ id: SharedVaultID, _ name: ClaimedName) async throws(VaultError) {
         guard let record = try service.record(id), let keys = record.latestKeys else { throw .unreadable }
+        try compare(opened.log, id)
         let member = VaultLog.MemberID(record.memberId)
         let entry: Entry
         if let bytes = try session.stored({ try session.store.fact(.joining, of: id) }), let kept = try? Entry(bytes),
-            opened.log.hash(at: kept.number) == kept.hash || opened.log.head.hash == kept.previous
+            opened.log.hash(at: kept.number) == kept.hash
+                || opened.log.head.hash == kept.previous && kept.time.isPlausible(at: service.now)
         {
             // The server has it, or can still accept it.
             entry = kept

@@ -14,6 +14,8 @@ struct VaultUpkeep {
 
     /// The age of an unsealed entry, in seconds, from which on any manager's device seals it.
     private static let sealDelay: Int64 = 60
+    /// The same for a device without all keys: a week, in which other managers' devices can seal.
+    private static let partialSealDelay: Int64 = 7 * 86_400
     /// The interval between two automatic rotations, in seconds.
     private static let rotationInterval: Int64 = 3_600
     /// The maximum number of boxes, and of previous keys, in one request.
@@ -43,6 +45,7 @@ struct VaultUpkeep {
         try await step { () async throws(VaultError) in try await rotateWhenDue() }
         try await step { () async throws(VaultError) in try await revokeExpired() }
         try await step { () async throws(VaultError) in try await sendBoxes(description.members ?? []) }
+        try await step { () async throws(VaultError) in try await countOpenings() }
     }
 
     /// Carries out one step. Another manager's device may be faster, or the server may limit the rate.
@@ -194,14 +197,21 @@ struct VaultUpkeep {
             findings.unsealedSince = since.isEmpty ? nil : Dictionary(since) { first, _ in first }
         }
         let since = try service.known(id).findings.unsealedSince ?? [:]
-        for (author, cut) in cuts where !isRecent(since[cut], at: moment, within: Self.sealDelay) {
-            try await seal(author)
-        }
+        let delay = canList(state) ? Self.sealDelay : Self.partialSealDelay
+        guard state.presentKey != nil else { return }
+        for (author, cut) in cuts where !isRecent(since[cut], at: moment, within: delay) { try await seal(author) }
     }
 
-    /// Seals all writers that were cut off and that no manager has sealed.
+    /// Seals all writers that were cut off and that no manager has sealed, if this device can open their items.
     func sealAll() async throws(VaultError) {
-        for author in try service.known(id).log.unsealed { try await seal(author) }
+        let state = try service.known(id)
+        guard canList(state) else { return }
+        for author in state.log.unsealed { try await seal(author) }
+    }
+
+    /// True when this device can open all items. A list without the others would omit edits that count.
+    private func canList(_ state: SharedVaultState) -> Bool {
+        state.presentKey != nil && state.brokenGenerations.isEmpty
     }
 
     /// Lists the edits that count of a writer that entries have cut off.
@@ -247,6 +257,20 @@ struct VaultUpkeep {
     }
 
     // MARK: Invitations
+
+    /// Fetches the numbers of openings, while an invitation is open.
+    private func countOpenings() async throws(VaultError) {
+        guard try !service.known(id).log.openInvitations.isEmpty else {
+            service.openings[id] = nil
+            return
+        }
+        let token = try service.token
+        let listed = try await service.call { api throws(APIError) in try await api.listInvitations(id, token) }
+        let openings = Dictionary(listed.map { ($0.id, Int(clamping: $0.openings)) }) { first, _ in first }
+        guard openings != service.openings[id] else { return }
+        service.openings[id] = openings
+        service.notify([id])
+    }
 
     /// Closes expired invitations in the log, which ends joins that a server dates back. The server's time counts only
     /// if this device's clock confirms it.

@@ -19,7 +19,8 @@ public struct MemberName: Hashable, Sendable {
 
     /// Reads a name that another device has made. A later version of Unicode may know characters that this platform
     /// does not: they are replaced.
-    private init?(made text: String) {
+    /// - Returns: nil for another length, and for characters that can hide or reorder others.
+    public init?(received text: String) {
         guard (1...Self.byteLimit).contains(text.utf8.count) else { return nil }
         var shown = String.UnicodeScalarView()
         for scalar in text.unicodeScalars {
@@ -61,7 +62,7 @@ public struct MemberName: Hashable, Sendable {
         guard padded.dropFirst(1 + Int(count)).allSatisfy({ $0 == 0 }), text.utf8.elementsEqual(bytes) else {
             return nil
         }
-        self.init(made: text)
+        self.init(received: text)
     }
 }
 
