@@ -33,7 +33,7 @@ import VaultLog
             }
         }
 
-        func member(_ name: String) async throws -> MemberID {
+        func member(_ name: String) async throws -> SalternClient.MemberID {
             try #require(try await ada.vault().refreshed(id).members.first { $0.name == name }).id
         }
 
@@ -193,7 +193,8 @@ import VaultLog
         try await family.sync(family.ada)
         try await family.people.put(family.forged("forged", by: eve, forged), forged, family.id)
         // The server withholds Bob's box of the new generation.
-        let bob = try VaultLog.MemberID(await family.member("Bob"))
+        let id = try await family.member("Bob")
+        let bob = VaultLog.MemberID(id)
         let box = family.people.onServer(family.id)?.boxes[bob]
         family.people.change(family.id) { $0.boxes[bob] = nil }
         _ = try await family.bob.vault().sync()
@@ -279,7 +280,7 @@ import VaultLog
         if case .failed = await ada.state {} else { Issue.record("the state hides the failure") }
         family.ada.link.setAnswer { _ in nil }
         try await family.sync(family.ada)
-        #expect(await ada.state != .failed(.locked, next: nil))
+        if case .failed = await ada.state { Issue.record("the failure is over") }
     }
 
     @Test func `an unknown vault gets no tables`() async throws {
