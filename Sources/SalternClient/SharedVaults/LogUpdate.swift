@@ -23,7 +23,7 @@ struct LogUpdate {
     /// - Parameter description: The server's statement about the vault.
     func run(_ description: VaultDescription) async throws(VaultError) {
         try service.note(id) { $0.isEnded = nil }
-        let isRecovering = description.recoveringUntil.map { $0 > session.serverTime } ?? false
+        let isRecovering = self.isRecovering(description)
         guard let state = try service.state(id) else {
             // Entries of a recovering vault are provisional.
             if !isRecovering { try await fetch(after: 0, description) }
@@ -45,6 +45,11 @@ struct LogUpdate {
             try await fetch(after: number, description)
         }
         try await noteOtherDevices()
+    }
+
+    /// True between the restore of the server's database and the confirmation by the owner's device.
+    private func isRecovering(_ description: VaultDescription?) -> Bool {
+        description?.recoveringUntil.map { $0 > session.serverTime } ?? false
     }
 
     /// True when this device lacks a key or a list of the entries that it has.
@@ -126,9 +131,8 @@ struct LogUpdate {
         do {
             for bytes in page.entries.map(\.bytes) {
                 let entry = try Entry(bytes)
-                if var present = log {
-                    try present.append(entry)
-                    log = present
+                if log != nil {
+                    try log?.append(entry)
                 } else {
                     let founded = try MembershipLog(founding: entry)
                     guard founded.vault == VaultLog.VaultID(id) else { throw EntryRejection.wrongVault }
@@ -151,7 +155,7 @@ struct LogUpdate {
             return true
         case EntryRejection.wrongPrevious? where state != nil:
             guard let state = try service.state(id) else { return true }
-            try await compare(state, description, false)
+            try await compare(state, description, isRecovering(description))
             return true
         default:
             throw .unavailable(.unexpectedReply)

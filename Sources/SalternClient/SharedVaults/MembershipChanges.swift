@@ -21,6 +21,7 @@ struct MembershipChanges {
                 try EntrySending.draft(try payload(state), state, at: time)
             }
         }
+        await sendRecord()
     }
 
     private func member(_ id: MemberID, _ state: SharedVaultState) throws(VaultError) -> VaultLog.MemberID {
@@ -160,6 +161,7 @@ struct MembershipChanges {
                     return try EntrySending.draft(.accept(offer.number), state, at: time)
                 })
         }
+        await sendRecord()
     }
 
     func delete() async throws(VaultError) {

@@ -137,13 +137,8 @@ extension SharedVaultService: Memberships {
     func sealing(of id: SharedVaultID) throws(VaultError) -> any ItemSealing { try sealing(try known(id)) }
 
     func isKnown(_ id: SharedVaultID) throws(VaultError) -> Bool {
-        // A record that does not open is of a vault in use.
-        if let record = try? record(id), record.isForgotten { return false }
-        let store = session.store
-        return try session.stored {
-            try store.current(ItemID(id.uuid))?.collection == MembershipRecord.collection
-                || store.entryCount(of: id) > 0
-        }
+        if let record = try record(id) { return !record.isForgotten }
+        return try session.stored { try session.store.entryCount(of: id) } > 0
     }
 
     func learn(_ id: SharedVaultID) async throws(VaultError) { try await SharedVaultRefresh(service: self).run(id) }
@@ -153,6 +148,8 @@ extension SharedVaultService: Memberships {
         try await holding { () async throws(VaultError) in
             try await VaultUpkeep(service: self, id: id).run(description)
         }
+        // The account's other devices compare with the heads that this one has seen.
+        if try hasUnsentRecords() { try? await sendAccountItems() }
     }
 
     func takeReport(of id: SharedVaultID) -> SyncReport? { reports.removeValue(forKey: id) }

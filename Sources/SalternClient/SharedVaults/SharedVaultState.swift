@@ -19,7 +19,8 @@ struct VaultFindings: Codable, Hashable {
     var comparedHead: Base64Bytes?
     /// True after a device was lost, until the keys of this member are replaced.
     var isRekeyDue: Bool?
-    var putAside: Int?
+    /// Items whose last judged version never counts.
+    var refused: Set<ItemID>?
     /// By unsealed entry, the time at which this device has first seen it, in seconds since 1970.
     var unsealedSince: [UInt64: Int64]?
     /// The times of the last automatic rotation and of the last attempt to claim, in seconds since 1970.
@@ -154,7 +155,7 @@ struct SharedVaultState {
         if findings.isInvalid == true { problems.append(.invalidLog) }
         problems += membersWithAnotherHistory.map { .anotherHistory($0) }
         if !log.unsealed.isEmpty { problems.append(.waitsForSeal(count: log.unsealed.count)) }
-        if let count = findings.putAside, count > 0 { problems.append(.putAside(count: count)) }
+        if let refused = findings.refused, !refused.isEmpty { problems.append(.putAside(count: refused.count)) }
         if log.head.number.value >= Self.nearlyFull { problems.append(.nearlyFull) }
         return problems
     }

@@ -47,6 +47,7 @@ struct VaultInviting {
                 }
             )?.entry
         }
+        try? await service.sendAccountItems()
         guard let stored = try service.known(id).log.invitations[invitation],
             let link = InvitationLink(server: server, stored, secret: secret)
         else { throw .unavailable(.unexpectedReply) }

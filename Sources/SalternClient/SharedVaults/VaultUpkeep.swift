@@ -55,13 +55,20 @@ struct VaultUpkeep {
         }
     }
 
-    /// Reports members whose edits name entries that the log does not have.
+    /// Stores the findings about versions of items: those that never count, and members whose edits name entries that
+    /// the log does not have.
     private func noteEvidence(_ isRecovering: Bool) throws(VaultError) {
-        let heads = service.evidence.take(id)
+        let found = service.evidence.take(id)
+        guard let state = try service.state(id) else { return }
+        var refused = state.findings.refused ?? []
+        for (item, isRefused) in found.refusals { if isRefused { refused.insert(item) } else { refused.remove(item) } }
+        let store = try service.owners.parts(of: .vault(id)).scope.store
+        let deleted = try session.stored { try refused.filter { try store.tombstone($0) != nil } }
+        refused.subtract(deleted)
+        try service.note(id) { $0.refused = refused.isEmpty ? nil : refused }
         // After a restored backup the log lacks entries for a while.
-        guard !heads.isEmpty, !isRecovering, let state = try service.state(id) else { return }
-        let others = heads.filter { state.log.place(of: $0.value) != .known }
-        guard !others.isEmpty else { return }
+        let others = found.heads.filter { state.log.place(of: $0.value) != .known }
+        guard !others.isEmpty, !isRecovering else { return }
         try service.note(id) { findings in
             var known = findings.otherHistories ?? [:]
             for (member, head) in others { known[MemberID(member)] = head.number.value }

@@ -65,7 +65,7 @@ struct EntryRules {
             invitation.joins < invitation.terms.uses
         else { throw .closedInvitation }
         guard invitation.isOpen(at: log.effective(entry.time)) else { throw .expiredInvitation }
-        guard log.presentMembers.count < LogBounds.members else { throw .tooManyMembers }
+        guard log.presentCount < LogBounds.members else { throw .tooManyMembers }
         let verifying = try MembershipLog.verifyingKey(join.keys)
         if !isVerified {
             guard entry.isSigned(by: verifying) else { throw .wrongSignature }

@@ -30,6 +30,9 @@ public struct MembershipLog: Sendable {
     /// By author and manager, the manager's latest seal of the author's edits.
     private var seals: [MemberID: [MemberID: LatestSeal]] = [:]
     private var lateSeals = 0
+    /// The invitations that are not closed, and those of them that are not used up.
+    private var unclosed: Set<InvitationID> = []
+    private var standing: Set<InvitationID> = []
     private var clock: ManagersClock
 
     /// Begins a log with its founding entry.
@@ -71,6 +74,11 @@ public struct MembershipLog: Sendable {
     /// - Throws: ``EntryRejection`` for an entry that is not valid at this place.
     public mutating func append(_ entry: Entry) throws(EntryRejection) { try append(entry, isVerified: false) }
 
+    /// Appends an entry whose signatures this program has verified before it stored it.
+    public mutating func append(verified entry: Entry) throws(EntryRejection) {
+        try append(entry, isVerified: true)
+    }
+
     mutating func append(_ entry: Entry, isVerified: Bool) throws(EntryRejection) {
         guard entry.vault == vault else { throw .wrongVault }
         guard let next = head.number.next else { throw .full }
@@ -85,6 +93,9 @@ public struct MembershipLog: Sendable {
 
     // MARK: State
 
+    /// The number of present members.
+    public private(set) var presentCount = 1
+
     /// The present members.
     public var presentMembers: [VaultMember] { members.values.filter { $0.role != nil } }
 
@@ -98,6 +109,9 @@ public struct MembershipLog: Sendable {
     public func generation(_ number: GenerationNumber) -> Generation? {
         generations.indices.contains(Int(number.value) - 1) ? generations[Int(number.value) - 1] : nil
     }
+
+    /// The entry that began the current generation.
+    public var generationStart: EntryNumber { generationStarts.last ?? .first }
 
     /// Returns the generation whose key has an id.
     public func generation(withKey id: VaultKeyID) -> Generation? { generations.first { $0.keyID == id } }
@@ -114,7 +128,9 @@ public struct MembershipLog: Sendable {
     }
 
     /// The open invitations: not closed, not used up, and not expired by the clock of the managers' entries.
-    public var openInvitations: [VaultInvitation] { invitations.values.filter { $0.isOpen(at: clock.time) } }
+    public var openInvitations: [VaultInvitation] {
+        standing.compactMap { invitations[$0] }.filter { $0.isOpen(at: clock.time) }
+    }
 
     /// Returns the time at which a join counts: its own, but not before the time that two managers bear out.
     func effective(_ time: EntryTime) -> EntryTime { max(time, clock.time) }
@@ -166,8 +182,12 @@ public struct MembershipLog: Sendable {
     private mutating func apply(_ changes: [EntryChange], _ entry: Entry) {
         for change in changes {
             switch change {
-            case .member(let member): members[member.id] = member
-            case .role(let id, let role): members[id]?.change(to: role, at: entry.number)
+            case .member(let member):
+                members[member.id] = member
+                presentCount += 1
+            case .role(let id, let role):
+                members[id]?.change(to: role, at: entry.number)
+                if role == nil { presentCount -= 1 }
             case .keys(let keys, let verifying):
                 members[entry.author]?.change(to: keys, verifying, at: entry.number)
             case .usesKey(let key): usedKeys.insert(key)
@@ -176,14 +196,17 @@ public struct MembershipLog: Sendable {
                 generationStarts.append(entry.number)
                 isRotationDue = false
             case .rotationDue: isRotationDue = true
-            case .invitation(let invitation): invitations[invitation.terms.id] = invitation
-            case .joined(let id): invitations[id]?.joins += 1
-            case .closes(let id): invitations[id]?.isClosed = true
-            case .closesAll: for id in invitations.keys { invitations[id]?.isClosed = true }
+            case .invitation(let invitation):
+                invitations[invitation.terms.id] = invitation
+                unclosed.insert(invitation.terms.id)
+                standing.insert(invitation.terms.id)
+            case .joined(let id):
+                invitations[id]?.joins += 1
+                if let invitation = invitations[id], invitation.joins >= invitation.terms.uses { standing.remove(id) }
+            case .closes(let id): close(id)
+            case .closesAll: for id in unclosed { close(id) }
             case .closesThoseOf(let member):
-                for (id, invitation) in invitations where invitation.inviter == member {
-                    invitations[id]?.isClosed = true
-                }
+                for id in unclosed where invitations[id]?.inviter == member { close(id) }
             case .cut(let member): lastCuts[member] = entry.number
             case .seal(let seal):
                 seals[seal.author, default: [:]][entry.author] = LatestSeal(
@@ -199,6 +222,12 @@ public struct MembershipLog: Sendable {
             }
         }
         hashes.append(entry.hash)
+    }
+
+    private mutating func close(_ id: InvitationID) {
+        invitations[id]?.isClosed = true
+        unclosed.remove(id)
+        standing.remove(id)
     }
 }
 

@@ -61,6 +61,8 @@ public struct VaultMember: Sendable {
     public var role: Role? { rolePeriods.last?.role }
     /// The present keys, or the last ones of a former member.
     public var keys: MemberPublicKeys { current.keys }
+    /// The latest entry that gave the member its role or keys.
+    public var since: EntryNumber { max(current.since, rolePeriods.last?.since ?? current.since) }
     /// The number of changes of keys.
     var rekeyCount: Int { keyPeriods.count - 1 }
     /// True after a change of keys from ``LogBounds/windingDown`` on.

@@ -1,4 +1,5 @@
 import Cryptography
+import Foundation
 import Testing
 import VaultLog
 
@@ -55,12 +56,12 @@ import VaultLog
         for value in [3, 1, 2, 2] { try scene.take(value, into: &record) }
         #expect(Self.numbers(record) == [1, 2, 3])
         // Nothing leads to them: no sealed key, bytes of no meaning, or a random key in place of the previous one.
-        let random = try scene.generations[2].sealPrevious(
-            .random(), of: scene.log.vault, number: try scene.number(3))
+        let third = try scene.number(3)
+        let random = try scene.generations[2].sealPrevious(.random(), of: scene.log.vault, number: third)
         let garbage = [UInt8](repeating: 7, count: GenerationKey.sealedPreviousByteCount)
         for wrong in [nil, garbage, random] {
             var previous = scene.previous
-            previous[try scene.number(3)] = wrong
+            previous[third] = wrong
             var kept = record
             kept.dropReachable(previous, in: scene.log)
             // The second key leads to the first one.
@@ -69,8 +70,10 @@ import VaultLog
         record.dropReachable(scene.previous, in: scene.log)
         #expect(Self.numbers(record) == [3])
         var keys = record.generationKeys(in: scene.log)
-        #expect(keys.openPrevious(scene.previous, scene.log) == [try scene.number(4)])
-        #expect(keys[.first] == scene.generations[0] && keys[try scene.number(2)] == scene.generations[1])
+        let missing = keys.openPrevious(scene.previous, scene.log)
+        let (second, fourth) = (try scene.number(2), try scene.number(4))
+        #expect(missing == [fourth])
+        #expect(keys[.first] == scene.generations[0] && keys[second] == scene.generations[1])
     }
 
     @Test func `keys that the log does not describe stay, and open nothing`() throws {

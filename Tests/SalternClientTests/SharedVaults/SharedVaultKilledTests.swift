@@ -51,6 +51,8 @@ private final class KilledScene {
     private var made: SharedVaultID?
     private var invitation: NewInvitation?
     private var generations = 0
+    /// The members at the beginning, by name.
+    private var members: [String: SalternClient.MemberID] = [:]
     private let (first, second) = (ItemID.random(), ItemID.random())
 
     var actor: PersonDevice {
@@ -82,16 +84,15 @@ private final class KilledScene {
         try await writer.notes(id).put(Note(text: "of another member"), second)
         try await writer.vault().sync()
         for device in [ada, bob, eve] { try await device.vault().sync() }
+        for member in try await ada.vault().shared(id).members { members[member.name ?? ""] = member.id }
         if call == .acceptHandOver {
-            try await family.handOver(to: try await member("Bob").id)
+            try await family.handOver(to: try member("Bob"))
             try await bob.vault().sync()
         }
         generations = people.onServer(id)?.log.generations.count ?? 0
     }
 
-    private func member(_ name: String) async throws -> SharedMember {
-        try #require(try await ada.vault().shared(id).members.first { $0.name == name })
-    }
+    private func member(_ name: String) throws -> SalternClient.MemberID { try #require(members[name]) }
 
     /// Makes the call.
     func perform() async throws {
@@ -101,12 +102,12 @@ private final class KilledScene {
         case .invite:
             invitation = try await vault.shared(id).invite(base: SharedVaultPeople.base, role: .writer, code: .none)
         case .join: _ = try await vault.shared.join(link, code: nil, as: "Eve")
-        case .remove: try await vault.shared(id).remove([member("Eve").id])
-        case .lower: try await vault.shared(id).setRole(member("Eve").id, to: .reader)
-        case .raise: try await vault.shared(id).setRole(member("Eve").id, to: .writer)
+        case .remove: try await vault.shared(id).remove([member("Eve")])
+        case .lower: try await vault.shared(id).setRole(member("Eve"), to: .reader)
+        case .raise: try await vault.shared(id).setRole(member("Eve"), to: .writer)
         case .rotate: try await vault.shared(id).rotate()
         case .leave: try await vault.shared(id).leave()
-        case .handOver: try await vault.shared(id).handOver(to: member("Bob").id)
+        case .handOver: try await vault.shared(id).handOver(to: member("Bob"))
         case .acceptHandOver: try await vault.shared(id).acceptHandOver()
         case .delete: try await vault.shared(id).delete()
         case .replaceKeys: try await vault.replaceVaultKeys()

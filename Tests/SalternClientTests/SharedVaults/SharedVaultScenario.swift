@@ -46,11 +46,28 @@ final class SharedVaultScenario {
         ]
         writers = ["ada"]
         absentSince = ["bob": 0, "eve": 0]
+        if random.chance(oneIn: 3) { backup = people.vaults.backUp() }
+        let family = try await phone.vault().shared(id)
+        for device in devices.dropFirst(2) where random.chance(0.8) {
+            let role: SharedRole = [.reader, .writer, .manager].randomElement(using: &random) ?? .reader
+            try await people.join(family, device.vault(), as: device.name, role: role)
+        }
+        noteMembers()
         for device in devices { disturb(device) }
     }
 
     private func disturb(_ device: PersonDevice) {
-        device.link.setBadFates(random.next(), areLate: false)
+        let random = Locked(SeededGenerator(seed: random.next()))
+        device.link.setFate {
+            random.withLock { random in
+                switch Int.random(in: 0..<16, using: &random) {
+                case 0: .losesRequest
+                case 1, 2: .losesReply
+                case 3: .repeats
+                default: .passes
+                }
+            }
+        }
         device.link.setRewrite { $1 }
     }
 
@@ -84,22 +101,23 @@ final class SharedVaultScenario {
             }
         }
         noteMembers()
+        if random.chance(oneIn: 4) { try await steal(devices[Int.random(in: 2..<4, using: &random)]) }
     }
 
     private func act(_ device: PersonDevice) async throws {
         guard let vault = try? device.vault() else { return }
         let shared = try? await vault.shared.vault(id)
-        switch Int.random(in: 0..<26, using: &random) {
+        switch Int.random(in: 0..<30, using: &random) {
         case 0, 1, 2: await invite(vault)
-        case 3: if let member = other(in: shared) { try? await shared?.remove([member]) }
-        case 4:
+        case 3, 20: if let member = other(in: shared) { try? await shared?.remove([member]) }
+        case 4, 21:
             let role = SharedRole.allCases.randomElement(using: &random) ?? .writer
             if let member = other(in: shared) { try? await shared?.setRole(member, to: role) }
         case 5: try? await shared?.rotate()
         case 6: if device.name != "ada" { try? await shared?.leave() }
         case 7: if backup == nil { backup = people.vaults.backUp() }
         case 8: if random.chance(oneIn: 2) { try await restore() }
-        case 9, 10: try await lie(to: device)
+        case 9, 10, 22, 23: try await lie(to: device)
         case 11: try await delete(device)
         case 12: people.advance(TimeInterval(Int.random(in: 1..<4_000, using: &random)))
         case 13, 14, 15, 16, 17, 18, 19: try await write(device)
@@ -168,7 +186,7 @@ final class SharedVaultScenario {
     // MARK: Lies
 
     private func lie(to device: PersonDevice) async throws {
-        switch Int.random(in: 0..<7, using: &random) {
+        switch Int.random(in: 0..<8, using: &random) {
         case 0:
             let account = device.account
             people.change(id) { vault in
@@ -190,18 +208,17 @@ final class SharedVaultScenario {
                 reply["vaults"] = listed.map { $0.merging(["head": ["number": number, "hash": hash]]) { $1 } }
                 return true
             }
-        case 3: try await forge()
+        case 3, 6, 7: try await forge()
         case 4: rewriteOnce(device, "/log", .cutPages) { reply in
             guard reply["more"] as? Bool == true else { return false }
             reply["more"] = false
             return true
         }
-        case 5: rewriteOnce(device, "/v1/vaults", .omissions) { reply in
+        default: rewriteOnce(device, "/v1/vaults", .omissions) { reply in
             guard let listed = reply["vaults"] as? [Any], !listed.isEmpty else { return false }
             reply["vaults"] = [Any]()
             return true
         }
-        default: try await steal(device)
         }
     }
 
@@ -230,18 +247,18 @@ final class SharedVaultScenario {
         else { return }
         stolen.append(
             VaultSealing(
-                id: id, log: state.log, keys: state.keys, signer: signer, role: .writer, isStopped: false, lists: [],
-                names: [:]))
+                id: id, log: state.log, keys: state.keys, signer: signer, role: .writer, evidence: HeadEvidence(), isStopped: false,
+                lists: SealLists([]), names: [:]))
     }
 
     /// The server stores an edit by a reader, or by a former member under a head of the time before.
     private func forge() async throws {
-        guard let sealing = stolen.randomElement(using: &random), let signer = sealing.signer, let server else { return }
+        guard let sealing = stolen.filter(isForbidden).randomElement(using: &random)
+        else { return }
+        guard let signer = sealing.signer, let server else { return }
         let head = sealing.log.head.number
         let member = server.log.members[signer.member]
         let wasReader = !(member?.role(at: head)?.writes ?? false)
-        let isCut = server.log.cut(of: signer.member, at: head) != nil
-        guard wasReader || isCut else { return }
         let text = "seed \(seed), step \(count), forged"
         let item = ItemID.random()
         guard
@@ -252,6 +269,14 @@ final class SharedVaultScenario {
         try await people.put(content, item, id)
         forged.insert(text)
         reached.note(wasReader ? .forgedByReader : .forgedAfterRemoval)
+    }
+
+    /// True for keys with which nobody may write any more, at the head that they name.
+    private func isForbidden(_ sealing: VaultSealing) -> Bool {
+        guard let signer = sealing.signer, let server else { return false }
+        let head = sealing.log.head.number
+        let role = server.log.members[signer.member]?.role(at: head)
+        return !(role?.writes ?? false) || server.log.cut(of: signer.member, at: head) != nil
     }
 
     // MARK: Members
@@ -338,7 +363,7 @@ final class SharedVaultScenario {
     private func checkLeaves(_ expected: [ItemID: String]) async throws {
         let present = Set(expected.values)
         var kept = present
-        for device in devices {
+        for device in devices where try await device.vault().shared.vault(id) != nil {
             kept.formUnion(try await device.texts(id).values)
             kept.formUnion(try await device.vault().keptTexts(of: id))
         }

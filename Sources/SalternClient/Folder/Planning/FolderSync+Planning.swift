@@ -70,7 +70,11 @@ extension FolderSync {
             round.deletions = deletions
             report.note(held, simulation.view)
             var actions = FolderAction.rulesFirst(allowed, after: failed, simulation.view)
-            if actions.isEmpty { actions = EmptyFolderDecision.decide(simulation.view).filter { !failed.contains($0) && !round.refuses($0) } }
+            if actions.isEmpty {
+                actions = EmptyFolderDecision.decide(simulation.view).filter {
+                    !failed.contains($0) && !round.refuses($0)
+                }
+            }
             if actions.isEmpty { return }
             let before = simulation
             for action in actions where !simulation.carryOut(action, &report) { failed.insert(action) }
