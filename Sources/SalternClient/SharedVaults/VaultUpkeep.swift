@@ -67,7 +67,10 @@ struct VaultUpkeep {
         refused.subtract(deleted)
         try service.note(id) { $0.refused = refused.isEmpty ? nil : refused }
         // After a restored backup the log lacks entries for a while.
-        let others = found.heads.filter { state.log.place(of: $0.value) != .known }
+        let others = found.heads.filter { _, head in
+            let place = state.log.place(of: head)
+            return place == .diverged || place == .unknown && state.findings.needsUpdate != true
+        }
         guard !others.isEmpty, !isRecovering else { return }
         try service.note(id) { findings in
             var known = findings.otherHistories ?? [:]
