@@ -17,6 +17,8 @@ public struct MembershipLog: Sendable {
     public private(set) var offer: (number: EntryNumber, to: MemberID)?
     /// All invitations, also closed ones.
     public private(set) var invitations: [InvitationID: VaultInvitation] = [:]
+    /// The invitations that are not closed.
+    public private(set) var unclosed: Set<InvitationID> = []
     /// All generations, in order.
     public private(set) var generations: [Generation]
     /// True after a leave or a change of keys: a former key holder reads until the next generation.
@@ -28,8 +30,7 @@ public struct MembershipLog: Sendable {
     private var generationStarts: [EntryNumber] = [.first]
     private var usedKeys: Set<P256.PublicKey>
     private var lateSeals = 0
-    /// The invitations that are not closed, and those of them that are not used up.
-    private var unclosed: Set<InvitationID> = []
+    /// The invitations that are not used up either.
     private var standing: Set<InvitationID> = []
     /// The latest time of entries by managers. The times of joins and leaves do not count, so no outsider can move it.
     private var clock: EntryTime

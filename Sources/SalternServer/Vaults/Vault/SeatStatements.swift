@@ -8,14 +8,18 @@ struct VaultSeat: DecodableRow {
     let headNumber: Int64
     let headHash: [UInt8]
     let ownerAccount: AccountID
+    /// The member that owns the vault by the log, without provisional entries.
+    let ownerMember: MemberID
     /// The lowest head with which the member writes: the entry of its role and keys, or of the generation if that is
     /// later.
     let leastHead: Int64
+    /// The number of the latest head that the member has seen.
+    let seenNumber: Int64
 
     /// The columns that ``init(row:)`` reads, of the vault `a` and the member `live`.
     static let columns: SQLFragment = """
         live.member_id, live.role, a.key_id, a.head_number, a.head_hash, a.owner_account,
-            greatest(a.generation_number, live.since)
+            a.owner_member, greatest(a.generation_number, live.since), live.seen_number
         """
 
     /// The condition that a membership has not ended.
@@ -28,7 +32,9 @@ struct VaultSeat: DecodableRow {
         headNumber = try row.next()
         headHash = try row.next()
         ownerAccount = try row.next()
+        ownerMember = try row.next()
         leastHead = try row.next()
+        seenNumber = try row.next()
     }
 }
 
