@@ -59,7 +59,8 @@ struct AcceptInvitation: AccountEndpoint {
             guard let limits = try await transaction.execute(LockVaultForJoin(vaultID: vaultID)).first else {
                 throw Problem.notFound
             }
-            var stored = try await StoredLog(of: vaultID, in: transaction, authorization.door.logs, pace: pace, now: now)
+            var stored = try await StoredLog(
+                of: vaultID, in: transaction, authorization.door.logs, pace: pace, now: now)
             let seats = try await transaction.execute(FindSeat(vaultID: vaultID, accountID: account))
             if stored.contains(entry), seats.first?.memberID == MemberID(entry.author.bytes) { return }
             if !seats.isEmpty { throw VaultProblem.alreadyMember }

@@ -120,7 +120,10 @@ struct SealLists {
 extension Seal {
     /// The writer whose edits the seal lists.
     fileprivate var subject: MemberID {
-        MemberID([UInt8](repeating: 0, count: 14) + [UInt8(truncatingIfNeeded: entry.value >> 8), UInt8(truncatingIfNeeded: entry.value)])
+        MemberID(
+            [UInt8](repeating: 0, count: 14) + [
+                UInt8(truncatingIfNeeded: entry.value >> 8), UInt8(truncatingIfNeeded: entry.value),
+            ])
     }
 }
 

@@ -39,7 +39,8 @@ struct ClaimMember: AccountEndpoint {
             guard try await transaction.execute(LockVaultForJoin(vaultID: vaultID)).first != nil else {
                 throw Problem.notFound
             }
-            var stored = try await StoredLog(of: vaultID, in: transaction, authorization.door.logs, pace: pace, now: now)
+            var stored = try await StoredLog(
+                of: vaultID, in: transaction, authorization.door.logs, pace: pace, now: now)
             if !claim.entries.isEmpty, stored.isRecovering {
                 do {
                     _ = try await stored.putBack(claim.entries, by: claim.memberID, isClaiming: true)
