@@ -25,13 +25,15 @@ struct DeleteVault: AccountEndpoint {
             {
                 throw VaultProblem.recovering
             }
-            let invitations = try await VaultDeletion(vaultID: vaultID).run(transaction)
-            try await transaction.note(RecordSecurityEvent(accountID: account, kind: .vaultDeleted, now: now))
-            transaction.enqueue(invitations)
+            transaction.enqueue(try await VaultDeletion(vaultID: vaultID).run(transaction))
         }
-        // Without it, the list has the vault until it is full (``Memberships``).
-        _ = try await authorization.database.execute(
-            RemoveMemberships(accountID: account, vaultIDs: [vaultID]), key: authorization.key)
+        // Accounts are locked before vaults. Without this step, the list has the vault until it is full
+        // (``Memberships``).
+        try await authorization.database.withTransaction(key: authorization.key) { transaction in
+            transaction.enqueue(LockAccount(accountID: account))
+            transaction.enqueue(RemoveMemberships(accountID: account, vaultIDs: [vaultID]))
+            try await transaction.note(RecordSecurityEvent(accountID: account, kind: .vaultDeleted, now: now))
+        }
     }
 }
 

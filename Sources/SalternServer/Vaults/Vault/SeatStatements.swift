@@ -86,8 +86,8 @@ struct LockVault: Statement {
 /// Keeps the caller's session and account until the transaction ends. Without a live session it fails (SQLSTATE
 /// 22012), so the statements behind it in the same transaction change nothing.
 ///
-/// Session and vault can be on two nodes of a cluster, so no statement reads both. The end of a session deletes its
-/// row, and waits for this lock; a change of the credential, an admin's lock and a deletion wait for the account's.
+/// Session and vault can be on two nodes of a cluster, so no statement reads both. The account's row is locked before the
+/// session's, as by all who end sessions. The end of a session deletes its row, and waits for this lock; a change of the credential, an admin's lock and a deletion wait for the account's.
 struct HoldSession: Statement {
     let caller: Caller
 
@@ -95,10 +95,10 @@ struct HoldSession: Statement {
     static let sql: SQL<Self> = """
         SELECT bool_or(held.is_due), 1 / count(*) FROM (
             SELECT \(Caller.isTouchDue, from: \.caller) AS is_due
-            FROM saltern.sessions live JOIN saltern.accounts a ON a.account_id = live.account_id
+            FROM saltern.accounts a JOIN saltern.sessions live ON live.account_id = a.account_id
             WHERE \(Caller.isLiveSession, from: \.caller)
                 AND a.account_id = \(\.caller.accountID) AND a.locked_at IS NULL
-            FOR KEY SHARE
+            FOR KEY SHARE OF a FOR KEY SHARE OF live
         ) held
         """
 
