@@ -55,8 +55,8 @@ struct AccountDeletion: Sendable {
         try await transaction.record(AppendAudit(signature, .accountDeleted, accountID, detail: detail))
     }
 
-    /// Deletes the vaults that the account owns, and leaves the others without its account. A request of the account has
-    /// deleted its own vaults before.
+    /// Deletes the vaults that the account owns, and leaves the others without its account. A request of the account
+    /// has deleted its own vaults before.
     ///
     /// - Returns: The removals of the invitations to deleted vaults.
     private func removeVaults(_ transaction: Transaction) async throws -> [RemoveInvitations] {

@@ -82,8 +82,8 @@ extension JSONMembers {
 
 /// The lists of a vault's seals. Their budget is apart from that of items, so a full vault can be sealed.
 ///
-/// A manager's list replaces its former ones of the same author. Each manager has a budget of its own, so its lists push
-/// out none of others.
+/// A manager's list replaces its former ones of the same author. Each manager has a budget of its own, so its lists
+/// push out none of others.
 struct SealLists {
     let vaultID: VaultID
     let transaction: Transaction

@@ -86,8 +86,9 @@ struct LockVault: Statement {
 /// Keeps the caller's session and account until the transaction ends. Without a live session it fails (SQLSTATE
 /// 22012), so the statements behind it in the same transaction change nothing.
 ///
-/// Session and vault can be on two nodes of a cluster, so no statement reads both. The account's row is locked before the
-/// session's, as by all who end sessions. The end of a session deletes its row, and waits for this lock; a change of the credential, an admin's lock and a deletion wait for the account's.
+/// Session and vault can be on two nodes of a cluster, so no statement reads both. The account's row is locked before
+/// the session's (``LockOrder``). The end of a session deletes its row, and waits for this lock; a change of the
+/// credential, an admin's lock and a deletion wait for the account's.
 struct HoldSession: Statement {
     let caller: Caller
 
