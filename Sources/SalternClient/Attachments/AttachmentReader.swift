@@ -31,7 +31,7 @@ final class AttachmentReader {
             var opened = try? scope.sealer.openChunk(content, id)
             if opened == nil {
                 // Another device may have rotated the keys since the last sync.
-                try await scope.learn()
+                try await learn()
                 opened = try? scope.sealer.openChunk(content, id)
             }
             // The name is derived from the content, so no other content matches.
@@ -47,6 +47,13 @@ final class AttachmentReader {
             default: throw error
             }
         }
+    }
+
+    private func learn() async throws(VaultError) {
+        if scope.owner == .account { return try await scope.learn() }
+        await scope.serverLock.lock()
+        defer { scope.serverLock.unlock() }
+        try await scope.learn()
     }
 
     /// Returns the whole content, which has to fit in memory.

@@ -114,7 +114,7 @@ final class ManifestIndex {
     /// Returns true when the server has versions that are not on this device: they cannot be opened here, or do not
     /// count in a shared vault.
     func lacksVersions() throws -> Bool {
-        try store.hasItemsBehind() || scope.owner != .account && store.hasUnread()
+        try store.hasItemsBehind() || scope.owner != .account && store.hasItemsSetAside()
     }
 
     /// Returns true when a manifest can be in unreadable content. Such content is in a format of a later version of the

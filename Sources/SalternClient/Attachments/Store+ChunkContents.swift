@@ -134,13 +134,18 @@ extension Store {
         for id in ids {
             guard let content = try chunkContent(id), new.isOutdated(content) else { continue }
             if let plain = try? old.openChunk(content, id), let sealed = try? new.sealChunk(plain, id) {
-                try database.execute(
-                    "UPDATE chunk_contents SET body = ?, byte_count = ? WHERE id = ?", .blob(sealed.body.bytes),
-                    .integer(Int64(sealed.body.bytes.count)), .blob(id.bytes))
+                try replaceContent(id, by: sealed.body.bytes)
             } else if try !isWaiting(id) {
                 try forgetContent(id)
             }
         }
+    }
+
+    /// Replaces the content by the same one under another key.
+    func replaceContent(_ id: ItemID, by body: [UInt8]) throws {
+        try database.execute(
+            "UPDATE chunk_contents SET body = ?, byte_count = ? WHERE id = ?", .blob(body),
+            .integer(Int64(body.count)), .blob(id.bytes))
     }
 
     // MARK: Parts

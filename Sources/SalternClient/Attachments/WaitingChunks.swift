@@ -122,17 +122,17 @@ final class WaitingChunks {
         let total = chunks.reduce(0) { $0 + $1.byteCount }
         var sent: Int64 = 0
         var isFull = false
+        var hasLearned = false
         for chunk in chunks where !isFull {
             if Task.isCancelled { throw .unavailable(.transport(.cancelled)) }
             do throws(VaultError) {
-                guard try await send(chunk) else {
+                guard try await send(chunk, &hasLearned) else {
                     for item in items[chunk.id] ?? [] { try scope.stored { try store.note(.unreadableChange, item) } }
                     continue
                 }
             } catch .refused(let problem) where problem.isAboutMembership {
-                // The next sync sends it under the present key.
-                try await scope.learn()
-                continue
+                // The others would fail for the same reason. The next sync sends them.
+                break
             } catch .refused(let problem) {
                 isFull = problem.code == .quotaExceeded
                 try scope.stored {
@@ -163,13 +163,21 @@ final class WaitingChunks {
         return items
     }
 
+    /// - Parameter hasLearned: True when later entries of a vault's log were fetched, which happens once.
     /// - Returns: True when the server has the chunk now.
+    private func send(_ chunk: WaitingChunk, _ hasLearned: inout Bool) async throws(VaultError) -> Bool {
+        do throws(VaultError) {
+            return try await send(chunk)
+        } catch .refused(let problem) where problem.isAboutMembership && !hasLearned {
+            hasLearned = true
+            try await scope.learn()
+            return try await send(chunk)
+        }
+    }
+
     private func send(_ chunk: WaitingChunk) async throws(VaultError) -> Bool {
         let opened = try scope.open
-        guard let content = try scope.stored({ try store.chunkContent(chunk.id) }),
-            // Content that cannot be opened here cannot be opened on any device.
-            (try? opened.engine.sealer.openChunk(content, chunk.id)) != nil
-        else { return false }
+        guard let content = try content(of: chunk, opened.engine.sealer) else { return false }
         let known = try scope.stored { try store.chunk(chunk.id) }
         // An existing chunk is written again: another device may have sent it, and may take it back at its revision.
         let written = try await sender.write(
@@ -182,6 +190,18 @@ final class WaitingChunks {
             }
         }
         return true
+    }
+
+    /// Returns the sealed content of a chunk, in a shared vault under the present key.
+    /// - Returns: nil for content that cannot be opened here: it cannot be opened on any device.
+    private func content(of chunk: WaitingChunk, _ sealer: any ItemSealing) throws(VaultError) -> ItemContent? {
+        guard let content = try scope.stored({ try store.chunkContent(chunk.id) }),
+            let plain = try? sealer.openChunk(content, chunk.id)
+        else { return nil }
+        if sealer.stamp == nil || !sealer.isOutdated(content) { return content }
+        guard let sealed = try? sealer.sealChunk(plain, chunk.id) else { return nil }
+        try scope.stored { try store.replaceContent(chunk.id, by: sealed.body.bytes) }
+        return sealed
     }
 
     /// Marks copies of chunks that the server has lost, for example by a restore, as waiting.

@@ -35,6 +35,20 @@ protocol ItemSealing: Sendable {
     /// True when a version names an entry of the vault's log that this device does not have.
     func namesUnknownEntry(_ content: ItemContent, _ id: ItemID) -> Bool
 
+    /// Names the log, the keys and the lists by which versions are judged and sealed. Nil for an account, whose keys are
+    /// in the keyring.
+    var stamp: [UInt8]? { get }
+
+    /// Returns the form in which an unsent edit is sent.
+    /// - Parameter wasSent: True when the server may have received this content.
+    func unsentForm(of content: ItemContent, _ id: ItemID, wasSent: Bool) -> UnsentForm
+
+    /// Returns true when a version that this device has accepted counts according to the present log.
+    func stillCounts(_ item: StoredItem) -> Bool
+
+    /// False where nothing can be sealed now: the account may only read, or the present key has not arrived.
+    var canSeal: Bool { get }
+
     /// True while nothing is sent, because of a finding about the vault.
     var isStopped: Bool { get }
 
@@ -94,12 +108,35 @@ enum ItemVerdict: Sendable {
     }
 }
 
+/// The form in which an unsent edit is sent.
+enum UnsentForm: Sendable {
+    /// The stored one.
+    case present
+    /// Another one, with its edit number: under the present key, or signed by the present member.
+    case other(ItemContent, edit: UInt64)
+    /// None. The key is missing, or the edit does not count.
+    case none
+}
+
 /// The rule by which a version in a shared vault does not count.
 struct PutAsideReason: RawRepresentable, Hashable, Sendable {
     let rawValue: String
+
+    private static let passing: Set = ["unknownHead", "fork", "awaitsSeal", "notListed", "listMissing"]
+
+    /// True when further entries or lists may let the version count.
+    var mayPass: Bool { Self.passing.contains(rawValue) }
 }
 
 extension ItemSealing {
+    var stamp: [UInt8]? { nil }
+
+    var canSeal: Bool { true }
+
+    func unsentForm(of content: ItemContent, _ id: ItemID, wasSent: Bool) -> UnsentForm { .present }
+
+    func stillCounts(_ item: StoredItem) -> Bool { true }
+
     var isStopped: Bool { false }
 
     func namesUnknownEntry(_ content: ItemContent, _ id: ItemID) -> Bool { false }

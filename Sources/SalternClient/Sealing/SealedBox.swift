@@ -132,6 +132,8 @@ public enum SealedBox {
 
     /// The name of the format.
     public static let format = "saltern-1"
+    /// The format, on this device only, of a version in a shared vault that was not judged. Nothing opens it.
+    static let unjudgedFormat = "saltern-1-unjudged"
     /// The longest content, in bytes.
     public static let contentLimit = (1 << 30)
 

@@ -58,7 +58,7 @@ struct SharedVaultRefresh {
             UInt64(state.log.hashes.count) < listed.head.number
         else { return }
         do throws(VaultError) {
-            service.add(try await service.syncing.fetch(.none, of: .vault(id)), of: id)
+            service.add(try await service.syncing.fetch(.none, of: .vault(id), learns: false), of: id)
         } catch {
             switch error {
             // The round that follows reports it.
@@ -106,24 +106,23 @@ struct SharedVaultRefresh {
 }
 
 extension SharedVaultService: Memberships {
-    func refresh() async throws(VaultError) -> [SharedVaultID] {
+    func refresh() async throws(VaultError) -> VaultRefresh {
         let present = try await SharedVaultRefresh(service: self).run()
         // Other devices need the heads and keys that have arrived.
         if try hasUnsentRecords() { try await sendAccountItems() }
-        return present
+        return VaultRefresh(present: present)
     }
 
     func sealing(of id: SharedVaultID) throws(VaultError) -> any ItemSealing { try sealing(try known(id)) }
 
-    func learn(_ id: SharedVaultID) async throws(VaultError) -> (any ItemSealing)? {
-        let before = try known(id)
-        try await SharedVaultRefresh(service: self).run(id)
-        let after = try known(id)
-        let isSame =
-            before.log.head == after.log.head && before.keys.numbers == after.keys.numbers
-            && before.findings == after.findings
-        return isSame ? nil : try sealing(after)
+    func isKnown(_ id: SharedVaultID) throws(VaultError) -> Bool {
+        let store = session.store
+        return try session.stored {
+            try store.current(ItemID(id.uuid))?.collection == MembershipRecord.collection || store.entryCount(of: id) > 0
+        }
     }
+
+    func learn(_ id: SharedVaultID) async throws(VaultError) { try await SharedVaultRefresh(service: self).run(id) }
 
     func afterRound(_ id: SharedVaultID) async throws(VaultError) {
         guard let description = descriptions[id] else { return }

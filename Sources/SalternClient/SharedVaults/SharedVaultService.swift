@@ -147,7 +147,8 @@ final class SharedVaultService {
         let lists = try session.stored { try session.store.sealLists(of: state.id) }
         let sealing = VaultSealing(
             id: state.id, log: state.log, keys: state.keys, signer: try? state.signer, role: state.role,
-            isStopped: state.problems.contains { $0.stopsWriting && $0 != .ended }, lists: lists, names: names)
+            isStopped: state.problems.contains { $0.stopsWriting && $0 != .ended }, lists: lists, names: names,
+            own: state.ownMembers)
         sealings[state.id] = (state.findings, sealing)
         return sealing
     }

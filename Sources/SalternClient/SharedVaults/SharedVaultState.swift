@@ -43,6 +43,12 @@ struct SharedVaultState {
         return log.presentMembers.first { record.privateKeys(of: $0.keys) != nil }
     }
 
+    /// The members whose present keys this account has, also those of former memberships.
+    var ownMembers: Set<VaultLog.MemberID> {
+        let known = record.keys.compactMap { $0.privateKeys?.publicKeys }
+        return Set(log.members.values.filter { known.contains($0.keys) }.map(\.id))
+    }
+
     /// True when the log has this account's member with keys that this account does not have.
     var hasForeignKeys: Bool {
         own == nil && log.members[VaultLog.MemberID(record.memberId)]?.role != nil

@@ -13,6 +13,8 @@ struct VaultSealing: ItemSealing {
     let isStopped: Bool
     let lists: [SealList]
     let names: [VaultLog.MemberID: String]
+    /// All members of the log that were this account, also in former memberships.
+    var own: Set<VaultLog.MemberID> = []
 
     /// An opened version, with everything that its signature covers.
     struct Signed {

@@ -27,17 +27,6 @@ extension Store {
         try beginListing()
     }
 
-    /// Seals the unsent content of a shared vault with later keys. If content waits for keys or for entries of the log,
-    /// all items are listed again.
-    func noteKeys(_ sealing: any ItemSealing, after former: any ItemSealing) throws {
-        try transaction {
-            if sealing.canWrite { try resealUnsent(from: former, to: sealing) }
-            guard try hasUnread() else { return }
-            try set(.unread, nil)
-            try beginListing()
-        }
-    }
-
     /// Records that keys of the previous keyring are no longer in use.
     func retireKeys(of previous: Keyring, for keyring: Keyring) throws {
         let retired = previous.dataKeys.filter { key in !keyring.dataKeys.contains(key) }.map(\.retirementDigest)

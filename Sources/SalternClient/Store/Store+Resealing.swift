@@ -14,13 +14,6 @@ extension Store {
         try forEachChange { try reseal($0, from: old, to: new) }
     }
 
-    /// Seals unsent changes and waiting chunks again that are outdated for `new`. Items of the server stay as they are
-    /// there.
-    func resealUnsent(from old: any ItemSealing, to new: any ItemSealing) throws {
-        try resealContents(from: old, to: new)
-        try forEachChange { try reseal($0, from: old, to: new) }
-    }
-
     private func resealItems(_ table: String, from old: any ItemSealing, to new: any ItemSealing) throws {
         var last: [UInt8] = []
         while true {

@@ -448,6 +448,8 @@ enum StoreFact: String {
     case keyIDs
     /// Set while the store has content under a key that the keyring does not contain.
     case unread
+    /// The ``ItemSealing/stamp`` with which the versions of a shared vault were last judged.
+    case judgedBy
     /// The rotation that this device has opened and whose end was not received.
     case rotation
     /// The ``UnconfirmedChange``.
@@ -482,7 +484,7 @@ enum StoreFact: String {
     /// True for a fact that each owner of items has. Others are those of the account and of the whole store.
     var isOfOwner: Bool {
         switch self {
-        case .cursor, .revisionBase, .listing, .lastEventID, .comparing, .held, .copies, .unread, .batchBytes,
+        case .cursor, .revisionBase, .listing, .lastEventID, .comparing, .held, .copies, .unread, .judgedBy, .batchBytes,
             .pageChanges, .itemBytes, .sweptAt, .agedTo, .chunksWhole, .chunksLost:
             true
         default: false

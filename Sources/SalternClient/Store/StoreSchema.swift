@@ -211,10 +211,13 @@ enum StoreSchema {
         """,
         """
         -- Shared vaults with items on this device. Their tables have the number as a suffix; see StoreTables.
-        CREATE TABLE vaults (number INTEGER PRIMARY KEY, vault BLOB NOT NULL UNIQUE);
+        CREATE TABLE vaults (number INTEGER PRIMARY KEY AUTOINCREMENT, vault BLOB NOT NULL UNIQUE);
 
         -- The number of the vault's log at which the version was accepted; null for an account.
         ALTER TABLE items ADD COLUMN judged_at INTEGER;
+
+        -- Items of a shared vault of which the server has a version that does not count yet, with its revision.
+        CREATE TABLE set_aside (id BLOB PRIMARY KEY, revision INTEGER NOT NULL) WITHOUT ROWID;
         """,
         """
         -- The verified entries of the logs of shared vaults.

@@ -7,6 +7,7 @@ final class StoreTables {
     private static let owned: Set<Substring> = [
         "facts", "items", "changes", "trash", "notices", "graves", "chunks", "draft_chunks", "manifests",
         "unread_items", "versions", "aging", "recent_deletions", "held_deletions", "chunk_contents", "confirmations",
+        "set_aside",
     ]
 
     private let file: SQLiteDatabase
@@ -138,7 +139,8 @@ extension Store {
         }
     }
 
-    private func number(of id: SharedVaultID) throws -> Int64? {
-        try database.rows("SELECT number FROM vaults WHERE vault = ?", .blob(id.bytes)) { $0.integer(0) ?? 0 }.first
+    /// Returns the number of a shared vault's tables; nil when it has none. A removed number is not used again.
+    func number(of id: SharedVaultID) throws -> Int64? {
+        try database.ofAccount.rows("SELECT number FROM vaults WHERE vault = ?", .blob(id.bytes)) { $0.integer(0) ?? 0 }.first
     }
 }

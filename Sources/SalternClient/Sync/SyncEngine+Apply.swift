@@ -35,6 +35,7 @@ extension SyncEngine {
     /// Applies a tombstone of the server. An item without a local change goes to the trash; a change creates the item
     /// again.
     func storeTombstone(_ id: ItemID, _ deletion: Revision, into report: inout SyncReport) throws {
+        if sealer.stamp != nil { try store.forgetSetAside(id) }
         let item = try store.item(id)
         guard var change = try store.change(id) else {
             if let item {
@@ -83,6 +84,7 @@ extension SyncEngine {
             return try keepSealed(server, over: item, listing, into: &report)
         }
         let theirs = stored(server, content, opened, over: item)
+        if sealer.stamp != nil { try store.forgetSetAside(server.id) }
         if opened.edit.isCopy { try store.set(.copies, 1) }
         if let item, !item.isSealed, item.content != content {
             // The author of a version that follows the known one has seen it.
@@ -93,7 +95,9 @@ extension SyncEngine {
                 if !isDeletedHere { return try pushBack(item, over: theirs, opened.item, listing, into: &report) }
                 try store.note(.rolledBack, item.id)
             }
-        } else if let item, item.isSealed, item.content != content, try store.number(.comparing) != nil {
+        } else if let item, item.isSealed, sealer.stamp == nil, item.content != content,
+            try store.number(.comparing) != nil
+        {
             // This device cannot make a copy of it.
             try store.trash(item, at: moment)
         }
@@ -160,12 +164,23 @@ extension SyncEngine {
         guard let change, let content = server.content else { return }
         var confirmed = StoredItem(
             id: server.id, revision: server.revision, content: content, edit: change.edit, judgedAt: sealer.head)
-        if isDone {
+        if isDone, isFinal(change) {
             try store.put(confirmed, listing: listing)
             return try store.forgetChange(server.id)
         }
         if let opened = try? sealer.open(content, server.id) { confirmed.edit = opened.edit.number }
         try goOn(change, from: confirmed, listing)
+    }
+
+    /// Returns true when the server's copy of a change is the one that other members accept. An entry can have cut its
+    /// signature off since it was sent; then it is sent again.
+    private func isFinal(_ change: LocalChange) -> Bool {
+        guard sealer.stamp != nil, let content = change.content else { return true }
+        switch sealer.unsentForm(of: content, change.id, wasSent: true) {
+        case .present: return true
+        case .other(let other, _): return sealer.isSameEdit(other, as: content, change.id)
+        case .none: return !sealer.canSeal
+        }
     }
 
     /// Resolves a conflict: changed on this device and on another one.
@@ -174,6 +189,7 @@ extension SyncEngine {
         into report: inout SyncReport
     ) throws {
         guard var change, let content = server.content, let mine = change.content else { return }
+        guard sealer.canSeal else { return try leaveConflict(server, item, listing) }
         guard let own = try? sealer.open(mine, server.id) else {
             return try keepUnreadable(server, item, listing, into: &report)
         }
@@ -243,6 +259,14 @@ extension SyncEngine {
         try keepBoth(mine, taken, listing, into: &report)
     }
 
+    /// Leaves a conflict until this device can seal. The version of the server is fetched again then.
+    private func leaveConflict(_ server: ItemState, _ item: StoredItem?, _ listing: Int64) throws {
+        try store.setAside(server.id, server.revision)
+        guard let item else { return }
+        try store.setListed(item.id, listing)
+        try store.setBehind(item.id, server.revision)
+    }
+
     /// Returns a merged item unless it is too long to be sent. In that case both versions are kept.
     private func fitting(_ merged: PlainItem) throws -> PlainItem? {
         merged.shortage(allowed: try store.number(.itemBytes) ?? .max) == nil ? merged : nil
@@ -301,6 +325,7 @@ extension SyncEngine {
     ) throws {
         guard let own = try? sealer.open(mine, theirs.id) else {
             // It can only be kept under this id.
+            guard sealer.canWrite else { return try store.put(theirs, listing: listing) }
             try store.record(theirs.id, content: mine, edit: SealedBox.Edit.number(after: theirs.edit))
             try store.put(theirs, listing: listing)
             return try store.note(.unreadableChange, theirs.id)
@@ -309,6 +334,12 @@ extension SyncEngine {
         if let other = try? sealer.open(theirs.content, theirs.id).item, other == own.item,
             mine.collection == theirs.content.collection
         {
+            return
+        }
+        guard sealer.canSeal else {
+            // The known version is among the replaced ones.
+            try store.note(.conflict, theirs.id)
+            report.changed.insert(theirs.id)
             return
         }
         let (copy, isKept) = try copyPlace(of: mine, theirs.id)

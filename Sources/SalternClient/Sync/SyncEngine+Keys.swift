@@ -2,7 +2,8 @@ extension SyncEngine {
     /// Stores a version that cannot be opened, because its key may arrive, or omits one that does not count.
     ///
     /// If a version is known, that one stays instead, with its revision. A change of it then conflicts with the
-    /// unreadable version, and does not replace it.
+    /// unreadable version, and does not replace it. In a shared vault nothing opens the stored version before it is
+    /// judged.
     /// - Parameter other: The copy with the local change.
     func keepSealed(
         _ server: ItemState, over item: StoredItem?, other: ItemID? = nil, _ listing: Int64,
@@ -10,16 +11,22 @@ extension SyncEngine {
     ) throws {
         guard let content = server.content else { return }
         try store.note(.unreadable, server.id, other: other)
-        let isPutAside = isPutAside(server, content, over: item)
-        if isPutAside || isUnderUnknownKey(content) { try store.set(.unread, 1) }
+        let reason = reasonPutAside(server, content, over: item)
+        if sealer.stamp == nil {
+            if isUnderUnknownKey(content) { try store.set(.unread, 1) }
+        } else if reason?.mayPass ?? isUnderUnknownKey(content) {
+            try store.setAside(server.id, server.revision)
+        }
         if let item, !item.isSealed {
             try store.setListed(item.id, listing)
             return try store.setBehind(item.id, server.revision)
         }
-        // A version that does not count is no item. It is judged again when the log has further entries.
-        if isPutAside { return }
-        try store.put(StoredItem(id: server.id, revision: server.revision, content: content, edit: 0), listing: listing)
         report.changed.insert(server.id)
+        // A version that does not count is no item.
+        if reason != nil { return try store.removeItem(server.id) }
+        var kept = content
+        if sealer.stamp != nil { kept.format = SealedBox.unjudgedFormat }
+        try store.put(StoredItem(id: server.id, revision: server.revision, content: kept, edit: 0), listing: listing)
     }
 
     /// Returns true for content that is sealed with an unknown key.
@@ -61,11 +68,12 @@ extension SyncEngine {
         sealer.judge(server, content, known: item.flatMap { $0.isSealed ? nil : $0 }).opened
     }
 
-    private func isPutAside(_ server: ItemState, _ content: ItemContent, over item: StoredItem?) -> Bool {
-        if case .putAside = sealer.judge(server, content, known: item.flatMap { $0.isSealed ? nil : $0 }) {
-            return true
-        }
-        return false
+    private func reasonPutAside(
+        _ server: ItemState, _ content: ItemContent, over item: StoredItem?
+    ) -> PutAsideReason? {
+        guard case .putAside(let reason) = sealer.judge(server, content, known: item.flatMap { $0.isSealed ? nil : $0 })
+        else { return nil }
+        return reason
     }
 
     /// Returns an accepted version in the form of the store. An edit under another key was accepted with the known one.

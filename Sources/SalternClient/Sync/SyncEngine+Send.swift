@@ -27,7 +27,7 @@ extension SyncEngine {
                     } else if try waitsForChunks(change) {
                         refused.insert(change.sequence)
                         report.unsent += 1
-                    } else if try isSendable(change) {
+                    } else if let change = try sendable(change) {
                         sent.append(change)
                     } else {
                         try store.note(.unreadableChange, change.id)
@@ -80,23 +80,34 @@ extension SyncEngine {
         try store.set(.batchBytes, byteCount.map { Array(String($0).utf8) })
     }
 
-    /// Returns true when a change may be sent. Unreadable content must not replace readable content. If the server has
-    /// no version, it is safer there than here.
-    private func isSendable(_ change: LocalChange) throws -> Bool {
-        guard let content = change.content else { return true }
-        if (try? sealer.open(content, change.id)) != nil { return true }
-        return try change.base == nil && store.item(change.id) == nil
+    /// Returns a change in the form in which it may be sent; nil when it may not. Unreadable content must not replace
+    /// readable content. If the server has no version, it is safer there than here.
+    private func sendable(_ change: LocalChange) throws -> LocalChange? {
+        guard let content = change.content else { return change }
+        switch sealer.unsentForm(of: content, change.id, wasSent: change.wasSent) {
+        case .none: return nil
+        case .present: break
+        case .other(let content, let edit):
+            var next = change
+            next.content = content
+            next.edit = edit
+            try store.write(next, isSame: true)
+            return next
+        }
+        if (try? sealer.open(content, change.id)) != nil { return change }
+        return try change.base == nil && store.item(change.id) == nil ? change : nil
     }
 
     /// Sends changes together. If the server rejects their number of deletions, it sends them in halves.
     private func send(
         _ changes: [LocalChange], _ refused: inout Set<Int64>, into report: inout SyncReport
     ) async throws -> [Dispute] {
+        let head = sealer.head
         switch await Result.of({ () throws(APIError) in
-            try await server.write(changes.map(\.operation), head: sealer.head)
+            try await server.write(changes.map(\.operation), head: head)
         }) {
         case .success(let revisions):
-            try acknowledge(changes, revisions, into: &report)
+            try acknowledge(changes, revisions, at: head, into: &report)
             return []
         case .failure(.problem(let problem)) where problem.code == .batchConflict:
             return try disputes(problem, changes)
@@ -117,10 +128,11 @@ extension SyncEngine {
     ) async throws -> [Dispute] {
         // Deletions release room, so they come first.
         for change in changes.filter({ $0.content == nil }) + changes.filter({ $0.content != nil }) {
+            let head = sealer.head
             switch await Result.of({ () throws(APIError) in
-                try await server.write([change.operation], head: sealer.head)
+                try await server.write([change.operation], head: head)
             }) {
-            case .success(let revisions): try acknowledge([change], revisions, into: &report)
+            case .success(let revisions): try acknowledge([change], revisions, at: head, into: &report)
             case .failure(.problem(let problem)) where problem.code == .batchConflict:
                 return try disputes(problem, [change])
             case .failure(.problem(let problem)) where problem.isRefusal && !problem.isAboutMembership:
@@ -133,13 +145,25 @@ extension SyncEngine {
         return []
     }
 
-    /// Withdraws the unsent changes where the account may no longer write. Their content stays on this device, in the
-    /// trash or among the replaced versions.
+    /// Withdraws the unsent changes where the account may no longer write.
+    func retireChangesOfReader(into report: inout SyncReport) throws {
+        if sealer.stamp != nil, !sealer.canWrite, !sealer.isStopped { try retireChanges(into: &report) }
+    }
+
+    /// Counts the changes that a fruitless round of a shared vault has left.
+    func countUnsent(into report: inout SyncReport) throws {
+        if sealer.stamp != nil { report.unsent = try max(report.unsent, store.changeCount()) }
+    }
+
+    /// Withdraws the unsent changes. Their content stays on this device, in the trash or among the replaced versions.
     func retireChanges(into report: inout SyncReport) throws {
         try store.transaction {
             try store.forEachChange { change in
                 let item = try store.item(change.id)
-                if let content = change.content, item != nil {
+                if change.content == nil, item != nil {
+                    // The item is no longer deleted.
+                    try store.removeFromTrash(change.id)
+                } else if let content = change.content, item != nil {
                     try store.keepReplaced(change.id, content, edit: change.edit)
                 } else if let content = change.content {
                     try store.trash(
@@ -178,8 +202,9 @@ extension SyncEngine {
         }
     }
 
+    /// - Parameter head: The number of the vault's log that the request has named.
     private func acknowledge(
-        _ sent: [LocalChange], _ revisions: [Revision], into report: inout SyncReport
+        _ sent: [LocalChange], _ revisions: [Revision], at head: Int64?, into report: inout SyncReport
     ) throws {
         guard sent.count == revisions.count else { throw APIError.unexpectedReply }
         let listing = try store.number(.listing) ?? 0
@@ -189,7 +214,7 @@ extension SyncEngine {
                     try store.put(
                         StoredItem(
                             id: change.id, revision: revision, content: content, edit: change.edit,
-                            judgedAt: sealer.head),
+                            judgedAt: head),
                         listing: listing)
                 } else {
                     try store.storeTombstone(change.id, revision, at: moment)

@@ -42,17 +42,22 @@ final class SyncEngine {
     ///   - report: The changes on this device, including those before an error.
     ///   - agreement: The deletions that the user has approved, in any number.
     ///   - sends: False to fetch only.
+    ///   - learns: False to judge by the known log of a shared vault: no entry is taken during the round.
     func round(
-        into report: inout SyncReport, _ agreement: DeletionAgreement = .none, sends: Bool = true
+        into report: inout SyncReport, _ agreement: DeletionAgreement = .none, sends: Bool = true, learns: Bool = true
     ) async throws {
         var guardian = DeletionGuard(store, limits, agreement, at: moment)
         var progress = PullProgress(limits)
         var disputed: [Dispute] = []
         var refused: Set<Int64> = []
+        var fruitless = 0
         for _ in 0..<limits.rounds {
-            try await pull(&guardian, agreement, &progress, into: &report)
-            if !sends || sealer.isStopped { return }
-            if !sealer.canWrite { return try retireChanges(into: &report) }
+            try await judgeAgain(into: &report)
+            if sends { try retireChangesOfReader(into: &report) }
+            try await pull(&guardian, agreement, &progress, learns: learns, into: &report)
+            if !sends { return }
+            if sealer.isStopped { return try countUnsent(into: &report) }
+            if !sealer.canWrite { return try retireChangesOfReader(into: &report) }
             // After a restore of the server, no change is sent before all of its items were compared.
             if report.isHeld, try store.number(.comparing) != nil { return }
             try await settle(disputed, into: &report)
@@ -60,21 +65,26 @@ final class SyncEngine {
                 disputed = try await push(except: &refused, into: &report)
                 if disputed.isEmpty { return }
             } catch APIError.problem(let problem) where problem.isAboutMembership && learn != nil {
-                // An entry of the log has changed the keys or the roles since.
+                // An entry of the log has changed the keys or the roles since. The next push seals the changes again.
                 disputed = []
+                let before = sealer.stamp
                 try await learn?()
+                fruitless = sealer.stamp == before ? fruitless + 1 : 0
+                if fruitless > 1 { break }
             }
             try Task.checkCancellation()
         }
+        try countUnsent(into: &report)
     }
 
     // MARK: Fetching
 
     private func pull(
-        _ guardian: inout DeletionGuard, _ agreement: DeletionAgreement, _ progress: inout PullProgress,
+        _ guardian: inout DeletionGuard, _ agreement: DeletionAgreement, _ progress: inout PullProgress, learns: Bool,
         into report: inout SyncReport
     ) async throws {
         var hasAsked = false
+        var lacksEntries = false
         var hasMore = false
         var beginnings = 0
         report.isHeld = false
@@ -105,7 +115,11 @@ final class SyncEngine {
                 progress.begin()
                 if cursor != nil { continue }
             }
-            if !hasAsked, try hasUnknownKey(page) || store.hasUnread() {
+            if sealer.stamp != nil {
+                // The known log judges all pages before it gets later entries: an entry can cut a writer off, and then
+                // only edits count that were accepted before.
+                if learns, !hasAsked, hasUnknownKey(page) { lacksEntries = true }
+            } else if !hasAsked, try hasUnknownKey(page) || store.hasUnread() {
                 // Fetches the keys before any decision: another device may have written the unreadable items.
                 hasAsked = true
                 try await learn?()
@@ -127,8 +141,17 @@ final class SyncEngine {
             for change in page.changes { fetching.take(change.revision) }
             report.fetched += page.changes.count
             onProgress(report)
-            if !page.more { horizon.end(fetching) }
-            if !page.more { return try settleHeld(agreement, into: &report) }
+            if !page.more {
+                horizon.end(fetching)
+                try settleHeld(agreement, into: &report)
+                guard lacksEntries, !hasAsked else { return }
+                hasAsked = true
+                try await learn?()
+                try await judgeAgain(into: &report)
+                if try store.text(.cursor) != nil { return }
+                progress.begin()
+                fetching = horizon.begin()
+            }
             try Task.checkCancellation()
         }
     }
@@ -213,7 +236,14 @@ final class SyncEngine {
         let pointless = isComparing ? try pointlessCopies(listing) : []
         for item in try store.unlisted(listing) {
             try store.removeItem(item.id)
-            if pointless.contains(item.id) {
+            if sealer.stamp != nil, item.isSealed || !sealer.stillCounts(item) {
+                // Nothing that no rule has accepted becomes a change of this device.
+                if !item.isSealed {
+                    try store.trash(item, at: moment)
+                    try store.note(.refused, item.id)
+                }
+                report.changed.insert(item.id)
+            } else if pointless.contains(item.id) {
                 // No user has deleted it. In the trash it would not be kept when it is lost again.
                 report.changed.insert(item.id)
             } else if isComparing, try store.change(item.id) == nil, let copy = try keptCopy(of: item.content, item.id)
@@ -312,7 +342,9 @@ public struct SyncReport: Sendable {
     /// True when deletions wait for the user's approval: see ``Vault/heldDeletions()``.
     public internal(set) var isHeld = false
     /// The reports of the shared vaults.
-    package internal(set) var vaults: [SharedVaultID: SyncReport] = [:]
+    public internal(set) var vaults: [SharedVaultID: SyncReport] = [:]
+    /// The shared vaults that were not synced, with the reasons. Everything else was synced.
+    public internal(set) var vaultFailures: [SharedVaultID: VaultError] = [:]
 
     /// Adds the report of a later round.
     mutating func add(_ later: SyncReport) {
@@ -323,6 +355,8 @@ public struct SyncReport: Sendable {
         sent += later.sent
         unsent = later.unsent
         isHeld = later.isHeld
+        for id in later.vaults.keys { vaultFailures[id] = nil }
+        vaultFailures.merge(later.vaultFailures) { _, later in later }
         vaults.merge(later.vaults) { earlier, later in
             var sum = earlier
             sum.add(later)

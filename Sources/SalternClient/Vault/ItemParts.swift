@@ -36,9 +36,11 @@ final class ItemParts {
         }
     }
 
-    /// - Parameter sends: False to fetch only.
+    /// - Parameters:
+    ///   - sends: False to fetch only.
+    ///   - learns: False to judge by the known log of a shared vault.
     func runEngine(
-        _ agreement: DeletionAgreement = .none, sends: Bool = true
+        _ agreement: DeletionAgreement = .none, sends: Bool = true, learns: Bool = true
     ) async throws(VaultError) -> SyncReport {
         let engine = try scope.engine
         let noticesBefore = try scope.stored { try scope.store.lastNotice() }
@@ -50,19 +52,23 @@ final class ItemParts {
                 let hasNotices = (try? scope.store.lastNotice()) != noticesBefore
                 if !report.changed.isEmpty || hasNotices { scope.notifySynced(report.changed) }
             }
-            try await engine.round(into: &report, agreement, sends: sends)
+            try await engine.round(into: &report, agreement, sends: sends, learns: learns)
             plan.noteReply()
             try removeAged()
             return report
-        } catch let error where error is StoreError || error is StoreClosed {
-            throw VaultError(ofStore: error)
-        } catch let error as APIError {
-            throw VaultError(error)
-        } catch let error as VaultError {
-            throw error
         } catch {
-            throw .unavailable(.transport(.cancelled))
+            throw VaultError(ofEngine: error)
         }
+    }
+
+    /// Withdraws all unsent changes, after the membership in a shared vault has ended. Their content stays on this
+    /// device, in the trash or among the replaced versions.
+    func retireChanges() throws(VaultError) -> SyncReport {
+        let engine = try scope.engine
+        var report = SyncReport()
+        do { try engine.retireChanges(into: &report) } catch { throw VaultError(ofEngine: error) }
+        if !report.changed.isEmpty { scope.notifySynced(report.changed) }
+        return report
     }
 
     /// Removes expired content from the trash, at the end of a successful round.
@@ -163,15 +169,24 @@ final class ItemOwners {
     init(_ session: VaultSession) {
         self.session = session
         account = ItemParts(ItemScope(session))
-        session.whenLocked = { [weak self] in
+        session.whenLocked.append { [weak self] in
             for parts in self?.vaults.values.map(\.self) ?? [] { parts.scope.forgetKeys() }
         }
     }
 
-    /// Returns the parts of an owner.
+    /// Returns the parts of an owner. A vault gets its tables at the first call.
+    /// - Throws: ``SharedVaultError/unknownVault`` for a vault of which this account has neither keys nor items.
     func parts(of owner: ItemOwner) throws(VaultError) -> ItemParts {
         guard case .vault(let id) = owner else { return account }
-        if let known = vaults[id] { return known }
+        let number = try session.stored { try session.store.number(of: id) }
+        // Another process can have removed the vault and have added it again.
+        if let known = vaults[id], known.scope.store.database.number == number { return known }
+        vaults[id] = nil
+        if number == nil {
+            guard let memberships = session.memberships, try memberships.isKnown(id) else {
+                throw .shared(.unknownVault)
+            }
+        }
         let parts = ItemParts(try ItemScope(session, vault: id))
         parts.attachments.beforePiece = beforePiece
         vaults[id] = parts

@@ -19,15 +19,17 @@ package enum ItemOwner: Hashable, Sendable {
 /// The memberships of the account in shared vaults, as far as the items of those need them.
 protocol Memberships: AnyObject {
     /// Fetches what has changed in the logs of all vaults, before a sync of their items.
-    /// - Returns: The vaults whose items are synced.
-    func refresh() async throws(VaultError) -> [SharedVaultID]
+    /// - Throws: An error that concerns all vaults.
+    func refresh() async throws(VaultError) -> VaultRefresh
 
     /// Returns the present keys and log of a vault, also of one whose membership has ended.
     func sealing(of id: SharedVaultID) throws(VaultError) -> any ItemSealing
 
-    /// Fetches the log of one vault, and missing keys.
-    /// - Returns: nil when neither has changed.
-    func learn(_ id: SharedVaultID) async throws(VaultError) -> (any ItemSealing)?
+    /// Returns true when this account has keys in a vault, or this device has its log.
+    func isKnown(_ id: SharedVaultID) throws(VaultError) -> Bool
+
+    /// Fetches the log of one vault, missing keys and missing lists.
+    func learn(_ id: SharedVaultID) async throws(VaultError)
 
     /// Completes a sync of a vault's items.
     func afterRound(_ id: SharedVaultID) async throws(VaultError)
@@ -40,6 +42,14 @@ protocol Memberships: AnyObject {
 
     /// Records that the server has no membership in a vault any more.
     func noteEnd(of id: SharedVaultID) throws(VaultError)
+}
+
+/// The result of a refresh of all vaults.
+struct VaultRefresh: Sendable {
+    /// The vaults whose items are synced.
+    var present: [SharedVaultID] = []
+    /// The vaults that failed. Their items are not synced.
+    var failures: [SharedVaultID: VaultError] = [:]
 }
 
 /// The items of one owner on this device: their keys, their part of the store, their paths on the server. The parts of
@@ -105,19 +115,26 @@ final class ItemScope {
         }
     }
 
-    /// Fetches later keys and uses them.
+    /// Fetches later keys and uses them. For a shared vault the caller holds ``VaultSession/serverLock``.
     func learn() async throws(VaultError) {
-        do { try await engine.learn?() } catch { throw error as? VaultError ?? .cancelled }
+        var report = SyncReport()
+        defer { if !report.changed.isEmpty { notifySynced(report.changed) } }
+        do {
+            // An entry can cut a writer off. Then only edits count that this device had accepted before.
+            if owner != .account { try await engine.round(into: &report, sends: false, learns: false) }
+            try await engine.learn?()
+        } catch {
+            throw VaultError(ofEngine: error)
+        }
     }
 
     /// Removes the keys of a shared vault from memory, when the vault is locked.
     func forgetKeys() { vault = nil }
 
     private func learn(_ id: SharedVaultID, _ keys: Keys) async throws(VaultError) {
-        let before = keys.sealing
-        guard let sealing = try await session.memberships?.learn(id) else { return }
-        keys.sealing = sealing
-        try session.stored { try store.noteKeys(sealing, after: before) }
+        guard let memberships = session.memberships else { return }
+        try await memberships.learn(id)
+        keys.sealing = try memberships.sealing(of: id)
     }
 
     // MARK: Store and server

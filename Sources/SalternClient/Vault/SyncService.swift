@@ -14,10 +14,11 @@ final class SyncService {
 
     private var account: ItemParts { owners.account }
 
-    /// Runs a round of each owner, and once a day a sweep.
+    /// Runs a round of each owner, and once a day a sweep. An error of one shared vault is in the report.
     /// - Parameters:
     ///   - owner: The owner of the items with approved deletions.
     ///   - concerned: The owners with changes; nil for all.
+    /// - Throws: An error of the account's items, or one that concerns all vaults.
     @discardableResult
     func sync(
         _ agreement: DeletionAgreement = .none, of owner: ItemOwner = .account, only concerned: Set<ItemOwner>? = nil
@@ -29,21 +30,39 @@ final class SyncService {
                 report.add(later)
             }
         }
+        // Vaults change neither by edits of the account's items, nor without a change of its records.
+        if concerned == [.account], report.changed.isEmpty { return report }
         guard let memberships = session.memberships else { return report }
-        var failure: VaultError?
-        for id in try await memberships.refresh() where concerned?.contains(.vault(id)) ?? true {
+        let refresh = try await memberships.refresh()
+        let present = refresh.present.filter { concerned?.contains(.vault($0)) ?? true }
+        report.vaultFailures = refresh.failures
+        if present.isEmpty { return report }
+        report = try await session.syncing { () async throws(VaultError) in
+            try await sync(present, agreement, of: owner, after: report)
+        }
+        if let failure = report.firstVaultFailure { session.note(.failed(failure, next: nil)) }
+        return report
+    }
+
+    /// Runs a round of each shared vault.
+    private func sync(
+        _ vaults: [SharedVaultID], _ agreement: DeletionAgreement, of owner: ItemOwner, after first: SyncReport
+    ) async throws(VaultError) -> SyncReport {
+        var report = first
+        var unreachable: VaultError?
+        for id in vaults {
+            var all = session.memberships?.takeReport(of: id) ?? SyncReport()
             do throws(VaultError) {
-                let last = try await round(of: id, owner == .vault(id) ? agreement : .none)
-                var all = memberships.takeReport(of: id) ?? SyncReport()
-                all.add(last)
+                if let unreachable { throw unreachable }
+                all.add(try await round(of: id, owner == .vault(id) ? agreement : .none))
                 report.vaults[id] = all
+                try await session.memberships?.afterRound(id)
             } catch {
-                // The error of one vault does not block the others.
                 if error.isOfAllOwners { throw error }
-                failure = failure ?? error
+                report.vaultFailures[id] = error
+                if error.isUnreachable { unreachable = error }
             }
         }
-        if let failure { throw failure }
         return report
     }
 
@@ -54,12 +73,13 @@ final class SyncService {
     }
 
     /// Fetches new changes from the server, and sends nothing.
+    /// - Parameter learns: False to judge by the known log of a shared vault.
     func fetch(
-        _ agreement: DeletionAgreement, of owner: ItemOwner = .account
+        _ agreement: DeletionAgreement, of owner: ItemOwner = .account, learns: Bool = true
     ) async throws(VaultError) -> SyncReport {
         await session.serverLock.lock()
         defer { session.serverLock.unlock() }
-        return try await owners.parts(of: owner).runEngine(agreement, sends: false)
+        return try await owners.parts(of: owner).runEngine(agreement, sends: false, learns: learns)
     }
 
     private func sweepWhenDue(
@@ -96,21 +116,25 @@ final class SyncService {
     private func round(
         of id: SharedVaultID, _ agreement: DeletionAgreement
     ) async throws(VaultError) -> SyncReport {
-        let parts = try owners.parts(of: .vault(id))
         await session.serverLock.lock()
         defer { session.serverLock.unlock() }
-        return try await session.syncing { () async throws(VaultError) in
-            do throws(VaultError) {
-                let report = try await parts.round(agreement)
-                await parts.plan.recheck(hasUnsent: report.unsent > 0)
-                try await session.memberships?.afterRound(id)
-                return report
-            } catch .refused(let problem) where problem.code == .notFound {
-                // The items stay readable until a person decides.
-                try session.memberships?.noteEnd(of: id)
-                return SyncReport()
-            }
+        let parts = try owners.parts(of: .vault(id))
+        do throws(VaultError) {
+            let report = try await parts.round(agreement)
+            await parts.plan.recheck(hasUnsent: report.unsent > 0)
+            return report
+        } catch .refused(let problem) where problem.code == .notFound {
+            return try end(id, parts)
+        } catch .shared(.unknownVault) {
+            return try end(id, parts)
         }
+    }
+
+    /// Ends the syncing of a vault that the server no longer has for this account. Its items stay readable until a
+    /// person decides.
+    private func end(_ id: SharedVaultID, _ parts: ItemParts) throws(VaultError) -> SyncReport {
+        try session.memberships?.noteEnd(of: id)
+        return try parts.retireChanges()
     }
 
     func runEngine(_ agreement: DeletionAgreement = .none) async throws(VaultError) -> SyncReport {
@@ -162,9 +186,11 @@ final class SyncService {
         let end = FollowingEnd()
         let edits = session.observers.edits.add()
         let news = FollowedChanges()
-        try await sync()
+        var report = try await sync()
         onSuccess()
         await withTaskGroup { group in
+            var failures = 0
+            let isRepeating = Locked(false)
             group.addTask {
                 let error = await Self.events(api, token) { owner, revision in
                     news.add(owner, revision)
@@ -179,15 +205,29 @@ final class SyncService {
                     continuation.yield()
                 }
             }
-            for await _ in nudges {
+            var events = nudges.makeAsyncIterator()
+            repeat {
+                // A vault that has failed is synced again later. The others and the stream continue.
+                failures = report.vaultFailures.isEmpty ? 0 : failures + 1
+                if failures > 0, isRepeating.withLock({ isRepeating in !isRepeating.swap(true) }) {
+                    let wait = session.settings.retries.wait(
+                        after: failures, asked: report.vaultRetryAfter, chance: .random(in: 0...1))
+                    group.addTask { [failed = report.vaultFailures.keys] in
+                        try? await Task.sleep(for: wait)
+                        isRepeating.withLock { $0 = false }
+                        for id in failed { news.add(.vault(id), nil) }
+                        continuation.yield()
+                    }
+                }
+                guard await events.next() != nil else { break }
                 do throws(VaultError) {
                     let concerned = try concerned(news.take())
-                    if !concerned.isEmpty { try await sync(only: concerned) }
+                    if !concerned.isEmpty { report = try await sync(only: concerned) }
                 } catch {
                     end.set(error)
                     break
                 }
-            }
+            } while true
             group.cancelAll()
         }
         if Task.isCancelled { return }
@@ -314,9 +354,34 @@ extension VaultError {
     /// True when the items of other owners cannot be synced either.
     fileprivate var isOfAllOwners: Bool {
         switch self {
-        case .unavailable, .sessionEnded, .locked, .store: true
-        default: false
+        case .sessionEnded, .locked, .store: true
+        default: isCancellation || isAboutTrust
         }
+    }
+
+    /// True when no request has reached the server.
+    fileprivate var isUnreachable: Bool {
+        if case .unavailable(.transport) = self { true } else { false }
+    }
+}
+
+extension Bool {
+    fileprivate mutating func swap(_ value: Bool) -> Bool {
+        defer { self = value }
+        return self
+    }
+}
+
+extension SyncReport {
+    /// The failure of the first vault, in the order of ids.
+    fileprivate var firstVaultFailure: VaultError? { vaultFailures.min { $0.key < $1.key }?.value }
+
+    /// The wait until the failed vaults are synced again, if it is not that of a lost connection.
+    fileprivate var vaultRetryAfter: Duration? {
+        let waits = vaultFailures.values.map { failure -> Duration? in
+            if case .unavailable(let error) = failure { error.retryAfter } else { .seconds(600) }
+        }
+        return waits.contains(nil) ? nil : waits.compactMap(\.self).min()
     }
 }
 

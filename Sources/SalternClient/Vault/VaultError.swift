@@ -93,6 +93,17 @@ public enum VaultError: Error, Sendable {
     /// The error of a call whose task was cancelled.
     static var cancelled: VaultError { .unavailable(.transport(.cancelled)) }
 
+    /// Converts an error of the engine of the sync.
+    init(ofEngine error: any Error) {
+        switch error {
+        case let error as VaultError: self = error
+        case let error as APIError: self = VaultError(error)
+        case is StoreError, is StoreClosed: self = VaultError(ofStore: error)
+        case is CancellationError: self = .cancelled
+        default: self = .unreadable
+        }
+    }
+
     init(ofStore error: any Error) {
         self = error is StoreClosed ? .locked : .store(error as? StoreError ?? .damaged)
     }

@@ -16,7 +16,7 @@ final class VaultSession {
     var opened: Opened? {
         didSet {
             identityTokens.removeAll()
-            if opened == nil { whenLocked() }
+            if opened == nil { for step in whenLocked { step() } }
             guard let opened else { return state = store.isClosed ? .signedOut : .locked }
             if oldValue == nil {
                 state = .idle
@@ -39,7 +39,7 @@ final class VaultSession {
     /// Identity tokens of the session, by audience.
     private var identityTokens: [String: IdentityToken] = [:]
     /// Called when the keys were removed from memory.
-    var whenLocked: () -> Void = {}
+    var whenLocked: [() -> Void] = []
 
     /// The state of a vault that is not locked.
     struct Opened {

@@ -86,19 +86,16 @@ final class TestMemberships: Memberships {
         known = vault.sealing(member)
     }
 
-    func refresh() -> [SharedVaultID] { [vault.id] }
+    func refresh() -> VaultRefresh { VaultRefresh(present: [vault.id]) }
+
+    func isKnown(_ id: SharedVaultID) -> Bool { id == vault.id }
 
     func sealing(of id: SharedVaultID) throws(VaultError) -> any ItemSealing {
         guard id == vault.id else { throw .notFound }
         return known
     }
 
-    func learn(_ id: SharedVaultID) -> (any ItemSealing)? {
-        let later = vault.sealing(member)
-        guard later.head != known.head || later.canWrite != known.canWrite else { return nil }
-        known = later
-        return later
-    }
+    func learn(_ id: SharedVaultID) { known = vault.sealing(member) }
 
     func afterRound(_ id: SharedVaultID) {}
 
