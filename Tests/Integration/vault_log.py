@@ -16,7 +16,8 @@ READER, WRITER, MANAGER = 1, 2, 3
 KINDS = ["", "found", "invite", "join", "role", "remove", "leave", "rotate", "revoke", "seal", "offer", "accept", "rekey"]
 # Of entries by managers: their times decide about expiry.
 MANAGING = {"found", "invite", "role", "remove", "rotate", "revoke", "seal", "offer", "accept"}
-LATE = {"leave", "remove", "accept", "seal", "rotate"}
+# The first number that only winds the vault down.
+LATE = 3073
 ZEROS = bytes(32)
 
 
@@ -185,7 +186,7 @@ class Entry:
         self.invitation = self.take(16)
 
     def read_seal(self):
-        self.sealed, self.count, self.digest = self.take_number(8, 1, 4096), self.take_number(4, 0, 1 << 24), self.take(32)
+        self.sealed, self.count, self.digest = self.take(16), self.take_number(4, 0, 1 << 24), self.take(32)
 
     def read_offer(self):
         self.member = self.take(16)
@@ -239,12 +240,13 @@ class Log:
         require(founding.vault == sha(founding.text[:2] + bytes(16) + founding.text[18:])[:16], "wrongVault")
         require(has_signed(founding.signing, founding.signature, label("saltern-1 vault entry", founding.text)), "wrongSignature")
         self.vault, self.owner, self.offer = founding.vault, founding.author, None
-        self.hashes, self.clock, self.rotation_due = [founding.hash], founding.time, False
+        self.hashes, self.times, self.rotation_due = [founding.hash], {founding.author: founding.time}, False
         self.members = {founding.author: Member(founding, MANAGER, None)}
         self.generations = [founding.generation]
         self.starts = [1]
         self.used_keys = {founding.signing, founding.agreement}
-        self.invitations, self.seals, self.late_seals = {}, {}, 0
+        # By author, the number of the last entry that cut it off, and by manager the last seal.
+        self.invitations, self.cuts, self.seals, self.late_seals = {}, {}, {}, 0
 
     @property
     def head(self):
@@ -257,9 +259,7 @@ class Log:
         require(entry.vault == self.vault, "wrongVault")
         require(entry.number == len(self.hashes) + 1, "wrongNumber")
         require(entry.previous == self.hashes[-1], "wrongPrevious")
-        late = entry.number >= 3585
-        require(not late or entry.kind in LATE and (entry.kind != "rotate" or self.rotation_due), "windingDown")
-        require(not late or entry.kind != "seal" or self.late_seals < 255, "windingDown")
+        require(entry.number < LATE or self.winds_down(entry), "windingDown")
         if entry.kind != "join":
             author = self.members.get(entry.author)
             require(author and author.role, "unknownAuthor")
@@ -269,7 +269,29 @@ class Log:
         getattr(self, "check_" + entry.kind)(entry)
         self.hashes.append(entry.hash)
         if entry.kind in MANAGING:
-            self.clock = max(self.clock, entry.time)
+            self.times[entry.author] = max(self.times.get(entry.author, 0), entry.time)
+
+    def winds_down(self, entry):
+        if entry.kind == "rotate":
+            return self.rotation_due
+        if entry.kind == "rekey":
+            member = self.members.get(entry.author)
+            return not member or all(since < LATE for since, _, _ in member.keys[1:])
+        if entry.kind == "seal":
+            return entry.sealed in self.unsealed() and (self.cuts[entry.sealed] >= LATE or self.late_seals < 256)
+        return entry.kind in ("leave", "remove", "accept")
+
+    def unsealed(self):
+        """The writers that no manager has sealed since they were cut off."""
+        open_cuts = {
+            name: cut for name, cut in self.cuts.items()
+            if all(seal.number < cut for seal in self.seals.get(name, {}).values())}
+        return sorted(open_cuts, key=lambda name: (open_cuts[name], name))
+
+    @property
+    def clock(self):
+        """The time that two managers bear out."""
+        return sorted([0, *self.times.values()])[-2]
 
     def use_keys(self, *keys):
         require(not self.used_keys & set(keys), "repeatedKey")
@@ -303,7 +325,7 @@ class Log:
     def change_role(self, name, role, entry):
         member = self.members[name]
         if (member.role or 0) >= WRITER > (role or 0):
-            self.seals.setdefault(entry.number, [])
+            self.cuts[name] = entry.number
         if (member.role or 0) > (role or 0) and self.offer and self.offer[1] == name:
             self.offer = None
         member.roles.append((entry.number, role))
@@ -358,9 +380,9 @@ class Log:
         invitation["closed"] = True
 
     def check_seal(self, entry):
-        require(all(author != entry.author for author, _ in self.seals.get(entry.sealed, [(entry.author, None)])), "nothingToSeal")
-        self.seals[entry.sealed].append((entry.author, entry))
-        self.late_seals += entry.number >= 3585
+        require(entry.sealed in self.cuts, "nothingToSeal")
+        self.seals.setdefault(entry.sealed, {})[entry.author] = entry
+        self.late_seals += entry.number >= LATE > self.cuts[entry.sealed]
 
     def check_offer(self, entry):
         require(entry.author == self.owner, "notPermitted")
@@ -383,7 +405,7 @@ class Log:
         require(has_signed(entry.signing, entry.possession, label("saltern-1 vault rekey", entry.inner)), "wrongPossession")
         self.close(lambda name, author: author == entry.author or name == member.invitation)
         if member.role >= WRITER:
-            self.seals.setdefault(entry.number, [])
+            self.cuts[entry.author] = entry.number
         member.keys.append((entry.number, entry.signing, entry.agreement))
         self.used_keys |= {entry.signing, entry.agreement}
         self.rotation_due = True
@@ -409,13 +431,13 @@ class Log:
         edit_hash = sha(label("saltern-1 vault edit hash", about))
         cut = member.cut(place)
         if cut is not None:
-            self.check_cut(cut, item + sha(label("saltern-1 vault edit mark", about, signature)), held, lists)
+            self.check_cut(author, cut, item + sha(label("saltern-1 vault edit mark", about, signature)), held, lists)
         return edit_hash
 
-    def check_cut(self, cut, edit, held, lists):
-        seals = self.seals[cut]
+    def check_cut(self, author, cut, edit, held, lists):
+        seals = [seal for seal in self.seals.get(author, {}).values() if seal.number > cut]
         require(seals or held, "awaitsSeal")
-        found = [each for _, seal in seals for each in lists if sha(each) == seal.digest and len(each) == 48 * seal.count]
+        found = [each for seal in seals for each in lists if sha(each) == seal.digest and len(each) == 48 * seal.count]
         if seals and not any(edit == each[first : first + 48] for each in found for first in range(0, len(each), 48)):
             raise Refused("notListed" if len(found) == len(seals) else "listMissing")
 

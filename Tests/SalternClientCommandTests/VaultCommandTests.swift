@@ -108,6 +108,7 @@ import Testing
             (.brokenLink, 64, "usage"), (.otherServer("https://host"), 78, "other_server"),
             (.codeRequired, 77, "code_required"), (.wrongCode, 77, "wrong_code"), (.invalidCode, 65, "malformed_code"),
             (.invalidName, 1, "invalid_name"), (.invitationGone, 66, "invitation_gone"),
+            (.invitationGoneOrWrongCode, 77, "wrong_code"), (.keyMissing, 69, "key_missing"),
             (.wrongVault, 76, "wrong_vault"), (.alreadyMember, 73, "already_member"), (.unknownVault, 66, "not_found"),
             (.ambiguousName, 66, "ambiguous"), (.unknownMember, 66, "not_found"), (.unknownInvitation, 66, "not_found"),
             (.notPermitted, 77, "not_permitted"), (.ownerProtected, 1, "owner_protected"), (.noOffer, 66, "no_offer"),
@@ -128,7 +129,7 @@ import Testing
         let names: [(SharedVaultProblem, String)] = [
             (.fork(at: 7), "fork"), (.anotherHistory(member), "anotherHistory"), (.rolledBack, "rolledBack"),
             (.invalidLog, "invalidLog"),
-            (.brokenGeneration(by: member), "brokenGeneration"), (.missingKey, "missingKey"),
+            (.keysDue, "keysDue"), (.missingKey, "missingKey"),
             (.foreignKeys, "foreignKeys"), (.updateNeeded, "updateNeeded"), (.ended, "ended"),
             (.putAside(count: 2), "putAside"), (.waitsForSeal(count: 1), "waitsForSeal"), (.nearlyFull, "nearlyFull"),
         ]

@@ -105,7 +105,11 @@ struct EditCheckTests {
         try vault.rotate(by: "ada")
         try fork.rotate(by: "ben")
         #expect(Self.reason(vault, try Self.edit(vault, by: "cid", at: early)) == nil)
-        #expect(Self.reason(vault, try Self.edit(fork, by: "cid")) == .fork)
+        let crossing = try Self.edit(fork, by: "cid")
+        #expect(Self.reason(vault, crossing) == .fork)
+        // It is signed, so it is the evidence of another history.
+        #expect(vault.log.hasSigned(crossing, vault.statement("salt", item: Self.item)))
+        #expect(!vault.log.hasSigned(crossing, vault.statement("sand", item: Self.item)))
         let later = Head(number: EntryNumber(4_096).known, hash: early.hash)
         #expect(Self.reason(vault, try Self.edit(vault, by: "cid", at: later)) == .unknownHead)
         let old = try Self.edit(vault, by: "cid", at: early)
@@ -152,16 +156,17 @@ struct EditCheckTests {
         default: try vault.rekey("cid")
         }
         let cut = vault.log.head.number
-        #expect(vault.log.cut(of: edit.author, at: edit.head.number) == cut && vault.log.unsealed == [cut])
+        #expect(vault.log.cut(of: edit.author, at: edit.head.number) == cut && vault.log.unsealed == [edit.author])
         #expect(Self.reason(vault, edit) == .awaitsSeal)
         #expect(Self.reason(vault, edit, isHeld: true) == nil)
         let empty = SealList([:])
-        try vault.append(.seal(Seal(entry: cut, empty)), by: "ada")
+        try vault.append(.seal(Seal(of: edit.author, empty)), by: "ada")
+        #expect(vault.log.unsealed.isEmpty)
         #expect(Self.reason(vault, edit, isHeld: true) == .listMissing)
         #expect(Self.reason(vault, edit, isHeld: true, lists: [empty]) == .notListed)
         // Another manager has accepted it.
         let list = Self.list(vault, edit)
-        try vault.append(.seal(Seal(entry: cut, list)), by: "ben")
+        try vault.append(.seal(Seal(of: edit.author, list)), by: "ben")
         #expect(Self.reason(vault, edit, lists: [empty]) == .listMissing)
         #expect(Self.reason(vault, edit, lists: [empty, list]) == nil)
         #expect(Self.reason(vault, edit, lists: [list]) == nil)
@@ -174,6 +179,36 @@ struct EditCheckTests {
             default: .unknownAuthor
             }
         #expect(Self.reason(vault, late) == expected)
+    }
+
+    /// A manager's lists of one author are cumulative, so the server keeps one of them.
+    @Test func `the latest list of a manager decides about all earlier cuts of an author`() throws {
+        var vault = try TestVault.withPeople()
+        let first = try Self.edit(vault, by: "cid")
+        try vault.rekey("cid")
+        let list = Self.list(vault, first)
+        try vault.append(.seal(Seal(of: first.author, list)), by: "ada")
+        let second = try Self.edit(vault, by: "cid")
+        try vault.append(.role(vault.id("cid"), .reader), by: "ada")
+        #expect(vault.log.unsealed == [first.author])
+        // The seal is before the second cut: it does not decide about that.
+        #expect(Self.reason(vault, first, lists: [list]) == nil)
+        #expect(Self.reason(vault, second, lists: [list]) == .awaitsSeal)
+        let later = Self.list(vault, second)
+        try vault.append(.seal(Seal(of: first.author, later)), by: "ada")
+        #expect(vault.log.latestSeals.map(\.seal.digest) == [later.digest] && vault.log.unsealed.isEmpty)
+        #expect(Self.reason(vault, first, lists: [list, later]) == .notListed)
+        #expect(Self.reason(vault, second, lists: [later]) == nil)
+        // A list of another manager takes nothing away, and a further one replaces it.
+        try vault.append(.seal(Seal(of: first.author, SealList([:]))), by: "ben")
+        #expect(Self.reason(vault, second, lists: [later]) == nil)
+        #expect(Self.reason(vault, first, lists: [later]) == .listMissing)
+        try vault.append(.seal(Seal(of: first.author, list)), by: "ben")
+        #expect(Self.reason(vault, first, lists: [list, later]) == nil)
+        #expect(vault.log.seals(of: first.author).map(\.manager) == [vault.id("ada"), vault.id("ben")])
+        // A list of another author has no effect.
+        try vault.append(.leave, by: "dan")
+        #expect(try vault.rejection(.seal(Seal(of: vault.id("dan"), list)), by: "ada") == .nothingToSeal)
     }
 
     @Test func `the replaced key stays cut off, and each edit has one deciding entry`() throws {
@@ -217,6 +252,6 @@ struct EditCheckTests {
         #expect(SealList(Array(list.bytes.dropLast())) == nil)
         #expect(SealList(Array(list.bytes[48...] + list.bytes[..<48])) == nil)
         #expect(SealList(Array(list.bytes[..<48] + list.bytes[..<48])) == nil)
-        #expect(list.isList(of: Seal(entry: .first, list)) && !list.isList(of: Seal(entry: .first, SealList([:]))))
+        #expect(list.isList(of: Seal(of: id(1), list)) && !list.isList(of: Seal(of: id(1), SealList([:]))))
     }
 }

@@ -9,7 +9,7 @@ struct EntryTests {
     private static func whole() throws -> TestVault {
         var vault = try TestVault.withPeople()
         try vault.append(.role(vault.id("cid"), .reader), by: "ben")
-        try vault.append(.seal(Seal(entry: vault.log.head.number, SealList([:]))), by: "ben")
+        try vault.append(.seal(Seal(of: vault.id("cid"), SealList([:]))), by: "ben")
         try vault.invite("more", .writer, uses: 3, by: "ben")
         try vault.append(.revoke(vault.links["more"].known.id), by: "ada")
         try vault.append(.offer(vault.id("ben")), by: "ada")

@@ -108,6 +108,17 @@ struct GenerationTests {
     ])
     func `names do not hide characters`(_ text: String) { #expect(MemberName(text) == nil) }
 
+    /// U+0378 is unassigned: a stand-in for a character of a later version of Unicode.
+    @Test func `a name with unknown characters is shown, and not made`() throws {
+        #expect(MemberName("a\u{378}") == nil)
+        let bytes = Array("a\u{378}".utf8)
+        let padded = [UInt8(bytes.count)] + bytes + [UInt8](repeating: 0, count: 64 - bytes.count)
+        #expect(MemberName(padded: padded[...])?.text == "a?")
+        let hidden = Array("a\u{202E}".utf8)
+        let wrong = [UInt8(hidden.count)] + hidden + [UInt8](repeating: 0, count: 64 - hidden.count)
+        #expect(MemberName(padded: wrong[...]) == nil)
+    }
+
     @Test func `a padded name has one form`() {
         let padded = name("ab").padded
         #expect(padded.count == 65 && MemberName(padded: padded[...]) == name("ab"))

@@ -80,6 +80,12 @@ struct InvitationTests {
         #expect(member.joined.hash.words.count == 4)
         let key = try preview.openKey(scene.content.sealedKey, scene.secrets, member.nameGeneration, scene.vault.log)
         #expect(key == scene.vault.key)
+        // A device that continues an interrupted join does not have the preview any more.
+        func reopened(_ sealed: [UInt8], _ number: GenerationNumber) -> GenerationKey? {
+            InvitationPreview.openKey(sealed, scene.secrets, number, scene.vault.log)
+        }
+        #expect(reopened(scene.content.sealedKey, member.nameGeneration) == key)
+        #expect(reopened(scene.content.preview, member.nameGeneration) == nil)
         // Of another generation, or with another key of names.
         try scene.vault.rotate(by: "ada")
         let other = try InvitationContent(scene.secrets, vaultName: name("F"), inviter: name("B"), scene.vault.key)
@@ -90,6 +96,7 @@ struct InvitationTests {
             try preview.openKey(
                 other.sealedKey, scene.secrets, scene.vault.log.currentGeneration.number, scene.vault.log)
         }
+        #expect(reopened(other.sealedKey, member.nameGeneration) == nil)
         #expect(throws: InvitationPreview.Failure.notAuthentic) {
             try preview.openKey(other.preview, scene.secrets, member.nameGeneration, scene.vault.log)
         }

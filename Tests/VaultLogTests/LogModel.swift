@@ -71,12 +71,12 @@ struct LogModel {
             let opening = events.firstIndex(where: { if case .invite(terms) = $0.payload { true } else { false } })
         else { return false }
         var joins = 0
-        var clock: UInt64 = 0
+        var times: [MemberID: UInt64] = [:]
         for (index, event) in events.enumerated() {
             let past = LogModel(events: Array(events[..<index]))
             switch event.payload {
             case .leave, .join, .rekey: break
-            default: clock = max(clock, event.time)
+            default: times[event.author] = max(times[event.author] ?? 0, event.time)
             }
             guard index > opening else { continue }
             switch event.payload {
@@ -88,6 +88,7 @@ struct LogModel {
             default: break
             }
         }
+        let clock = times.values.sorted().dropLast().last ?? 0
         return joins < Int(terms.uses) && max(time, clock) <= terms.expiry.seconds
     }
 
@@ -131,7 +132,7 @@ struct LogModel {
             return member.map { role($0) == .manager && $0 != owner } ?? (offer != nil)
         case .accept(let number): return offer.map { $0 == (number.value, entry.author) } ?? false
         case .invite: return true
-        case .seal(let seal): return cuts(seal.entry) && !hasSealed(entry.author, seal.entry)
+        case .seal(let seal): return events.contains { cuts($0.number, seal.author) }
         case .found, .join, .leave, .rekey: return false
         }
     }
@@ -153,22 +154,27 @@ struct LogModel {
         return model.isOpen(id, at: time)
     }
 
-    private func cuts(_ number: EntryNumber) -> Bool {
-        let index = Int(number.value) - 1
-        let past = LogModel(events: Array(events[..<index]))
-        func writes(_ member: MemberID) -> Bool { past.role(member)?.writes ?? false }
-        switch events[index].payload {
-        case .leave, .rekey: return writes(events[index].author)
-        case .remove(_, let members): return members.contains(where: writes)
-        case .role(let member, let role): return writes(member) && !role.writes
-        default: return false
-        }
+    /// The writers with no seal after the last entry that has cut them off.
+    var unsealed: Set<MemberID> {
+        Set(
+            events.map(\.author).filter { member in
+                guard let cut = events.last(where: { cuts($0.number, member) }) else { return false }
+                return !events.contains { event in
+                    guard case .seal(let seal) = event.payload else { return false }
+                    return seal.author == member && event.number > cut.number
+                }
+            })
     }
 
-    private func hasSealed(_ author: MemberID, _ number: EntryNumber) -> Bool {
-        events.contains { event in
-            if case .seal(let seal) = event.payload { return event.author == author && seal.entry == number }
-            return false
+    private func cuts(_ number: UInt64, _ member: MemberID) -> Bool {
+        let index = Int(number) - 1
+        let past = LogModel(events: Array(events[..<index]))
+        guard past.role(member)?.writes ?? false else { return false }
+        switch events[index].payload {
+        case .leave, .rekey: return events[index].author == member
+        case .remove(_, let members): return members.contains(member)
+        case .role(member, let role): return !role.writes
+        default: return false
         }
     }
 }

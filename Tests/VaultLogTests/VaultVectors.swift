@@ -143,12 +143,11 @@ struct VaultVectors {
         let danEdit = try made.edit("dan", "Buy salt.", title: "Shopping")
         try made.collectEarly(&rejected)
         try made.append(.role(made.people["dan"].known, .reader), by: "ada")
-        let lowering = made.log.head.number
         let listed = made.statement("Buy salt.", title: "Shopping").mark(made.log.vault, danEdit)
         let list = SealList([item: listed])
         let unlisted = try made.edit("dan", "Sell salt.", at: danEdit.head)
         edits["awaitsSeal"] = Hex.encode(unlisted.bytes)
-        try made.append(.seal(Seal(entry: lowering, list)), by: "ben")
+        try made.append(.seal(Seal(of: danEdit.author, list)), by: "ben")
         edits["notPermitted"] = Hex.encode(try made.edit("dan", "Buy salt.").bytes)
         try made.finish()
         edits["accepted"] = Hex.encode(try made.edit("ben", "Buy salt.", title: "Shopping").bytes)
@@ -238,7 +237,7 @@ struct VaultVectors {
         try reject(.remove(key, [people["ben"].known]), by: "ben", &rejected)
         try reject(.leave, by: "ada", &rejected)
         try reject(.rotate(Generation(Self.generationKey(1), number: GenerationNumber(2).known)), by: "ada", &rejected)
-        try reject(.seal(Seal(entry: .first, SealList([:]))), by: "ada", &rejected)
+        try reject(.seal(Seal(of: people["dan"].known, SealList([:]))), by: "ada", &rejected)
         try reject(.accept(.first), by: "ben", &rejected)
         try reject(.offer(people["cid"].known), by: "ada", &rejected)
         try reject(.offer(people["ben"].known), by: "ben", &rejected)
@@ -314,7 +313,7 @@ struct VaultVectors {
             "vault": log.vault.text, "head": Hex.encode(log.head.bytes),
             "headWords": log.head.words(of: log.vault).joined(separator: " "), "owner": Hex.encode(log.owner.bytes),
             "generation": String(log.currentGeneration.number.value), "rotationDue": String(log.isRotationDue),
-            "unsealed": log.unsealed.map { String($0.value) }.joined(separator: " "),
+            "unsealed": log.unsealed.map { Hex.encode($0.bytes) }.joined(separator: " "),
             "joinWords": entries[2].hash.words.joined(separator: " "),
             "link": InvitationLink(
                 server: "https://api.example.org", log.invitations[Self.plainID].known, secret: Self.plainSecret

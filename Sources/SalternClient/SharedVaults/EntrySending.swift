@@ -7,6 +7,8 @@ internal import VaultLog
 struct EntrySending {
     let service: SharedVaultService
     let id: SharedVaultID
+    /// True for an entry that no person waits for: a limit of the server's rates does not hold up the sync.
+    var isAutomatic = false
 
     /// An entry with everything that is sent with it.
     struct Draft {
@@ -22,6 +24,12 @@ struct EntrySending {
     private static let attempts = 8
 
     private var session: VaultSession { service.session }
+
+    private var retries: Retries {
+        var retries = session.settings.retries
+        if isAutomatic { retries.waits = min(retries.waits.lowerBound, .seconds(2))...(.seconds(2)) }
+        return retries
+    }
 
     // MARK: Drafts
 
@@ -45,16 +53,20 @@ struct EntrySending {
     }
 
     /// Makes an entry that begins a generation, with a box for each member.
+    /// - Parameter replacesMissingKey: True when a person has decided to begin a generation without the present key.
+    ///   Members that have it keep it, and a manager among them sends it to the others later.
     static func draftOfGeneration(
-        _ state: SharedVaultState, at time: EntryTime, _ payload: (Generation) -> EntryPayload?
+        _ state: SharedVaultState, at time: EntryTime, replacesMissingKey: Bool,
+        _ payload: (Generation) -> EntryPayload?
     ) throws(VaultError) -> Draft {
+        guard state.presentKey != nil || replacesMissingKey else { throw .shared(.keyMissing) }
         let key = GenerationKey.random(for: state.log)
         guard let number = state.log.currentGeneration.number.next,
             let payload = payload(Generation(key, number: number))
         else { throw .shared(.full) }
         var draft = try draft(payload, state, at: time)
         let next = try following(state.log, draft.entry)
-        // Without the present key, a random one stands for it. Items under the present key stay unreadable.
+        // A random key stands for a missing one. No device stores it, because it does not fit the log.
         let previous = state.presentKey ?? GenerationKey.random(for: state.log)
         do {
             draft.request.boxes = try next.presentMembers.map { member in
@@ -81,23 +93,26 @@ struct EntrySending {
 
     /// Appends an entry.
     /// - Parameters:
-    ///   - repairs: True for an entry that also repairs a missing or wrong key.
+    ///   - repairs: True for an entry that needs no key, or that ends the lack of one.
+    ///   - leaves: True for the end of the own membership, which findings do not prevent.
     ///   - send: Sends the request; nil for the route of most kinds.
-    ///   - make: Makes the entry for the present state.
+    ///   - make: Makes the entry for the present state. Nil when there is nothing to do any more.
+    /// - Returns: The appended entry; nil when nothing was left to do.
     @discardableResult
     func append(
-        repairs: Bool = false,
+        repairs: Bool = false, leaves: Bool = false,
         send: ((SalternAPI, Draft, Token) async throws(APIError) -> Void)? = nil,
-        _ make: (SharedVaultState, EntryTime) throws(VaultError) -> Draft
-    ) async throws(VaultError) -> Draft {
+        _ make: (SharedVaultState, EntryTime) throws(VaultError) -> Draft?
+    ) async throws(VaultError) -> Draft? {
         for _ in 0..<Self.attempts {
             let state = try service.known(id)
-            try state.checkWritable(repairs: repairs)
-            let draft = try make(state, service.now)
+            if leaves { try state.checkLeavable() } else { try state.checkWritable(repairs: repairs) }
+            try checkClock()
+            guard let draft = try make(state, service.now) else { return nil }
             _ = try Self.following(state.log, draft.entry)
             let token = try service.token
             do throws(APIError) {
-                try await session.settings.retries({ () throws(APIError) in
+                try await retries({ () throws(APIError) in
                     if let send { return try await send(session.api, draft, token) }
                     let reply = try await session.api.appendEntry(id, draft.request, token)
                     guard reply.number == draft.entry.number.value, reply.hash.bytes == draft.entry.hash.bytes else {
@@ -119,22 +134,34 @@ struct EntrySending {
         throw .shared(.busy)
     }
 
-    /// Stores an entry that the server has appended.
+    /// Entries have the server's time, so a false one would be signed. A day is more than any time zone.
+    private func checkClock() throws(VaultError) {
+        guard session.api.clock.time() == nil || session.api.clock.confirms(session.settings.now()) else {
+            throw .shared(.wrongClock)
+        }
+    }
+
+    /// Stores an entry that the server has appended, with everything that other devices of the account need to notice a
+    /// server that takes it back.
     private func accept(_ draft: Draft, _ state: SharedVaultState) throws(VaultError) {
-        var previous: [VaultPreviousKey] = []
-        if let key = draft.key, let sealed = draft.request.previousKey,
-            let number = state.log.currentGeneration.number.next
-        {
-            previous = [VaultPreviousKey(generation: number.value, key: sealed.bytes)]
+        let log = try Self.following(state.log, draft.entry)
+        try session.transaction {
+            try service.take([draft.entry], id)
+            if let list = draft.list {
+                try session.store.putSealList(list, draft.entry.number.value, of: id)
+                try session.store.keepSealLists(log.latestSeals.map(\.number.value), of: id)
+            }
             try service.update(id) { record in
-                record.take(key, number)
-                record.take(draft.entry.head)
+                record.takeHead(of: log)
+                if let key = draft.key { record.take(key, log.currentGeneration.number) }
+            }
+            if draft.key != nil, let sealed = draft.request.previousKey {
+                try service.takePreviousKeys([log.currentGeneration.number: sealed.bytes], id)
+                let previous = try session.store.previousKeys(of: id)
+                try service.update(id) { $0.dropReachable(previous, in: log) }
             }
         }
-        if let list = draft.list {
-            try session.stored { try session.store.putSealList(list, draft.entry.number.value, of: id) }
-        }
-        try service.take([draft.entry], previous, id)
+        service.forgetState(id)
         service.notify([id])
     }
 }

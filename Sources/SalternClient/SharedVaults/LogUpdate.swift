@@ -2,7 +2,7 @@ internal import Cryptography
 internal import Foundation
 internal import VaultLog
 
-/// Compares the log of a shared vault on this device with that of the server.
+/// Brings the log of a shared vault on this device to that of the server.
 ///
 /// It takes new entries and keys, puts missing entries back, and reports a server that shows another history. The
 /// caller holds ``SharedVaultService/lock``.
@@ -12,8 +12,8 @@ struct LogUpdate {
 
     /// The maximum number of pages of a log.
     private static let pageLimit = 32
-    /// The interval between two attempts to claim a member, in seconds.
-    private static let claimInterval: Int64 = 3_600
+    /// The maximum number of entries in a page, and of all other values for one log.
+    private static let entryLimit = 512
 
     private var session: VaultSession { service.session }
 
@@ -23,31 +23,95 @@ struct LogUpdate {
     /// - Parameter description: The server's statement about the vault.
     func run(_ description: VaultDescription) async throws(VaultError) {
         try service.note(id) { $0.isEnded = nil }
-        guard let state = try service.state(id) else { return try await fetch(after: 0) }
+        let isRecovering = self.isRecovering(description)
+        guard let state = try service.state(id) else {
+            // Entries of a recovering vault are provisional.
+            if !isRecovering { try await fetch(after: 0, description) }
+            return
+        }
         let own = state.log.hashes
         let number = description.head.number
         guard number > 0 else { throw .unavailable(.unexpectedReply) }
-        // A finding of the last refresh has been reported.
-        if number >= UInt64(own.count) { try service.note(id) { $0.isRolledBack = nil } }
-        if number > UInt64(own.count) { return try await fetch(after: UInt64(own.count)) }
-        guard own[Int(number) - 1].bytes == description.head.hash.bytes else { return try await compare(state) }
-        if number < UInt64(own.count) {
-            try await putBack(from: number + 1, state, description)
-        } else if state.presentKey == nil || description.boxMissing == true {
-            try await fetch(after: number)
+        if number <= UInt64(own.count), own[Int(number) - 1].bytes != description.head.hash.bytes {
+            try await compare(state, description, isRecovering)
+        } else if number < UInt64(own.count) {
+            try await putBack(from: number + 1, state, isRecovering)
+        } else if number > UInt64(own.count) {
+            // Only the owner needs the entries that others put back: it ends the recovery with all of them.
+            if !isRecovering || state.own?.id == state.log.owner {
+                try await fetch(after: UInt64(own.count), description)
+            }
+        } else if try isIncomplete(state, description) {
+            try await fetch(after: number, description)
+        }
+        try await noteOtherDevices()
+    }
+
+    /// True between the restore of the server's database and the confirmation by the owner's device.
+    private func isRecovering(_ description: VaultDescription?) -> Bool {
+        description?.recoveringUntil.map { $0 > session.serverTime } ?? false
+    }
+
+    /// True when this device lacks a key or a list of the entries that it has.
+    private func isIncomplete(
+        _ state: SharedVaultState, _ description: VaultDescription
+    ) throws(VaultError) -> Bool {
+        if state.presentKey == nil || description.boxMissing == true || !state.brokenGenerations.isEmpty { return true }
+        for latest in state.log.latestSeals where Int64(latest.seal.count) <= Self.listLimit(description) {
+            if try session.stored({ try session.store.sealList(latest.number.value, of: id) }) == nil { return true }
+        }
+        return false
+    }
+
+    /// Compares with the heads that other devices of this account have seen.
+    private func noteOtherDevices() async throws(VaultError) {
+        guard let state = try service.state(id) else { return }
+        if let number = state.record.difference(from: state.log) {
+            try service.note(id) { $0.fork = $0.fork ?? number }
+        } else if state.record.highestNumber > state.log.head.number.value {
+            try service.note(id) { $0.isRolledBack = true }
+        }
+    }
+
+    // MARK: Entries
+
+    /// The values of all pages that are used after the last one.
+    private struct Fetched {
+        var boxes: [VaultKeyBox] = []
+        var previous: [GenerationNumber: [UInt8]] = [:]
+        var lists: Set<UInt64> = []
+
+        /// Adds a page of a server.
+        /// - Returns: False for more values than a log has.
+        mutating func add(_ page: VaultLogPage) -> Bool {
+            let limit = Int(EntryNumber.limit)
+            guard page.entries.count <= LogUpdate.entryLimit, page.boxes.count <= LogUpdate.entryLimit,
+                page.previousKeys.count <= limit, page.seals?.count ?? 0 <= limit
+            else { return false }
+            boxes = page.boxes
+            for key in page.previousKeys where key.key.bytes.count == GenerationKey.sealedPreviousByteCount {
+                if let number = GenerationNumber(key.generation) { previous[number] = key.key.bytes }
+            }
+            lists.formUnion(page.seals ?? [])
+            return true
         }
     }
 
     /// Fetches the entries after a number, and takes them with the keys.
-    func fetch(after known: UInt64) async throws(VaultError) {
+    func fetch(after known: UInt64, _ description: VaultDescription? = nil) async throws(VaultError) {
         var number = known
-        for _ in 0..<Self.pageLimit {
+        var fetched = Fetched()
+        var isWhole = false
+        for _ in 0..<Self.pageLimit where !isWhole {
             let page = try await page(after: number)
-            guard try await take(page) else { return }
+            guard fetched.add(page) else { throw .unavailable(.unexpectedReply) }
             number += UInt64(page.entries.count)
-            guard page.more, !page.entries.isEmpty else { return }
+            isWhole = try await take(page, description) || !page.more || page.entries.isEmpty
         }
-        throw .unavailable(.unexpectedReply)
+        try takeKeys(fetched)
+        try await reportBox(fetched.boxes)
+        try await takeLists(fetched.lists, limit: description.map(Self.listLimit))
+        if !isWhole { throw .unavailable(.unexpectedReply) }
     }
 
     private func page(after number: UInt64) async throws(VaultError) -> VaultLogPage {
@@ -57,185 +121,241 @@ struct LogUpdate {
         }
     }
 
-    /// Takes a page that continues the known log.
-    /// - Returns: False when no further page is of use.
-    private func take(_ page: VaultLogPage) async throws(VaultError) -> Bool {
+    /// Takes the entries of a page that continue the known log. A verified beginning stays valid.
+    /// - Returns: True when no further page is of use.
+    private func take(_ page: VaultLogPage, _ description: VaultDescription?) async throws(VaultError) -> Bool {
         let state = try service.state(id)
         var log = state?.log
         var taken: [Entry] = []
-        var isWhole = true
-        for bytes in page.entries.map(\.bytes) {
-            do {
+        var failure: (any Error)?
+        do {
+            for bytes in page.entries.map(\.bytes) {
                 let entry = try Entry(bytes)
-                if var present = log {
-                    try present.append(entry)
-                    log = present
+                if log != nil {
+                    try log?.append(entry)
                 } else {
-                    log = try MembershipLog(founding: entry)
+                    let founded = try MembershipLog(founding: entry)
+                    guard founded.vault == VaultLog.VaultID(id) else { throw EntryRejection.wrongVault }
+                    log = founded
                 }
                 taken.append(entry)
-            } catch Entry.Malformation.unknownKind, Entry.Malformation.unknownVersion {
-                // The verified beginning stays valid.
-                isWhole = false
-                break
-            } catch EntryRejection.wrongPrevious where state != nil {
-                try await compare(state)
-                return false
-            } catch {
-                throw .unavailable(.unexpectedReply)
             }
+        } catch {
+            failure = error
         }
-        guard let log, log.vault == VaultLog.VaultID(id) else { throw .unavailable(.unexpectedReply) }
-        try service.take(taken, page.previousKeys, id)
-        let lacksUpdate = !isWhole
-        try service.note(id) { $0.needsUpdate = lacksUpdate ? true : nil }
-        try await takeKeys(page)
-        try await takeLists(page.seals ?? [])
+        guard log != nil || failure != nil else { throw .unavailable(.unexpectedReply) }
+        try service.take(taken, id)
         if !taken.isEmpty { service.notify([id]) }
-        return isWhole
+        switch failure {
+        case nil:
+            try service.note(id) { $0.needsUpdate = nil }
+            return false
+        case Entry.Malformation.unknownKind?, Entry.Malformation.unknownVersion?:
+            try service.note(id) { $0.needsUpdate = true }
+            return true
+        case EntryRejection.wrongPrevious? where state != nil:
+            guard let state = try service.state(id) else { return true }
+            try await compare(state, description, isRecovering(description))
+            return true
+        default:
+            throw .unavailable(.unexpectedReply)
+        }
     }
 
     // MARK: Keys
 
-    /// Opens the present key from this account's boxes, and keeps it with the head in the account's record.
-    private func takeKeys(_ page: VaultLogPage) async throws(VaultError) {
+    /// Opens the present key from this account's boxes and the keys before it, and keeps what the account's other
+    /// devices need in its record.
+    private func takeKeys(_ fetched: Fetched) throws(VaultError) {
         guard let state = try service.state(id), let own = state.own else { return }
         let present = state.log.currentGeneration
         var found = state.presentKey
-        var isWrong = false
-        let boxes = page.boxes.filter { $0.generation == present.number.value }
-        if found == nil {
-            for box in boxes {
-                for keys in state.record.keys.compactMap(\.privateKeys) {
-                    do throws(GenerationBox.Failure) {
-                        found = try GenerationBox.open(
-                            box.box.bytes, present, for: own.id, keys, of: state.log.vault)
-                    } catch {
-                        if case .wrongKey = error { isWrong = true }
-                    }
-                }
+        for box in fetched.boxes where found == nil && box.generation == present.number.value {
+            found = open(box, state, own)
+        }
+        let memberId = MemberID(own.id)
+        try session.transaction {
+            try service.update(id) { record in
+                record.memberId = memberId
+                if let found { record.take(found, present.number) }
+            }
+            try service.takePreviousKeys(fetched.previous, id)
+            let previous = try session.store.previousKeys(of: id)
+            try service.update(id) { record in
+                record.dropReachable(previous, in: state.log)
+                record.takeHead(of: state.log)
+                record.dropLabels(in: state.log)
             }
         }
-        let head = state.log.head
-        var record = state.record
-        record.memberId = MemberID(own.id)
-        record.take(head)
-        if let found { record.take(found, present.number) }
-        if try record.body != state.record.body { try service.write(record, id) }
-        let author = isWrong && found == nil ? try authorOfGeneration(present.number) : nil
-        try service.note(id) { $0.broken = author }
-        if found == nil, !boxes.isEmpty { try await reportBox(present.number, state) }
     }
 
-    /// Reports a box that does not open, once for each generation, so that a manager's device makes it again.
-    private func reportBox(_ number: GenerationNumber, _ state: SharedVaultState) async throws(VaultError) {
-        guard state.findings.reportedBox != number.value else { return }
-        let token = try service.token
-        try await service.call { api throws(APIError) in try await api.removeOwnBox(id, token) }
-        try service.note(id) { $0.reportedBox = number.value }
-    }
-
-    private func authorOfGeneration(_ number: GenerationNumber) throws(VaultError) -> MemberID? {
-        let entries = try session.stored { try session.store.entries(of: id) }
-        for entry in entries.reversed() {
-            switch entry.payload {
-            case .rotate(let generation), .remove(let generation, _):
-                if generation.number == number { return MemberID(entry.author) }
-            case .found: return MemberID(entry.author)
-            default: break
+    private func open(_ box: VaultKeyBox, _ state: SharedVaultState, _ own: VaultMember) -> GenerationKey? {
+        for keys in state.record.keys.compactMap(\.privateKeys) {
+            if let key = try? GenerationBox.open(
+                box.box.bytes, state.log.currentGeneration, for: own.id, keys, of: state.log.vault)
+            {
+                return key
             }
         }
         return nil
     }
 
+    /// Reports a box that does not open, once, so that a manager's device makes it again. Boxes are not signed, so it
+    /// is the evidence of no member's fault.
+    private func reportBox(_ boxes: [VaultKeyBox]) async throws(VaultError) {
+        guard let state = try service.state(id), state.own != nil, state.presentKey == nil,
+            let box = boxes.first(where: { $0.generation == state.log.currentGeneration.number.value })
+        else { return }
+        let digest = Base64Bytes(SHA256.hash(box.box.bytes).bytes)
+        guard state.findings.reportedBox != digest else { return }
+        let token = try service.token
+        try await service.call { api throws(APIError) in try await api.removeOwnBox(id, token) }
+        try service.note(id) { $0.reportedBox = digest }
+    }
+
     // MARK: Lists
 
-    /// Fetches the lists of seals that this device lacks, and stores lists again that the server lacks.
-    private func takeLists(_ stored: [UInt64]) async throws(VaultError) {
-        guard let state = try service.state(id), !state.log.seals.isEmpty else { return }
+    /// The maximum number of edits in a list, by the server's statement about the vault.
+    private static func listLimit(_ description: VaultDescription) -> Int64 {
+        max(description.limits.items, description.usage.items)
+    }
+
+    /// Fetches the lists of the latest seals that this device lacks. A manager's device stores lists again that the
+    /// server lacks, once while the process runs.
+    /// - Parameter limit: The maximum number of edits in a list, by the server's statement; nil when it is unknown.
+    private func takeLists(_ stored: Set<UInt64>, limit: Int64?) async throws(VaultError) {
+        guard let state = try service.state(id) else { return }
+        let seals = state.log.latestSeals
+        guard !seals.isEmpty else { return }
         let token = try service.token
-        for entry in try session.stored({ try session.store.entries(of: id) }) {
-            guard case .seal(let seal) = entry.payload else { continue }
-            let number = entry.number.value
+        var isNew = false
+        for latest in seals {
+            let number = latest.number.value
             let known = try session.stored { try session.store.sealList(number, of: id) }
-            if let known, !stored.contains(number) {
-                // The list is not needed if the server has dropped it for its budget.
-                try? await service.call { api throws(APIError) in
-                    try await api.putSealList(id, number, known.bytes, token)
+            if let known {
+                guard state.role == .manager, !stored.contains(number),
+                    service.offeredLists.insert(OfferedList(vault: id, number: number)).inserted
+                else { continue }
+                do throws(VaultError) {
+                    try await service.call { api throws(APIError) in
+                        try await api.putSealList(id, number, known.bytes, token)
+                    }
+                } catch {
+                    // The server has dropped it for its budget.
+                    guard error.isOfVaultAlone else { throw error }
                 }
-            } else if known == nil, stored.contains(number) {
+            } else if stored.contains(number), limit.map({ Int64(latest.seal.count) <= $0 }) ?? true {
                 let bytes = try await service.call { api throws(APIError) in
                     try await api.getSealList(id, number, token)
                 }
-                guard let list = SealList(bytes), list.isList(of: seal) else { throw .unavailable(.unexpectedReply) }
+                // Another list is as good as none.
+                guard let list = SealList(bytes), list.isList(of: latest.seal) else { continue }
                 try session.stored { try session.store.putSealList(list, number, of: id) }
+                isNew = true
             }
         }
+        try session.stored { try session.store.keepSealLists(seals.map(\.number.value), of: id) }
+        if isNew { service.forgetState(id) }
     }
 
     // MARK: Other histories
 
-    /// Fetches the server's whole log and compares it with the known one. Two valid logs with different entries at one
-    /// number are the evidence of a fork.
-    private func compare(_ known: SharedVaultState?) async throws(VaultError) {
-        guard let known else { throw .unavailable(.unexpectedReply) }
-        var entries: [Entry] = []
-        for _ in 0..<Self.pageLimit {
-            let page = try await page(after: UInt64(entries.count))
+    /// Compares the server's log with the known one, up to the first difference. Two valid entries of one number are
+    /// the evidence of a fork, whatever follows them.
+    private func compare(
+        _ known: SharedVaultState, _ description: VaultDescription?, _ isRecovering: Bool
+    ) async throws(VaultError) {
+        // The finding stays. One statement of the server is compared once.
+        guard known.findings.fork == nil else { return }
+        if let head = description?.head.hash, head == known.findings.comparedHead { return }
+        let own = known.log.hashes
+        var count = 0
+        var difference: Entry?
+        pages: for _ in 0..<Self.pageLimit {
+            let page = try await page(after: UInt64(count))
+            guard page.entries.count <= Self.entryLimit else { throw .unavailable(.unexpectedReply) }
             for bytes in page.entries.map(\.bytes) {
                 guard let entry = try? Entry(bytes) else { throw .unavailable(.unexpectedReply) }
-                entries.append(entry)
+                guard count < own.count else { break pages }
+                guard entry.hash == own[count] else {
+                    difference = entry
+                    break pages
+                }
+                count += 1
             }
             guard page.more, !page.entries.isEmpty else { break }
         }
-        guard let other = try? MembershipLog(entries), other.vault == known.log.vault else {
-            throw .unavailable(.unexpectedReply)
+        if let difference {
+            guard try isValid(difference, after: count) else { throw .unavailable(.unexpectedReply) }
+            let number = UInt64(count) + 1
+            guard isRecovering else { return try service.note(id) { $0.fork = number } }
+            // The entries since the backup are provisional until the owner's device has put its own back.
+            if known.own?.id == known.log.owner { try await putBack(from: number, known, true) }
+            return
         }
-        switch LogComparison(own: known.log.hashes, other: other.hashes) {
-        case .diverged(let number): try service.note(id) { $0.fork = number.value }
-        case .same, .isBehind, .isAhead: break
-        }
+        if count < own.count { try service.note(id) { $0.isRolledBack = true } }
+        try service.note(id) { $0.comparedHead = description?.head.hash }
     }
+
+    /// True when an entry is valid after so many entries of the known log.
+    private func isValid(_ entry: Entry, after count: Int) throws(VaultError) -> Bool {
+        let entries = try session.stored { try session.store.entries(of: id) }.prefix(count)
+        guard !entries.isEmpty else { return (try? MembershipLog(founding: entry)) != nil }
+        guard var log = try? MembershipLog(entries, areVerified: true) else { throw .store(.damaged) }
+        return (try? log.append(entry)) != nil
+    }
+
+    /// The number of entries in one request that puts entries back.
+    private static let putBackLimit = 200
 
     /// Puts entries back that the server lacks.
     private func putBack(
-        from number: UInt64, _ state: SharedVaultState, _ description: VaultDescription
+        from number: UInt64, _ state: SharedVaultState, _ isRecovering: Bool
     ) async throws(VaultError) {
-        guard description.recoveringUntil != nil else {
-            // Without a restored database a shorter log is a server that shows an earlier state.
-            return try service.note(id) { $0.isRolledBack = true }
-        }
-        let entries = try session.stored { try session.store.entries(of: id, from: number) }.map(\.bytes)
-        let token = try service.token
-        do throws(APIError) {
-            _ = try await session.settings.retries({ () throws(APIError) in
-                try await session.api.putEntriesBack(id, entries, token)
-            })
-        } catch {
-            guard error.code == .membershipMoved else { throw VaultError(ofShared: error) }
-            // Another member has put them back, or another entry stands there.
-            return try await compare(state)
-        }
         try service.note(id) { $0.isRolledBack = true }
-        try await takeLists([])
+        // Without a restored database a shorter log is a server that shows an earlier state.
+        guard isRecovering, let own = state.own else { return }
+        var entries = try session.stored { try session.store.entries(of: id, from: number) }[...]
+        if own.id != state.log.owner {
+            // Members put back the entries of others. Their own would prove nothing.
+            entries = entries.prefix { $0.author != own.id }
+        }
+        while !entries.isEmpty {
+            let slice = entries.prefix(Self.putBackLimit).map(\.bytes)
+            entries = entries.dropFirst(slice.count)
+            let token = try service.token
+            do throws(APIError) {
+                _ = try await session.settings.retries({ () throws(APIError) in
+                    try await session.api.putEntriesBack(id, slice, token)
+                })
+            } catch {
+                // Another member has put them back, or another entry stands there. The next refresh compares.
+                guard error.code == .membershipMoved else { throw VaultError(ofShared: error) }
+                return
+            }
+        }
+        try await takeLists([], limit: nil)
     }
 
     // MARK: Ended memberships
+
+    /// The interval between two attempts to claim a member, in seconds.
+    private static let claimInterval: Int64 = 3_600
 
     /// Decides about a vault that the server does not list. A member whose join was lost with the database claims its
     /// seat, if the known log has it as a present member.
     func decideMissing(at moment: Int64) async throws(VaultError) {
         guard let state = try service.state(id) else { return }
         guard let own = state.own, let signer = try? state.signer,
-            moment - (state.findings.claimedAt ?? 0) >= Self.claimInterval
+            !isRecent(state.findings.claimedAt, at: moment, within: Self.claimInterval)
         else { return try service.note(id) { $0.isEnded = true } }
-        try service.note(id) { $0.claimedAt = moment }
         let account = try session.open.account
         guard
             let statement = try? MemberStatement(
                 .claim(MemberAccountID(account)), by: signer, state.log.head)
         else { throw .unreadable }
-        let entries = try session.stored { try session.store.entries(of: id, from: own.joined.number.value) }
+        // The invitation may be lost as well as the join.
+        let entries = try session.stored { try session.store.entries(of: id, from: 2) }.suffix(Self.putBackLimit)
         let head = VaultHead(number: state.log.head.number.value, hash: state.log.head.hash.bytes)
         let token = try service.token
         do throws(APIError) {
@@ -245,9 +365,21 @@ struct LogUpdate {
                     token)
             })
         } catch {
+            // A lost reply decides nothing.
             guard error.isRefusal else { throw VaultError(ofShared: error) }
-            return try service.note(id) { $0.isEnded = true }
+            return try service.note(id) {
+                $0.claimedAt = moment
+                $0.isEnded = true
+            }
         }
-        try service.note(id) { $0.isEnded = nil }
+        try service.note(id) {
+            $0.claimedAt = moment
+            $0.isEnded = nil
+        }
     }
+}
+
+/// True for a time within an interval before `moment`. A time in the future, by a wrong clock, is not.
+func isRecent(_ time: Int64?, at moment: Int64, within interval: Int64) -> Bool {
+    time.map { (0..<interval).contains(moment - $0) } ?? false
 }

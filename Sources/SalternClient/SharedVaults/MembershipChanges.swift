@@ -11,6 +11,7 @@ struct MembershipChanges {
     private static let attempts = 3
 
     private var sending: EntrySending { EntrySending(service: service, id: id) }
+    private var upkeep: VaultUpkeep { VaultUpkeep(service: service, id: id, isAsked: true) }
 
     private func append(
         _ payload: (SharedVaultState) throws(VaultError) -> EntryPayload
@@ -28,31 +29,60 @@ struct MembershipChanges {
         return member
     }
 
+    /// Sends and fetches the edits of this vault, as far as possible. A failure of one vault prevents no change of its
+    /// members, which may be what ends the failure.
+    private func syncItems() async throws(VaultError) {
+        do throws(VaultError) {
+            _ = try await service.syncing.sync(only: [.vault(id)])
+        } catch {
+            switch error {
+            case .locked, .sessionEnded, .store: throw error
+            default: if error.isCancellation { throw error }
+            }
+        }
+    }
+
+    /// Sends the heads and keys that a change has put into the account's record. The next sync does so otherwise.
+    private func sendRecord() async { try? await service.sendAccountItems() }
+
     // MARK: Members
 
     func setRole(_ member: MemberID, to role: SharedRole) async throws(VaultError) {
         let state = try service.known(id)
         if state.log.members[VaultLog.MemberID(member)]?.role == role.role { return }
         // The edits that are on the server before a writer is lowered count.
-        if role == .reader { try await service.syncing.sync() }
-        try await append { state throws(VaultError) in .role(try self.member(member, state), role.role) }
+        if role == .reader { try await syncItems() }
+        try await service.holding { () async throws(VaultError) in
+            _ = try await sending.append { state, time throws(VaultError) in
+                let member = try self.member(member, state)
+                // Another device has been faster.
+                if state.log.members[member]?.role == role.role { return nil }
+                return try EntrySending.draft(.role(member, role.role), state, at: time)
+            }
+        }
+        await sendRecord()
         try await sealNow()
     }
 
-    /// Removes members, begins a generation and seals. Any manager's sync continues after an interruption.
-    func remove(_ members: Set<MemberID>) async throws(VaultError) {
+    /// Removes members, begins a generation and seals. Any manager's sync continues after an interruption, and so does
+    /// a repeated call: members that are gone stay gone.
+    func remove(_ members: Set<MemberID>, replacingMissingKey: Bool) async throws(VaultError) {
+        let known = try service.known(id).log
+        for member in members where known.members[VaultLog.MemberID(member)] == nil { throw .shared(.unknownMember) }
         // The edits that are on the server before the removal count.
         for attempt in 0..<Self.attempts {
-            try await service.syncing.sync()
+            try await syncItems()
             let revision = try service.revision(of: id)
             let isLast = attempt == Self.attempts - 1
             do throws(VaultError) {
                 try await service.holding { () async throws(VaultError) in
                     _ = try await sending.append(repairs: true) { state, time throws(VaultError) in
-                        var ids: Set<VaultLog.MemberID> = []
-                        for member in members { ids.insert(try self.member(member, state)) }
-                        var draft = try EntrySending.draftOfGeneration(state, at: time) { generation in
-                            EntryPayload.removing(ids, generation)
+                        let ids = members.map { VaultLog.MemberID($0) }.filter { state.log.members[$0]?.role != nil }
+                        if ids.isEmpty { return nil }
+                        var draft = try EntrySending.draftOfGeneration(
+                            state, at: time, replacesMissingKey: replacingMissingKey
+                        ) { generation in
+                            EntryPayload.removing(Set(ids), generation)
                         }
                         // Writing cannot block a removal, so the last attempt has no condition.
                         draft.request.ifRevision = isLast ? nil : revision
@@ -64,22 +94,32 @@ struct MembershipChanges {
                 continue
             }
         }
+        await sendRecord()
         try await sealNow()
     }
 
-    /// Seals the entries that cut writers off.
+    /// Seals the writers that were cut off. What fails is due at the next sync.
     func sealNow() async throws(VaultError) {
-        try await service.holding { () async throws(VaultError) in
-            guard try service.known(id).role == .manager else { return }
-            try await VaultUpkeep(service: service, id: id).sealAll()
+        do throws(VaultError) {
+            try await service.holding { () async throws(VaultError) in
+                guard try service.known(id).role == .manager else { return }
+                try await upkeep.sealAll()
+            }
+        } catch {
+            guard error.isOfVaultAlone else { throw error }
         }
     }
 
     func leave() async throws(VaultError) {
         // Unsent edits would stay on this device.
-        try await service.syncing.sync()
-        try await append { _ throws(VaultError) in .leave }
+        try await syncItems()
+        try await service.holding { () async throws(VaultError) in
+            _ = try await sending.append(leaves: true) { state, time throws(VaultError) in
+                try EntrySending.draft(.leave, state, at: time)
+            }
+        }
         try service.note(id) { $0.isEnded = true }
+        await sendRecord()
     }
 
     // MARK: Invitations and keys
@@ -92,10 +132,11 @@ struct MembershipChanges {
         }
     }
 
-    func rotate() async throws(VaultError) {
+    func rotate(replacingMissingKey: Bool) async throws(VaultError) {
         try await service.holding { () async throws(VaultError) in
-            try await VaultUpkeep(service: service, id: id).rotate()
+            try await upkeep.rotate(replacesMissingKey: replacingMissingKey)
         }
+        await sendRecord()
     }
 
     // MARK: Ownership
@@ -122,48 +163,67 @@ struct MembershipChanges {
     func delete() async throws(VaultError) {
         let state = try service.known(id)
         guard state.own?.id == state.log.owner else { throw .shared(.notPermitted) }
-        try await service.holding { () async throws(VaultError) in
-            let token = try service.token
-            do throws(APIError) { try await service.session.api.deleteVault(id, token) } catch {
-                guard error.code == .notFound else { throw VaultError(ofShared: error) }
-            }
-            try service.forget(id)
+        let token = try service.token
+        do throws(APIError) { try await service.session.api.deleteVault(id, token) } catch {
+            guard error.code == .notFound else { throw VaultError(ofShared: error) }
         }
+        try await service.forget(id)
+        await sendRecord()
     }
 
     // MARK: Lost devices
 
-    /// Replaces this account's keys after a device was lost, and rotates if this member is a manager.
+    /// Replaces this account's keys after a device was lost. A pair that an interrupted call has made is used.
     func replaceKeys() async throws(VaultError) {
         guard let state = try service.state(id), state.role != nil else { return }
-        guard let keys = try? MemberPrivateKeys.generate() else { throw .unreadable }
-        try service.update(id) { $0.add(keys) }
+        try service.prepareKeys(state)
         try await service.sendRecord(id)
         try await service.holding { () async throws(VaultError) in
-            _ = try await sending.append(repairs: true) { state, time throws(VaultError) in
-                let signer = try state.signer
-                return try EntrySending.draft { () throws(EntryRejection) in
-                    try EntryWriter.rekey(to: keys, by: signer, after: state.log, at: time)
-                }
-            }
+            try await upkeep.rekey()
             guard try service.known(id).role == .manager else { return }
-            try await VaultUpkeep(service: service, id: id).rotate()
-            try await VaultUpkeep(service: service, id: id).sealAll()
+            do throws(VaultError) {
+                try await upkeep.rotate(replacesMissingKey: false)
+                try await upkeep.sealAll()
+            } catch {
+                // The rotation is due, and the next sync of a manager does it.
+                guard error.isOfVaultAlone else { throw error }
+            }
         }
+        await sendRecord()
     }
 }
 
 extension SharedVaultService {
-    /// Replaces this account's keys in all vaults. A vault that fails does not prevent the others.
-    /// - Throws: The first error, after all vaults.
+    /// Records that the keys in all vaults are to be replaced, before a lost device is shut out.
+    func noteLostDevice() throws(VaultError) {
+        for id in try ids() where try state(id)?.role != nil { try note(id) { $0.isRekeyDue = true } }
+    }
+
+    /// Replaces this account's keys in all vaults. Where it fails, it stays due for the next sync, and
+    /// ``SharedVaultProblem/keysDue`` reports it.
     func replaceAllKeys() async throws(VaultError) {
-        var first: VaultError?
+        try noteLostDevice()
         for id in try ids() {
             do throws(VaultError) { try await MembershipChanges(service: self, id: id).replaceKeys() } catch {
-                first = first ?? error
+                switch error {
+                case .locked, .sessionEnded, .store: throw error
+                default: continue
+                }
             }
         }
-        if let first { throw first }
+    }
+
+    /// Makes a pair of keys that no entry contains yet, unless the record has one.
+    func prepareKeys(_ state: SharedVaultState) throws(VaultError) {
+        if let latest = state.record.latestKeys, !state.log.isUsed(latest.publicKeys) { return }
+        guard let keys = try? MemberPrivateKeys.generate() else { throw .unreadable }
+        try update(state.id) { $0.add(keys) }
+    }
+
+    /// The number of edits of a vault that are not on the server.
+    func unsentCount(of id: SharedVaultID) throws(VaultError) -> Int {
+        let store = try owners.parts(of: .vault(id)).scope.store
+        return try session.stored { try store.changeCount() }
     }
 
     /// The vault's revision up to which this device has the items; nil when it is unknown.

@@ -5,7 +5,7 @@ internal import VaultLog
 /// The keys of this account in one shared vault: an ordinary item of the account, with the vault's id as its id.
 ///
 /// It is written before a vault is founded or joined, so that no crash separates a membership from its keys. Versions
-/// of several devices merge without a question: keys by union, numbers by the highest.
+/// of several devices merge without a question: keys and heads by union.
 struct MembershipRecord: Codable, Sendable {
     /// A pair of private keys, each in the form of X9.63.
     struct KeyPair: Codable, Sendable, Equatable {
@@ -13,14 +13,14 @@ struct MembershipRecord: Codable, Sendable {
         let agreement: SecretBytes
     }
 
-    /// The newest known key of the vault. Earlier ones are sealed under later ones.
-    struct NewestKey: Codable, Sendable, Equatable {
+    /// A known key of the vault.
+    struct KnownKey: Codable, Sendable, Equatable {
         let number: UInt64
         let key: SecretBytes
     }
 
-    /// The highest head that a device of this account has seen.
-    struct KnownHead: Codable, Sendable, Equatable {
+    /// A head that a device of this account has seen.
+    struct KnownHead: Codable, Sendable, Hashable {
         let number: UInt64
         let hash: Base64Bytes
     }
@@ -31,20 +31,32 @@ struct MembershipRecord: Codable, Sendable {
     private static let secretMembers = ["signing", "agreement", "key"]
     /// More keys than a log permits for one member.
     private static let keyLimit = 256
+    /// The maximum number of heads of different histories.
+    private static let headLimit = 8
+    /// The longest label, in bytes.
+    static let labelLimit = 64
 
     var schema = Self.presentSchema
     /// This account's id inside of the vault. The log has the last word: see ``SharedVaultState/own``.
     var memberId: MemberID
     /// All pairs of keys, the latest last.
     var keys: [KeyPair]
-    var generation: NewestKey?
-    var head: KnownHead?
+    /// The vault's keys by number. One leaves the list when sealed previous keys lead to it from a later one.
+    var generations: [KnownKey] = []
+    /// The highest heads that this account's devices have seen, one of each history.
+    var heads: [KnownHead] = []
     /// The labels that this account gave to its invitations.
     var labels: [InvitationID: String] = [:]
-    /// The vault's name at the founding or join. The item with the vault's own id replaces it.
+    /// The vault's name at the founding or join, and then the last one by a manager.
     var name: String?
+    /// True when a person has removed the vault from this account. Then there are no keys. The item stays, because a
+    /// server can invent a tombstone, but not this.
+    var isForgotten = false
 
-    private enum CodingKeys: CodingKey { case schema, memberId, keys, generation, head, labels, name }
+    private enum CodingKeys: String, CodingKey {
+        case schema, memberId, keys, generations, heads, labels, name
+        case isForgotten = "forgotten"
+    }
 
     init(memberId: MemberID, _ keys: MemberPrivateKeys, name: String?) {
         self.memberId = memberId
@@ -52,14 +64,22 @@ struct MembershipRecord: Codable, Sendable {
         self.name = name
     }
 
+    /// The record of a vault that was removed from the account.
+    init(forgotten memberId: MemberID) {
+        self.memberId = memberId
+        keys = []
+        isForgotten = true
+    }
+
     init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         schema = try container.decode(Int.self, forKey: .schema)
         memberId = try container.decode(MemberID.self, forKey: .memberId)
         keys = try container.decode([KeyPair].self, forKey: .keys)
-        generation = try container.decodeIfPresent(NewestKey.self, forKey: .generation)
-        head = try container.decodeIfPresent(KnownHead.self, forKey: .head)
+        generations = try container.decodeIfPresent([KnownKey].self, forKey: .generations) ?? []
+        heads = try container.decodeIfPresent([KnownHead].self, forKey: .heads) ?? []
         name = try container.decodeIfPresent(String.self, forKey: .name)
+        isForgotten = try container.decodeIfPresent(Bool.self, forKey: .isForgotten) ?? false
         let texts = try container.decodeIfPresent([String: String].self, forKey: .labels) ?? [:]
         for (text, label) in texts { if let id = InvitationID(text) { labels[id] = label } }
     }
@@ -69,9 +89,10 @@ struct MembershipRecord: Codable, Sendable {
         try container.encode(schema, forKey: .schema)
         try container.encode(memberId, forKey: .memberId)
         try container.encode(keys, forKey: .keys)
-        try container.encodeIfPresent(generation, forKey: .generation)
-        try container.encodeIfPresent(head, forKey: .head)
+        if !generations.isEmpty { try container.encode(generations, forKey: .generations) }
+        if !heads.isEmpty { try container.encode(heads, forKey: .heads) }
         try container.encodeIfPresent(name, forKey: .name)
+        if isForgotten { try container.encode(true, forKey: .isForgotten) }
         let texts = labels.map { ($0.key.description, $0.value) }
         try container.encode(Dictionary(uniqueKeysWithValues: texts), forKey: .labels)
     }
@@ -84,7 +105,7 @@ struct MembershipRecord: Codable, Sendable {
         var text = body.withUnsafeBytes { [UInt8]($0) }
         let taken = SecretJSON.take(from: &text, members: Self.secretMembers)
         guard let record = try? SalternAPI.decode(Self.self, text, taken), record.schema == Self.presentSchema,
-            (1...Self.keyLimit).contains(record.keys.count)
+            record.isForgotten || (1...Self.keyLimit).contains(record.keys.count)
         else { return nil }
         self = record
     }
@@ -109,18 +130,84 @@ struct MembershipRecord: Codable, Sendable {
 
     mutating func add(_ keys: MemberPrivateKeys) { self.keys.append(KeyPair(keys)) }
 
-    var generationKey: GenerationKey? { generation.flatMap { GenerationKey($0.key.bytes) } }
-
-    /// Keeps a key, unless a later one is known.
+    /// Keeps a key of the vault.
     mutating func take(_ key: GenerationKey, _ number: GenerationNumber) {
-        if let generation, generation.number > number.value { return }
-        generation = NewestKey(number: number.value, key: SecretBytes(key.bytes))
+        insert(KnownKey(number: number.value, key: SecretBytes(key.bytes)))
     }
 
-    /// Keeps a head, unless a later one is known.
-    mutating func take(_ head: Head) {
-        if let known = self.head, known.number >= head.number.value { return }
-        self.head = KnownHead(number: head.number.value, hash: Base64Bytes(head.hash.bytes))
+    private mutating func insert(_ known: KnownKey) {
+        guard !generations.contains(known) else { return }
+        let place = generations.firstIndex { $0.number > known.number } ?? generations.endIndex
+        generations.insert(known, at: place)
+    }
+
+    /// Returns the keys that a log describes. Others belong to another history, or to entries that the log lacks.
+    func generationKeys(in log: MembershipLog) -> GenerationKeys {
+        var keys = GenerationKeys()
+        for known in generations {
+            guard let key = GenerationKey(known.key.bytes), let number = GenerationNumber(known.number) else {
+                continue
+            }
+            try? keys.insert(key, number, log)
+        }
+        return keys
+    }
+
+    /// Removes the keys to which sealed previous keys lead from later ones.
+    mutating func dropReachable(_ previous: [GenerationNumber: [UInt8]], in log: MembershipLog) {
+        guard generations.count > 1 else { return }
+        var reached = GenerationKeys()
+        var kept: [KnownKey] = []
+        for known in generations.reversed() {
+            guard let key = GenerationKey(known.key.bytes), let number = GenerationNumber(known.number),
+                log.generation(number)?.describes(key) ?? false
+            else {
+                kept.append(known)
+                continue
+            }
+            if reached[number] != nil { continue }
+            kept.append(known)
+            try? reached.insert(key, number, log)
+            _ = reached.openPrevious(previous, log)
+        }
+        generations = kept.reversed()
+    }
+
+    // MARK: Heads
+
+    /// Keeps the head of a log in place of those that the log contains. A head that it does not contain stays: it is
+    /// later, or the evidence of another history.
+    mutating func takeHead(of log: MembershipLog) {
+        heads.removeAll { $0.place(in: log) == .known }
+        guard !heads.contains(where: { $0.number > log.head.number.value }) else { return }
+        heads.append(KnownHead(number: log.head.number.value, hash: Base64Bytes(log.head.hash.bytes)))
+        bound()
+    }
+
+    /// The highest number of an entry that a device of this account has seen.
+    var highestNumber: UInt64 { heads.map(\.number).max() ?? 0 }
+
+    /// The lowest number at which a device of this account has seen another entry than the log has.
+    func difference(from log: MembershipLog) -> UInt64? {
+        heads.filter { $0.place(in: log) == .diverged }.map(\.number).min()
+    }
+
+    private mutating func bound() {
+        heads.sort { left, right in
+            left.number == right.number
+                ? left.hash.bytes.lexicographicallyPrecedes(right.hash.bytes) : left.number < right.number
+        }
+        if heads.count > Self.headLimit { heads.removeFirst(heads.count - Self.headLimit) }
+    }
+
+    // MARK: Labels
+
+    /// Removes the labels of invitations by which nobody present has joined and nobody joins any more.
+    mutating func dropLabels(in log: MembershipLog) {
+        let used = Set(log.presentMembers.compactMap { $0.invitation.map { InvitationID($0) } })
+        for id in labels.keys where !used.contains(id) {
+            if log.invitations[VaultLog.InvitationID(id)]?.isClosed ?? false { labels[id] = nil }
+        }
     }
 
     // MARK: Merging
@@ -143,10 +230,16 @@ struct MembershipRecord: Codable, Sendable {
     }
 
     func merged(with other: MembershipRecord) -> MembershipRecord {
+        if isForgotten != other.isForgotten {
+            let (forgotten, kept) = isForgotten ? (self, other) : (other, self)
+            // A later membership has another id.
+            return forgotten.memberId == kept.memberId ? forgotten : kept
+        }
         var merged = other
         merged.keys += keys.filter { pair in !other.keys.contains(pair) }
-        if let generation, generation.number > other.generation?.number ?? 0 { merged.generation = generation }
-        if let head, head.number > other.head?.number ?? 0 { merged.head = head }
+        for known in generations { merged.insert(known) }
+        merged.heads += heads.filter { head in !other.heads.contains(head) }
+        merged.bound()
         merged.labels.merge(labels) { theirs, _ in theirs }
         merged.name = other.name ?? name
         return merged
@@ -164,5 +257,13 @@ extension MembershipRecord.KeyPair {
         guard let signing = try? P256.PrivateKey(signing.bytes), let agreement = try? P256.PrivateKey(agreement.bytes)
         else { return nil }
         return try? MemberPrivateKeys(signing: signing, agreement: agreement)
+    }
+}
+
+extension MembershipRecord.KnownHead {
+    /// Finds the head in a log. A head that cannot be one is in no log.
+    func place(in log: MembershipLog) -> MembershipLog.HeadPlace {
+        guard let number = EntryNumber(number), let hash = EntryHash(hash.bytes) else { return .known }
+        return log.place(of: Head(number: number, hash: hash))
     }
 }

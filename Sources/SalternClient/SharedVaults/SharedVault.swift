@@ -13,7 +13,7 @@ public import Foundation
 /// - Members claim their names. Show ``SharedMember/distinctName`` and ``SharedMember/label``. Let a joiner and its
 ///   inviter compare ``SharedMember/words`` by voice.
 /// - After a finding with ``SharedVaultProblem/stopsWriting``, unsent edits stay on the device.
-/// - After the end of a membership, the items stay readable on the device until ``forget()``.
+/// - After the end of a membership, the items stay readable on the device until ``forget(evenAsMember:)``.
 /// - The keys of memberships are hidden items of the account in the collection `saltern-vaults`. Each device has them.
 public struct SharedVault: Identifiable, Sendable {
     /// The id.
@@ -77,22 +77,46 @@ public struct SharedVault: Identifiable, Sendable {
 
     /// Removes members, replaces the key, and lists the edits of the removed members that count.
     ///
-    /// Other managers' devices complete an interrupted call.
-    public func remove(_ members: Set<MemberID>) async throws(VaultError) {
-        try await changing { changes throws(VaultError) in try await changes.remove(members) }
+    /// Other managers' devices complete an interrupted call, and a repeated one completes it as well.
+    /// - Parameter replacingMissingKey: True to remove the members although this device lacks the present key. New
+    ///   members then read earlier items only after a manager with that key has synced.
+    /// - Throws: ``SharedVaultError/keyMissing`` without the key and the parameter.
+    public func remove(_ members: Set<MemberID>, replacingMissingKey: Bool = false) async throws(VaultError) {
+        try await changing { changes throws(VaultError) in
+            try await changes.remove(members, replacingMissingKey: replacingMissingKey)
+        }
     }
 
-    /// Ends the own membership. The items on this device stay until ``forget()``.
+    /// Ends the own membership. The items on this device stay until ``forget(evenAsMember:)``.
     public func leave() async throws(VaultError) {
         try await changing { changes throws(VaultError) in try await changes.leave() }
     }
 
-    /// Removes the vault from this device, after the membership has ended.
-    /// - Throws: ``SharedVaultError/notPermitted`` while this account is a member.
-    public func forget() async throws(VaultError) {
+    /// Removes the vault from this account's devices, after the membership has ended. Unsent edits are lost.
+    /// - Parameter evenAsMember: True to remove a vault to which nothing is written any more, without leaving it.
+    /// - Throws: ``SharedVaultError/notPermitted`` while this account is a member, and ``VaultError/unsentEdits(count:)``
+    ///   without `evenAsMember`.
+    public func forget(evenAsMember: Bool = false) async throws(VaultError) {
         try await vault.shared.withService { service throws(VaultError) in
-            if let state = try service.state(id), state.role != nil { throw .shared(.notPermitted) }
-            try service.forget(id)
+            if !evenAsMember {
+                if let state = try service.state(id), state.role != nil { throw .shared(.notPermitted) }
+                let count = try service.unsentCount(of: id)
+                if count > 0 { throw .unsentEdits(count: count) }
+            }
+            try await service.forget(id)
+        }
+    }
+
+    /// Ends the findings that a person has seen: ``SharedVaultProblem/rolledBack``,
+    /// ``SharedVaultProblem/invalidLog`` and ``SharedVaultProblem/anotherHistory(_:)``. A later evidence reports them
+    /// again.
+    public func acknowledgeProblems() async throws(VaultError) {
+        try await vault.shared.withService { service throws(VaultError) in
+            try service.note(id) { findings in
+                findings.isRolledBack = nil
+                findings.isInvalid = nil
+                findings.otherHistories = nil
+            }
         }
     }
 
@@ -117,8 +141,12 @@ public struct SharedVault: Identifiable, Sendable {
     // MARK: Keys and ownership
 
     /// Replaces the key under which items are written.
-    public func rotate() async throws(VaultError) {
-        try await changing { changes throws(VaultError) in try await changes.rotate() }
+    /// - Parameter replacingMissingKey: True to do so although this device lacks the present key.
+    /// - Throws: ``SharedVaultError/keyMissing`` without the key and the parameter.
+    public func rotate(replacingMissingKey: Bool = false) async throws(VaultError) {
+        try await changing { changes throws(VaultError) in
+            try await changes.rotate(replacingMissingKey: replacingMissingKey)
+        }
     }
 
     /// Offers the vault to another manager; nil withdraws the offer.

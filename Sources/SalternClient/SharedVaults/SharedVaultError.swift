@@ -17,6 +17,9 @@ public enum SharedVaultError: Error, Hashable, Sendable {
     case codeRequired
     /// The code, or the secret of the link, is not that of the invitation.
     case wrongCode
+    /// The server has no open invitation for the link with this code: the code is wrong, or the invitation was closed,
+    /// used up, or has expired.
+    case invitationGoneOrWrongCode
     /// The code is not six words of the list.
     case invalidCode
     /// A name is empty, longer than 64 bytes, or has control characters.
@@ -43,11 +46,13 @@ public enum SharedVaultError: Error, Hashable, Sendable {
     case noOffer
     /// The vault has no room for another entry, member or invitation.
     case full
+    /// This device does not have the present key. A person can replace it: see ``SharedVault/rotate(replacingMissingKey:)``.
+    case keyMissing
     /// Nothing is written to this vault: see ``SharedVault/problems``.
     case stopped
     /// The owner has to confirm the log of a restored database first.
     case recovering
-    /// The clocks of this device and the server differ by more than 5 minutes.
+    /// The clock of this device differs from the server's by more than 5 minutes, or one of both is wrong by a day.
     case wrongClock
     /// Other members change the vault at the same time. Repeat the call.
     case busy
@@ -85,6 +90,8 @@ extension SharedVaultError: LocalizedError {
         case .otherServer(let server): "The link leads to another server: \(server)."
         case .codeRequired: "The invitation has a code. Enter its six words."
         case .wrongCode: "The code, or the key of the link, is not that of the invitation."
+        case .invitationGoneOrWrongCode:
+            "The code is not that of the invitation, or the invitation was closed, used up, or has expired."
         case .invalidCode: "A code is six words of the list."
         case .invalidName: "A name has 1 to 64 bytes, and no control characters."
         case .invitationGone: "There is no such invitation. It was closed, used up, or has expired."
@@ -98,6 +105,7 @@ extension SharedVaultError: LocalizedError {
         case .ownerProtected: "The owner cannot leave, be lowered or removed. Hand the vault over first."
         case .noOffer: "The vault is not offered to this account."
         case .full: "The vault is full. Continue in a new vault."
+        case .keyMissing: "This device does not have the vault's key. A manager's device sends it at its next sync."
         case .stopped: "Nothing is written to this vault, because of a problem with it."
         case .recovering: "The server was restored from a backup. The owner has to sync first."
         case .wrongClock: "The clock of this device differs from the server's by more than 5 minutes."
@@ -116,10 +124,10 @@ extension SharedVaultProblem {
         case .fork(let number):
             "The server shows two histories of this vault from entry \(number) on. Copy the items into a new vault."
         case .anotherHistory: "A member's device has another history of this vault. Compare the words."
+        case .keysDue: "Your keys in this vault are to be replaced after a device was lost. The next sync does so."
         case .rolledBack: "The server had an earlier state of this vault than this device."
         case .invalidLog:
             "The server's list of changes of this vault is not valid. Compare the words with other members."
-        case .brokenGeneration: "The vault's key does not fit its log. A manager has to rotate it."
         case .missingKey: "This device waits for the vault's key. A manager's device sends it at its next sync."
         case .foreignKeys: "Another device has replaced your keys in this vault. Ask a manager to remove you."
         case .updateNeeded: "A later version of the app has changed this vault. Update the app."

@@ -19,13 +19,21 @@ extension SharedVaultService {
             state.log.members[signed.body.author]?.role(at: signed.body.head.number) == .manager
         else { return nil }
         let text = signed.body.content.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
-        return ClaimedName(text)?.text
+        return ClaimedName(received: text)?.text
+    }
+
+    /// Keeps the last name by a manager in the account's record: another member can replace the item, but not the name.
+    func keepName(_ state: SharedVaultState) throws(VaultError) {
+        guard let name = try writtenName(state), name != state.record.name else { return }
+        try update(state.id) { $0.name = name }
     }
 
     /// Writes the name into the vault's own item. The next sync sends it.
     func writeName(_ name: String, _ id: SharedVaultID) throws(VaultError) {
         guard let name = ClaimedName(name.precomposedStringWithCanonicalMapping) else { throw .shared(.invalidName) }
-        guard try known(id).role == .manager else { throw .shared(.notPermitted) }
+        let state = try known(id)
+        guard state.role == .manager else { throw .shared(.notPermitted) }
+        try state.checkWritable()
         try owners.parts(of: .vault(id)).items.putUnbounded(
             PlainItem(body: SecureBytes(copying: name.text.utf8)), ItemID(id.uuid), in: Self.nameCollection)
         notify([id])
@@ -59,7 +67,10 @@ extension SharedVaultService {
         let invitations = state.log.invitations.values
             .filter { $0.isOpen(at: max(now, $0.entryTime(entries))) && !$0.isClosed }
             .sorted { $0.entry.number < $1.entry.number }
-            .map { SharedInvitation($0, state.record.labels[InvitationID($0.terms.id)]) }
+            .map { invitation in
+                let id = InvitationID(invitation.terms.id)
+                return SharedInvitation(invitation, state.record.labels[id], openings[state.id]?[id])
+            }
         return SharedVault(
             id: id, name: name(of: state), role: state.role.map { SharedRole($0) },
             isOwner: state.own?.id == state.log.owner, members: members(of: state, entries), invitations: invitations,
@@ -106,11 +117,12 @@ extension VaultInvitation {
 }
 
 extension SharedInvitation {
-    init(_ invitation: VaultInvitation, _ label: String?) {
+    init(_ invitation: VaultInvitation, _ label: String?, _ openings: Int?) {
         self.init(
             id: InvitationID(invitation.terms.id), role: SharedRole(invitation.terms.role),
             inviter: MemberID(invitation.inviter), label: label, expiresAt: invitation.terms.expiry.date,
-            uses: Int(invitation.terms.uses), joins: Int(invitation.joins), needsCode: invitation.terms.hasCode)
+            uses: Int(invitation.terms.uses), joins: Int(invitation.joins), openings: openings,
+            needsCode: invitation.terms.hasCode)
     }
 }
 

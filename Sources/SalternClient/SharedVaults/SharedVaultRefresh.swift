@@ -27,27 +27,47 @@ struct SharedVaultRefresh {
         return Dictionary(listed.map { ($0.id, $0) }) { first, _ in first }
     }
 
-    /// Refreshes all vaults. An account without vaults sends no request.
-    /// - Returns: The vaults whose items are synced.
-    func run() async throws(VaultError) -> [SharedVaultID] {
+    /// Refreshes all vaults. An account without vaults sends no request. A failure of one vault prevents no other.
+    func run() async throws(VaultError) -> VaultRefresh {
+        service.failures = [:]
         try service.restoreRecords()
-        guard try !service.recordIDs().isEmpty else { return [] }
+        for id in try service.forgottenIDs() { try await service.forget(id) }
+        guard try !service.recordIDs().isEmpty else { return VaultRefresh() }
         let known = try await descriptions()
-        for id in known.keys.sorted() { try await fetchItems(id, known[id]) }
+        for id in known.keys.sorted() {
+            try await alone(id) { () async throws(VaultError) in try await fetchItems(id, known[id]) }
+        }
         return try await service.holding { () async throws(VaultError) in
             let isFounding = try await VaultFounding(service: service).finishAll()
             let listed = isFounding ? try await descriptions() : known
             let moment = Int64(session.serverTime.timeIntervalSince1970)
-            var present: [SharedVaultID] = []
+            var result = VaultRefresh()
             for id in try service.recordIDs() {
-                if let description = listed[id] {
-                    try await refreshAlone(id, description)
-                    if try service.state(id)?.own != nil { present.append(id) }
-                } else {
-                    try await LogUpdate(service: service, id: id).decideMissing(at: moment)
+                try await alone(id) { () async throws(VaultError) in
+                    if let description = listed[id] {
+                        try await refresh(id, description)
+                    } else {
+                        try await LogUpdate(service: service, id: id).decideMissing(at: moment)
+                    }
+                }
+                if listed[id] != nil, service.failures[id] == nil, try service.state(id)?.own != nil {
+                    result.present.append(id)
                 }
             }
-            return present
+            result.failures = service.failures
+            return result
+        }
+    }
+
+    /// Runs a step for one vault, and keeps its failure.
+    private func alone(
+        _ id: SharedVaultID, _ body: () async throws(VaultError) -> Void
+    ) async throws(VaultError) {
+        do throws(VaultError) { try await body() } catch {
+            guard error.isOfVaultAlone else { throw error }
+            if case .unavailable(.unexpectedReply) = error { try service.note(id) { $0.isInvalid = true } }
+            if case .shared(.unknownVault) = error { return try service.note(id) { $0.isEnded = true } }
+            service.failures[id] = error
         }
     }
 
@@ -60,11 +80,8 @@ struct SharedVaultRefresh {
         do throws(VaultError) {
             service.add(try await service.syncing.fetch(.none, of: .vault(id), learns: false), of: id)
         } catch {
-            switch error {
             // The round that follows reports it.
-            case .refused, .unavailable(.unexpectedReply): break
-            default: throw error
-            }
+            guard error.isOfVaultAlone else { throw error }
         }
     }
 
@@ -77,24 +94,10 @@ struct SharedVaultRefresh {
         }
     }
 
-    /// Refreshes one vault. A dishonest statement about it does not block the others.
-    private func refreshAlone(_ id: SharedVaultID, _ listed: VaultDescription) async throws(VaultError) {
-        do throws(VaultError) {
-            try await refresh(id, listed)
-            try service.note(id) { $0.isInvalid = nil }
-        } catch .unavailable(.unexpectedReply) {
-            try service.note(id) { $0.isInvalid = true }
-        }
-    }
-
     private func refresh(_ id: SharedVaultID, _ listed: VaultDescription) async throws(VaultError) {
         guard listed.id == id else { throw .unavailable(.unexpectedReply) }
         try await LogUpdate(service: service, id: id).run(listed)
-        guard let state = try service.state(id) else { return }
-        if let known = state.record.head, state.log.head.number.value < known.number {
-            // Another device of this account has seen later entries.
-            try service.note(id) { $0.isRolledBack = true }
-        }
+        guard try service.state(id) != nil else { return }
         let token = try service.token
         let description =
             if listed.members != nil { listed } else {
@@ -102,24 +105,40 @@ struct SharedVaultRefresh {
             }
         try service.note(description.members ?? [], id)
         service.descriptions[id] = description
+        try await compareSeats(id, description)
+    }
+
+    /// Fetches the log once more when a member has signed a later head: its device may have been faster. What is
+    /// unknown then is another history.
+    private func compareSeats(_ id: SharedVaultID, _ description: VaultDescription) async throws(VaultError) {
+        if let until = description.recoveringUntil, until > session.serverTime { return }
+        func news(_ state: SharedVaultState) -> [MemberID: UInt64] {
+            let known = state.findings.otherHistories ?? [:]
+            let heads = state.unknownHeads.filter { known[$0.member] != $0.number }
+            return Dictionary(heads.map { ($0.member, $0.number) }) { first, _ in first }
+        }
+        guard let state = try service.state(id), !news(state).isEmpty else { return }
+        try await LogUpdate(service: service, id: id).fetch(after: state.log.head.number.value, description)
+        guard let later = try service.state(id) else { return }
+        let others = news(later)
+        guard !others.isEmpty else { return }
+        try service.note(id) { $0.otherHistories = ($0.otherHistories ?? [:]).merging(others) { _, new in new } }
     }
 }
 
 extension SharedVaultService: Memberships {
     func refresh() async throws(VaultError) -> VaultRefresh {
-        let present = try await SharedVaultRefresh(service: self).run()
+        let result = try await SharedVaultRefresh(service: self).run()
         // Other devices need the heads and keys that have arrived.
         if try hasUnsentRecords() { try await sendAccountItems() }
-        return VaultRefresh(present: present)
+        return result
     }
 
     func sealing(of id: SharedVaultID) throws(VaultError) -> any ItemSealing { try sealing(try known(id)) }
 
     func isKnown(_ id: SharedVaultID) throws(VaultError) -> Bool {
-        let store = session.store
-        return try session.stored {
-            try store.current(ItemID(id.uuid))?.collection == MembershipRecord.collection || store.entryCount(of: id) > 0
-        }
+        if let record = try record(id) { return !record.isForgotten }
+        return try session.stored { try session.store.entryCount(of: id) } > 0
     }
 
     func learn(_ id: SharedVaultID) async throws(VaultError) { try await SharedVaultRefresh(service: self).run(id) }

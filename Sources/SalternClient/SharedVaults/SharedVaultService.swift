@@ -10,20 +10,48 @@ final class SharedVaultService {
     let owners: ItemOwners
     let syncing: SyncService
     let lock = AsyncMutex()
-    /// The last loaded states, with the versions of which they were made.
-    private var states: [SharedVaultID: (version: ItemVersion, count: UInt64, state: SharedVaultState)] = [:]
+    /// A loaded state, with what it was made of.
+    private struct LoadedState {
+        let version: ItemVersion
+        let count: UInt64
+        /// Other processes write while the store is closed here, or between two transactions.
+        let openings: Int
+        let foreignVersion: Int64
+        var state: SharedVaultState
+    }
+
+    private var states: [SharedVaultID: LoadedState] = [:]
     /// The sealings of the last states, with the findings of which they were made.
     private var sealings: [SharedVaultID: (findings: VaultFindings, sealing: VaultSealing)] = [:]
     /// The server's last statements about the vaults.
     var descriptions: [SharedVaultID: VaultDescription] = [:]
+    /// The server's statements about the openings of invitations' links.
+    var openings: [SharedVaultID: [InvitationID: Int]] = [:]
+    /// The lists that this process has stored on the server again.
+    var offeredLists: Set<OfferedList> = []
     /// The results of fetching items before a round.
     var reports: [SharedVaultID: SyncReport] = [:]
+    /// The errors of the last refresh that concern one vault.
+    var failures: [SharedVaultID: VaultError] = [:]
+    /// The heads in versions of items that the log does not have.
+    let evidence = HeadEvidence()
 
     init(_ session: VaultSession, _ owners: ItemOwners, _ syncing: SyncService) {
         self.session = session
         self.owners = owners
         self.syncing = syncing
         session.memberships = self
+        session.whenLocked.append { [weak self] in self?.forgetSecrets() }
+    }
+
+    /// Removes keys and names from memory, when the vault is locked.
+    private func forgetSecrets() {
+        states = [:]
+        sealings = [:]
+        descriptions = [:]
+        openings = [:]
+        reports = [:]
+        failures = [:]
     }
 
     /// The items of the account.
@@ -41,45 +69,80 @@ final class SharedVaultService {
 
     /// Returns the ids of the vaults for which this account has keys.
     func recordIDs() throws(VaultError) -> [SharedVaultID] {
+        var ids: [SharedVaultID] = []
+        for id in try allRecordIDs() where try record(id)?.isForgotten == false { ids.append(id) }
+        return ids
+    }
+
+    func allRecordIDs() throws(VaultError) -> [SharedVaultID] {
         try items.ids(MembershipRecord.collection).map { SharedVaultID($0.uuid) }
     }
 
-    /// Returns the keys of this account in a vault; nil for none.
+    /// Returns the vaults that a person has removed from this account, and whose log or items this device still has.
+    func forgottenIDs() throws(VaultError) -> [SharedVaultID] {
+        let known = Set(try ids())
+        let tables = Set(try session.stored { try session.store.vaults() })
+        var ids: [SharedVaultID] = []
+        for id in try allRecordIDs() where known.contains(id) || tables.contains(id) {
+            if try record(id)?.isForgotten == true { ids.append(id) }
+        }
+        return ids
+    }
+
+    /// Returns the keys of this account in a vault; nil for none, and for those of a later version of the app.
     func record(_ id: SharedVaultID) throws(VaultError) -> MembershipRecord? {
         guard let content = try session.stored({ try session.store.current(ItemID(id.uuid)) }),
             content.collection == MembershipRecord.collection
         else { return nil }
-        guard let item = try items.item(ItemID(id.uuid)), let record = MembershipRecord(item.body) else {
-            throw .unreadable
+        do throws(VaultError) {
+            return try items.item(ItemID(id.uuid)).flatMap { MembershipRecord($0.body) }
+        } catch .unreadable {
+            return nil
         }
-        return record
     }
 
     /// Stores the keys of this account in a vault. The next sync sends them.
+    /// - Throws: ``VaultError/unreadable`` instead of replacing keys that a later version of the app has written.
     func write(_ record: MembershipRecord, _ id: SharedVaultID) throws(VaultError) {
+        if try self.record(id) == nil, try session.stored({ try session.store.current(ItemID(id.uuid)) }) != nil {
+            throw .unreadable
+        }
         let item = PlainItem(body: try record.body)
         try items.putUnbounded(item, ItemID(id.uuid), in: MembershipRecord.collection)
     }
 
-    /// Stores keys that were read from the server, if they differ.
+    /// Changes the keys of this account in a vault, if the change makes a difference.
     func update(
         _ id: SharedVaultID, _ change: (inout MembershipRecord) -> Void
     ) throws(VaultError) {
         guard var record = try record(id) else { return }
+        let before = try record.body
         change(&record)
-        try write(record, id)
+        if try record.body != before { try write(record, id) }
     }
 
-    /// Restores records that a tombstone has removed, as long as the log has this account as a member. A server can
-    /// invent tombstones.
+    /// Restores records that a tombstone has removed, as long as the log has this account as a present member. A
+    /// server can invent tombstones, and no device of this account deletes a record.
     func restoreRecords() throws(VaultError) {
-        for id in try session.stored({ try session.store.vaultIDs() }) {
+        for id in try ids() {
             let item = ItemID(id.uuid)
-            guard try record(id) == nil, let trashed = try session.stored({ try session.store.trashed(item) }),
-                trashed.content.collection == MembershipRecord.collection
+            guard try session.stored({ try session.store.current(item) }) == nil,
+                let trashed = try session.stored({ try session.store.trashed(item) }),
+                trashed.content.collection == MembershipRecord.collection,
+                let opened = try? session.sealer.open(trashed.content, item),
+                let record = MembershipRecord(opened.item.body), try isPresent(record, id)
             else { continue }
-            try items.restore(item)
+            try session.transaction {
+                try write(record, id)
+                try session.store.removeFromTrash(item)
+            }
         }
+    }
+
+    /// True when the known log has a present member with keys of a record.
+    private func isPresent(_ record: MembershipRecord, _ id: SharedVaultID) throws(VaultError) -> Bool {
+        guard !record.isForgotten, let log = try storedLog(id) else { return false }
+        return log.presentMembers.contains { record.privateKeys(of: $0.keys) != nil }
     }
 
     // MARK: States
@@ -87,28 +150,33 @@ final class SharedVaultService {
     /// Returns the ids of the vaults whose log this device has.
     func ids() throws(VaultError) -> [SharedVaultID] { try session.stored { try session.store.vaultIDs() } }
 
+    /// Returns the known log of a vault. The signatures were verified before the entries were stored.
+    private func storedLog(_ id: SharedVaultID) throws(VaultError) -> MembershipLog? {
+        let entries = try session.stored { try session.store.entries(of: id) }
+        if entries.isEmpty { return nil }
+        guard let log = try? MembershipLog(entries, areVerified: true) else { throw .store(.damaged) }
+        return log
+    }
+
     /// Returns the state of a vault; nil when this device does not have its log or its keys.
     func state(_ id: SharedVaultID) throws(VaultError) -> SharedVaultState? {
+        _ = try session.open
         let store = session.store
-        let count = try session.stored { try store.entryCount(of: id) }
+        let (count, foreign) = try session.stored { (try store.entryCount(of: id), try store.foreignVersion()) }
         guard count > 0, let version = try items.version(of: ItemID(id.uuid)) else { return nil }
-        var state: SharedVaultState
-        if let known = states[id], known.version == version, known.count == count {
-            state = known.state
-        } else {
-            guard let record = try record(id) else { return nil }
-            let entries = try session.stored { try store.entries(of: id) }
-            // The signatures were verified before the entries were stored.
-            guard let log = try? MembershipLog(entries, areVerified: true) else { throw .store(.damaged) }
-            state = SharedVaultState(
-                id: id, record: record, log: log, keys: GenerationKeys(), findings: VaultFindings(), seats: [])
-            let previous = try session.stored { try store.previousKeys(of: id) }
-            state.openKeys(previous)
-            states[id] = (version, count, state)
-            sealings[id] = nil
+        if let known = states[id], known.version == version, known.count == count, known.openings == session.openings,
+            known.foreignVersion == foreign
+        {
+            return known.state
         }
+        guard let record = try record(id), !record.isForgotten, let log = try storedLog(id) else { return nil }
+        var state = SharedVaultState(id: id, record: record, log: log)
+        state.openKeys(try session.stored { try store.previousKeys(of: id) })
         state.findings = try read(.findings, of: id) ?? VaultFindings()
         state.seats = try read(.seats, of: id) ?? []
+        states[id] = LoadedState(
+            version: version, count: count, openings: session.openings, foreignVersion: foreign, state: state)
+        sealings[id] = nil
         return state
     }
 
@@ -119,18 +187,35 @@ final class SharedVaultService {
         return state
     }
 
-    /// Stores verified entries that continue the known log, and sealed previous keys.
-    func take(
-        _ entries: [Entry], _ previousKeys: [VaultPreviousKey] = [], _ id: SharedVaultID
-    ) throws(VaultError) {
-        let store = session.store
-        try session.stored {
-            try store.transaction {
-                for entry in entries { try store.put(entry, of: id) }
-                for key in previousKeys { try store.putPreviousKey(key.key.bytes, key.generation, of: id) }
-            }
+    /// Stores verified entries that continue the known log.
+    func take(_ entries: [Entry], _ id: SharedVaultID) throws(VaultError) {
+        guard !entries.isEmpty else { return }
+        try session.transaction { for entry in entries { try session.store.put(entry, of: id) } }
+        forgetState(id)
+    }
+
+    /// Opens sealed previous keys of the server, and stores those that fit the log. One that opens is never replaced.
+    /// - Returns: True when this device has further keys.
+    @discardableResult
+    func takePreviousKeys(_ sealed: [GenerationNumber: [UInt8]], _ id: SharedVaultID) throws(VaultError) -> Bool {
+        guard !sealed.isEmpty, let state = try state(id) else { return false }
+        let stored = try session.stored { try session.store.previousKeys(of: id) }
+        var keys = state.keys
+        var taken: [GenerationNumber: [UInt8]] = [:]
+        for (earlier, later) in zip(state.log.generations, state.log.generations.dropFirst()).reversed() {
+            guard let key = keys[later.number], let box = sealed[later.number], box != stored[later.number],
+                stored[later.number].flatMap({ key.openPrevious($0, of: state.log.vault, earlier) }) == nil,
+                let previous = key.openPrevious(box, of: state.log.vault, earlier)
+            else { continue }
+            taken[later.number] = box
+            try? keys.insert(previous, earlier.number, state.log)
         }
-        if !previousKeys.isEmpty || !entries.isEmpty { forgetState(id) }
+        if taken.isEmpty { return false }
+        try session.transaction {
+            for (number, box) in taken { try session.store.putPreviousKey(box, number, of: id) }
+        }
+        forgetState(id)
+        return true
     }
 
     /// Forgets what was made of the stored log, so that the next call makes it again.
@@ -147,8 +232,8 @@ final class SharedVaultService {
         let lists = try session.stored { try session.store.sealLists(of: state.id) }
         let sealing = VaultSealing(
             id: state.id, log: state.log, keys: state.keys, signer: try? state.signer, role: state.role,
-            isStopped: state.problems.contains { $0.stopsWriting && $0 != .ended }, lists: lists, names: names,
-            own: state.ownMembers)
+            evidence: evidence, isStopped: state.problems.contains { $0.stopsWriting && $0 != .ended },
+            lists: SealLists(lists), names: names, own: state.ownMembers)
         sealings[state.id] = (state.findings, sealing)
         return sealing
     }
@@ -159,12 +244,18 @@ final class SharedVaultService {
         change(&findings)
         guard findings != before else { return }
         try write(findings, .findings, of: id)
+        states[id]?.state.findings = findings
         notify([id])
+    }
+
+    func findings(of id: SharedVaultID) throws(VaultError) -> VaultFindings {
+        try read(.findings, of: id) ?? VaultFindings()
     }
 
     func note(_ seats: [VaultSeat], _ id: SharedVaultID) throws(VaultError) {
         guard try read(.seats, of: id) != seats else { return }
         try write(seats, .seats, of: id)
+        states[id]?.state.seats = seats
         notify([id])
     }
 
@@ -177,13 +268,28 @@ final class SharedVaultService {
         try session.stored { try session.store.set(fact, of: id, [UInt8](JSONEncoder().encode(value))) }
     }
 
-    /// Removes the log and the keys of a vault from this device, and the keys from the account.
-    func forget(_ id: SharedVaultID) throws(VaultError) {
-        try session.stored { try session.store.transaction { try session.store.forgetVault(id) } }
+    /// Removes a vault from this device, and its keys from the account. The caller holds no lock.
+    func forget(_ id: SharedVaultID) async throws(VaultError) {
+        // A running round uses the tables.
+        await session.serverLock.lock()
+        defer { session.serverLock.unlock() }
+        try await holding { () async throws(VaultError) in try forgetAlone(id) }
+    }
+
+    /// Removes a vault. The caller holds ``VaultSession/serverLock`` and ``lock``.
+    private func forgetAlone(_ id: SharedVaultID) throws(VaultError) {
+        let memberId = try record(id)?.memberId
+        try session.transaction {
+            if let memberId { try write(MembershipRecord(forgotten: memberId), id) }
+            try session.store.forgetVault(id)
+            try session.store.removeTables(of: id)
+        }
         forgetState(id)
-        try session.stored { try session.store.removeTables(of: id) }
+        descriptions[id] = nil
+        openings[id] = nil
+        reports[id] = nil
+        failures[id] = nil
         owners.forget(id)
-        try items.deleteHidden(ItemID(id.uuid))
         notify([id])
     }
 
@@ -219,7 +325,21 @@ final class SharedVaultService {
     }
 }
 
+/// A list of a seal that was stored on the server again.
+struct OfferedList: Hashable {
+    let vault: SharedVaultID
+    let number: UInt64
+}
+
 extension VaultError {
+    /// True when other vaults, and other requests about this one, can succeed.
+    var isOfVaultAlone: Bool {
+        switch self {
+        case .locked, .sessionEnded, .store, .unavailable(.transport): false
+        default: true
+        }
+    }
+
     /// Converts an error of a request about a shared vault.
     init(ofShared error: APIError) {
         guard case .problem(let problem) = error else {
@@ -233,8 +353,9 @@ extension VaultError {
         case .roleTooLow: self = .shared(.notPermitted)
         case .membershipMoved: self = .shared(.busy)
         case .entryRefused:
+            // The text of a server is not shown.
             let rejection = problem.reason.flatMap { EntryRejection(rawValue: $0) }
-            self = .shared(rejection.map { SharedVaultError($0) } ?? .rejected(problem.reason ?? "unknown"))
+            self = .shared(rejection.map { SharedVaultError($0) } ?? .rejected("unknown"))
         case .notFound: self = .shared(.unknownVault)
         default: self = VaultError(error)
         }

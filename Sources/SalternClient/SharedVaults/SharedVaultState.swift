@@ -4,16 +4,21 @@ internal import VaultLog
 
 /// The findings about a shared vault that outlast a process, as JSON in the store. Missing members are unset.
 struct VaultFindings: Codable, Hashable {
-    /// The number from which on the server has shown other entries.
+    /// The number from which on the server, or another device of this account, has shown other entries.
     var fork: UInt64?
+    /// Stays until a person has acknowledged it, as ``isInvalid`` and ``otherHistories`` do.
     var isRolledBack: Bool?
     var isInvalid: Bool?
+    /// Members that have signed a head which the log does not have, with its number.
+    var otherHistories: [MemberID: UInt64]?
     var isEnded: Bool?
     var needsUpdate: Bool?
-    /// The author of a generation whose key does not fit.
-    var broken: MemberID?
-    /// The generation for which this device has reported an unusable box.
-    var reportedBox: UInt64?
+    /// SHA-256 of the unusable box that this device has reported.
+    var reportedBox: Base64Bytes?
+    /// The head of the server with which the whole log was compared.
+    var comparedHead: Base64Bytes?
+    /// True after a device was lost, until the keys of this member are replaced.
+    var isRekeyDue: Bool?
     var putAside: Int?
     /// By unsealed entry, the time at which this device has first seen it, in seconds since 1970.
     var unsealedSince: [UInt64: Int64]?
@@ -22,6 +27,15 @@ struct VaultFindings: Codable, Hashable {
     var claimedAt: Int64?
     /// The number of the last head that this device has signed for the others.
     var sentSeen: UInt64?
+
+    /// The findings about the server and the members, which a new membership does not end.
+    var ofNewMembership: VaultFindings {
+        var findings = VaultFindings()
+        findings.fork = fork
+        findings.isRolledBack = isRolledBack
+        findings.otherHistories = otherHistories
+        return findings
+    }
 }
 
 /// A shared vault on this device: its verified log, this account's keys, and the findings.
@@ -29,9 +43,11 @@ struct SharedVaultState {
     let id: SharedVaultID
     var record: MembershipRecord
     var log: MembershipLog
-    var keys: GenerationKeys
-    var findings: VaultFindings
-    var seats: [VaultSeat]
+    var keys = GenerationKeys()
+    /// The generations whose previous key this device cannot open.
+    var brokenGenerations: [GenerationNumber] = []
+    var findings = VaultFindings()
+    var seats: [VaultSeat] = []
 
     /// The present member whose keys this account has; nil when there is none.
     var own: VaultMember? {
@@ -70,34 +86,42 @@ struct SharedVaultState {
     }
 
     /// Puts the keys of generations into the state that the record and the sealed previous keys open.
-    /// - Returns: The generations whose previous key is missing or wrong.
-    @discardableResult
-    mutating func openKeys(_ previous: [GenerationNumber: [UInt8]]) -> [GenerationNumber] {
-        keys = GenerationKeys()
-        if let key = record.generationKey, let number = record.generation.flatMap({ GenerationNumber($0.number) }) {
-            // A log that was rolled back may lack the generation.
-            try? keys.insert(key, number, log)
-        }
-        return keys.openPrevious(previous, log)
+    mutating func openKeys(_ previous: [GenerationNumber: [UInt8]]) {
+        keys = record.generationKeys(in: log)
+        brokenGenerations = keys.openPrevious(previous, log)
     }
 
     /// Throws when findings forbid writing.
-    /// - Parameter repairs: True for a rotation or removal, which also repairs a missing or wrong key.
+    /// - Parameter repairs: True for an entry that needs no key, or that ends the lack of one.
     func checkWritable(repairs: Bool = false) throws(VaultError) {
         for problem in problems where problem.stopsWriting {
             switch problem {
-            case .missingKey, .brokenGeneration: if !repairs { throw .shared(.stopped) }
+            case .missingKey: if !repairs { throw .shared(.stopped) }
             case .ended: throw .shared(.notPermitted)
             default: throw .shared(.stopped)
             }
         }
     }
 
+    /// Throws when not even a `leave` can be sent.
+    func checkLeavable() throws(VaultError) {
+        guard findings.isEnded != true, own != nil else { throw .shared(hasForeignKeys ? .stopped : .notPermitted) }
+    }
+
     // MARK: Findings
 
-    /// Members whose validly signed head is not in the log.
+    /// Members whose validly signed head is not in the log, now or at an earlier time.
     var membersWithAnotherHistory: [MemberID] {
-        seats.filter { seat in seen(seat).map { log.place(of: $0) != .known } ?? false }.map(\.id)
+        let diverged = seats.filter { seat in seen(seat).map { log.place(of: $0) == .diverged } ?? false }.map(\.id)
+        return Set(diverged).union((findings.otherHistories ?? [:]).keys).sorted()
+    }
+
+    /// The validly signed heads with higher numbers than that of the log.
+    var unknownHeads: [(member: MemberID, number: UInt64)] {
+        seats.compactMap { seat in
+            guard let head = seen(seat), log.place(of: head) == .unknown else { return nil }
+            return (seat.id, head.number.value)
+        }
     }
 
     /// The head that a member has signed; nil for none and for a wrong signature.
@@ -111,7 +135,7 @@ struct SharedVaultState {
     }
 
     /// The number of entries from which on a new vault is advised.
-    private static let nearlyFull: UInt64 = 3_000
+    private static let nearlyFull: UInt64 = 2_500
 
     var problems: [SharedVaultProblem] {
         var problems: [SharedVaultProblem] = []
@@ -122,8 +146,9 @@ struct SharedVaultState {
         } else if hasForeignKeys {
             problems.append(.foreignKeys)
         } else if presentKey == nil {
-            problems.append(findings.broken.map { .brokenGeneration(by: $0) } ?? .missingKey)
+            problems.append(.missingKey)
         }
+        if findings.isRekeyDue == true { problems.append(.keysDue) }
         if findings.isRolledBack == true { problems.append(.rolledBack) }
         if findings.isInvalid == true { problems.append(.invalidLog) }
         problems += membersWithAnotherHistory.map { .anotherHistory($0) }

@@ -71,6 +71,9 @@ public struct SharedInvitation: Identifiable, Hashable, Sendable {
     public let uses: Int
     /// The number of joins.
     public let joins: Int
+    /// The number of times that the link was opened, by the server's unsigned statement at the last sync of a manager.
+    /// Nil before. More openings than joins can mean that others have the link.
+    public let openings: Int?
     /// True when the link is useless without its code.
     public let needsCode: Bool
 }
@@ -147,19 +150,20 @@ public struct InvitationPreview: Sendable {
 
 /// A finding about a shared vault that a person should see.
 public enum SharedVaultProblem: Hashable, Sendable {
-    /// The server has shown another entry at this number than the known one. Nothing is written any more. Copy the
-    /// items into a new vault.
+    /// The server has shown another entry at this number than the known one. Nothing is written any more, and the
+    /// finding does not end. Copy the items into a new vault.
     case fork(at: Int)
     /// A member has signed a head that is not in the log. One of both devices sees another history.
     case anotherHistory(MemberID)
-    /// The server had fewer entries than this device, or refused to take them back.
+    /// The server had fewer entries than a device of this account. The finding stays until
+    /// ``SharedVault/acknowledgeProblems()``, as ``invalidLog`` and ``anotherHistory(_:)`` do.
     case rolledBack
     /// The server's entries break the rules of the log. This device keeps the entries before them.
     case invalidLog
-    /// The present key does not fit the log. Nothing is written until a manager rotates.
-    case brokenGeneration(by: MemberID)
-    /// This device does not have the present key yet. A manager's device sends it.
+    /// This device does not have the present key yet. A manager's device sends it. Nothing is written until then.
     case missingKey
+    /// After a device was lost, the keys of this member are not replaced yet. The next sync tries again.
+    case keysDue
     /// Another device has replaced the keys of this member. Nothing is written.
     case foreignKeys
     /// The log has an entry of a later version. Nothing is written until the app is updated.
@@ -178,8 +182,8 @@ extension SharedVaultProblem {
     /// True for a finding after which this device writes nothing to the vault.
     public var stopsWriting: Bool {
         switch self {
-        case .fork, .brokenGeneration, .missingKey, .foreignKeys, .updateNeeded, .ended: true
-        case .anotherHistory, .rolledBack, .invalidLog, .waitsForSeal, .putAside, .nearlyFull: false
+        case .fork, .missingKey, .foreignKeys, .updateNeeded, .ended: true
+        case .anotherHistory, .rolledBack, .invalidLog, .keysDue, .waitsForSeal, .putAside, .nearlyFull: false
         }
     }
 }

@@ -39,9 +39,14 @@ extension Store {
 
     func entryCount(of vault: SharedVaultID) throws -> UInt64 {
         UInt64(
-            try database.rows("SELECT count(*) FROM vault_entries WHERE vault = ?", .blob(vault.bytes)) {
+            try database.rows("SELECT max(number) FROM vault_entries WHERE vault = ?", .blob(vault.bytes)) {
                 $0.integer(0) ?? 0
             }.first ?? 0)
+    }
+
+    /// A number that changes when another process has written to the store.
+    func foreignVersion() throws -> Int64 {
+        try database.rows("PRAGMA data_version") { $0.integer(0) ?? 0 }.first ?? 0
     }
 
     /// Stores an entry whose signature was verified.
@@ -65,10 +70,11 @@ extension Store {
         return keys
     }
 
-    func putPreviousKey(_ key: [UInt8], _ generation: UInt64, of vault: SharedVaultID) throws {
+    /// Stores a sealed previous key that was opened and checked.
+    func putPreviousKey(_ key: [UInt8], _ generation: GenerationNumber, of vault: SharedVaultID) throws {
         try database.execute(
             "INSERT OR REPLACE INTO vault_previous_keys (vault, generation, key) VALUES (?, ?, ?)",
-            .blob(vault.bytes), .integer(Int64(generation)), .blob(key))
+            .blob(vault.bytes), .integer(Int64(generation.value)), .blob(key))
     }
 
     /// Returns the list of a seal entry.
@@ -89,6 +95,17 @@ extension Store {
         try database.execute(
             "INSERT OR REPLACE INTO vault_seal_lists (vault, number, list) VALUES (?, ?, ?)", .blob(vault.bytes),
             .integer(Int64(number)), .blob(list.bytes))
+    }
+
+    /// Removes the lists of a vault except those with these numbers: later lists have replaced the others.
+    func keepSealLists(_ numbers: [UInt64], of vault: SharedVaultID) throws {
+        let stored = try database.rows("SELECT number FROM vault_seal_lists WHERE vault = ?", .blob(vault.bytes)) {
+            $0.integer(0) ?? 0
+        }
+        for number in stored where !numbers.contains(UInt64(number)) {
+            try database.execute(
+                "DELETE FROM vault_seal_lists WHERE vault = ? AND number = ?", .blob(vault.bytes), .integer(number))
+        }
     }
 
     // MARK: Facts
@@ -135,6 +152,13 @@ extension Store {
             guard let end = ids.last else { return }
             last = end
             for id in ids { if let item = try item(id), !item.isSealed { try body(item) } }
+        }
+    }
+
+    /// Removes the log of a vault with its keys and lists.
+    func forgetLog(_ vault: SharedVaultID) throws {
+        for table in ["vault_entries", "vault_previous_keys", "vault_seal_lists"] {
+            try database.execute("DELETE FROM \(table) WHERE vault = ?", .blob(vault.bytes))
         }
     }
 

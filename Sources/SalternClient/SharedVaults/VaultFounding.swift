@@ -28,10 +28,17 @@ struct VaultFounding {
         let id = SharedVaultID(entry.vault)
         var record = MembershipRecord(memberId: MemberID(member), keys, name: vaultName.text)
         record.take(key, .first)
-        record.take(entry.head)
-        try session.stored { try session.store.set(.founding, of: id, entry.bytes) }
-        try service.write(record, id)
-        try await service.sendRecord(id)
+        guard let log = try? MembershipLog(founding: entry) else { throw .unreadable }
+        record.takeHead(of: log)
+        try session.transaction {
+            try session.store.set(.founding, of: id, entry.bytes)
+            try service.write(record, id)
+        }
+        do throws(VaultError) { try await service.sendRecord(id) } catch {
+            // Nothing was founded. A repeated call makes another vault.
+            try abandon(id)
+            throw error
+        }
         try await service.holding { () async throws(VaultError) in try await finish(id) }
         return id
     }
@@ -45,24 +52,45 @@ struct VaultFounding {
             let reply = try await service.call { api throws(APIError) in try await api.createVault(bytes, token) }
             guard reply.hash.bytes == entry.hash.bytes else { throw .unavailable(.unexpectedReply) }
         } catch {
-            if !error.isPassing {
-                // Its id contains its time, so the entry cannot be made again.
-                try service.forget(id)
-            }
+            // Its id contains its time, so the entry cannot be made again.
+            if !error.isPassing { try abandon(id) }
             throw error
         }
-        try service.take([entry], [], id)
-        try session.stored { try session.store.set(.founding, of: id, nil) }
+        try session.transaction {
+            try service.take([entry], id)
+            try session.store.set(.founding, of: id, nil)
+        }
         if let name = try service.record(id)?.name { try service.writeName(name, id) }
         service.notify([id])
     }
 
-    /// Sends the founding entries of earlier calls.
+    /// Removes a vault that was not founded.
+    private func abandon(_ id: SharedVaultID) throws(VaultError) {
+        try session.transaction {
+            try session.store.set(.founding, of: id, nil)
+            try service.items.deleteHidden(ItemID(id.uuid))
+        }
+        service.forgetState(id)
+    }
+
+    /// Sends the founding entries of interrupted calls, if their keys are on the server.
     /// - Returns: True when there were any.
     func finishAll() async throws(VaultError) -> Bool {
-        let ids = try session.stored { try session.store.vaultIDs(with: .founding) }
-        for id in ids { try? await finish(id) }
-        return !ids.isEmpty
+        var hasFounded = false
+        for id in try session.stored({ try session.store.vaultIDs(with: .founding) }) {
+            guard try service.record(id) != nil else {
+                try session.stored { try session.store.set(.founding, of: id, nil) }
+                continue
+            }
+            guard try session.stored({ try session.store.change(ItemID(id.uuid)) }) == nil else { continue }
+            do throws(VaultError) {
+                try await finish(id)
+                hasFounded = true
+            } catch {
+                guard error.isOfVaultAlone else { throw error }
+            }
+        }
+        return hasFounded
     }
 }
 
@@ -82,7 +110,7 @@ extension SharedVaultService {
 
     /// True when keys of this account wait to be sent.
     func hasUnsentRecords() throws(VaultError) -> Bool {
-        for id in try recordIDs() {
+        for id in try allRecordIDs() {
             if try session.stored({ try session.store.change(ItemID(id.uuid)) }) != nil { return true }
         }
         return false

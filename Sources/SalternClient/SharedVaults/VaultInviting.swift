@@ -25,6 +25,7 @@ struct VaultInviting {
         guard let server = PinnedServer.canonical(base.absoluteString) else {
             throw .unavailable(.transport(.configuration(.address)))
         }
+        if let label, label.utf8.count > MembershipRecord.labelLimit { throw .shared(.invalidName) }
         let invitation = VaultLog.InvitationID.random()
         let secret = SecureRandom.secureBytes(InvitationSecrets.secretByteCount)
         let code = choice == .generated ? InvitationCode.random() : nil
@@ -44,12 +45,12 @@ struct VaultInviting {
                     else { throw .shared(.invalidExpiry) }
                     return try EntrySending.draft(.invite(terms), state, at: time)
                 }
-            ).entry
+            )?.entry
         }
         guard let stored = try service.known(id).log.invitations[invitation],
             let link = InvitationLink(server: server, stored, secret: secret)
         else { throw .unavailable(.unexpectedReply) }
-        guard case .invite(let terms) = entry.payload else { throw .unreadable }
+        guard case .invite(let terms)? = entry?.payload else { throw .unreadable }
         return NewInvitation(
             id: shown, link: link.text,
             code: code.map { $0.text.withUnsafeBytes { String(decoding: $0, as: UTF8.self) } },
@@ -114,7 +115,7 @@ struct VaultInviting {
             })
         } catch {
             // The server answers all unknown tokens alike, also that of a wrong code.
-            if error.code == .notFound { throw .shared(link.hasCode ? .wrongCode : .invitationGone) }
+            if error.code == .notFound { throw .shared(link.hasCode ? .invitationGoneOrWrongCode : .invitationGone) }
             throw VaultError(error)
         }
         var entries: [Entry] = []
@@ -153,19 +154,21 @@ struct VaultInviting {
     /// Joins by a link. A repeated call continues an interrupted one.
     func join(_ text: String, code: String?, as person: String) async throws(VaultError) -> SharedVaultID {
         guard let name = ClaimedName(person.precomposedStringWithCanonicalMapping) else { throw .shared(.invalidName) }
+        if let id = try await resume(text, code) { return id }
         var opened = try await Self.open(text, code, session.api, session.settings)
         let id = SharedVaultID(opened.log.vault)
-        let state = try service.state(id)
-        if state?.role != nil { throw .shared(.alreadyMember) }
-        let isBegun = try service.record(id) != nil && state == nil
-        if !isBegun {
+        if try service.state(id)?.role != nil { throw .shared(.alreadyMember) }
+        try compare(opened.log, id)
+        if try !isBegun(opened.log, id) {
             guard let keys = try? MemberPrivateKeys.generate() else { throw .unreadable }
             var record = MembershipRecord(
                 memberId: MemberID(VaultLog.MemberID.random()), keys, name: opened.preview.vaultName.text)
             // The keys of an ended membership stay, for items of that time.
             if let earlier = try service.record(id) { record = record.merged(withEarlier: earlier) }
-            try session.stored { try session.store.set(.joining, of: id, nil) }
-            try service.write(record, id)
+            try session.transaction {
+                try session.store.set(.joining, of: id, nil)
+                try service.write(record, id)
+            }
         }
         try await service.sendRecord(id)
         for _ in 0..<Self.attempts {
@@ -180,12 +183,101 @@ struct VaultInviting {
         throw .shared(.busy)
     }
 
+    /// True when the account's record has keys for this join that no entry contains yet.
+    private func isBegun(_ log: MembershipLog, _ id: SharedVaultID) throws(VaultError) -> Bool {
+        guard let record = try service.record(id), !record.isForgotten, let keys = record.latestKeys else {
+            return false
+        }
+        if let member = log.members[VaultLog.MemberID(record.memberId)] {
+            guard member.role != nil, record.privateKeys(of: member.keys) != nil else { return false }
+            // The reply to the accepted join was lost. Without the entry, another device of this account has joined.
+            guard try session.stored({ try session.store.fact(.joining, of: id) }) != nil else {
+                throw .shared(.alreadyMember)
+            }
+            return true
+        }
+        return !log.isUsed(keys.publicKeys)
+    }
+
+    /// Compares the log of a link with the one that this device knows from an earlier membership.
+    private func compare(_ log: MembershipLog, _ id: SharedVaultID) throws(VaultError) {
+        guard let known = try service.state(id)?.log else { return }
+        switch LogComparison(own: known.hashes, other: log.hashes) {
+        case .same, .isBehind: break
+        case .isAhead:
+            try service.note(id) { $0.isRolledBack = true }
+            throw .shared(.stopped)
+        case .diverged(let number):
+            try service.note(id) { $0.fork = $0.fork ?? number.value }
+            throw .shared(.wrongVault)
+        }
+    }
+
+    /// Completes a join whose accepted entry the server has, also when the link is used up.
+    /// - Returns: nil when there is none for the link.
+    private func resume(_ text: String, _ code: String?) async throws(VaultError) -> SharedVaultID? {
+        let link = try InvitationAddress(text).link
+        for id in try session.stored({ try session.store.vaultIDs(with: .joining) }) {
+            guard let bytes = try session.stored({ try session.store.fact(.joining, of: id) }),
+                let entry = try? Entry(bytes), case .join(let join) = entry.payload, join.invitation == link.id,
+                try service.record(id)?.isForgotten == false, try service.state(id)?.role == nil
+            else { continue }
+            let secrets = try Self.secrets(of: link, code)
+            let token = try service.token
+            let reply: VaultJoinReply
+            do throws(APIError) {
+                reply = try await session.settings.retries({ () throws(APIError) in
+                    try await session.api.acceptInvitation(
+                        InvitationID(link.id), entry.bytes, token: SecretBytes(secrets.token), token)
+                })
+            } catch {
+                // It was not accepted, or cannot be any more. The link is opened again.
+                if error.isRefusal { return nil }
+                throw VaultError(ofShared: error)
+            }
+            guard reply.vault == id, reply.hash.bytes == entry.hash.bytes else { throw .unavailable(.unexpectedReply) }
+            try await service.holding { () async throws(VaultError) in
+                try await take(entry, link, secrets, reply.keyBox.bytes, id)
+            }
+            return id
+        }
+        return nil
+    }
+
+    /// Fetches the log of a joined vault, which a link does not open any more, and verifies it against the link.
+    private func take(
+        _ entry: Entry, _ link: InvitationLink, _ secrets: InvitationSecrets, _ box: [UInt8], _ id: SharedVaultID
+    ) async throws(VaultError) {
+        let known = try service.state(id)?.log
+        let update = LogUpdate(service: service, id: id)
+        try await update.fetch(after: known?.head.number.value ?? 0)
+        let log = try service.known(id).log
+        guard log.hash(at: entry.number) == entry.hash, let invitation = log.invitations[link.id],
+            link.isOf(invitation)
+        else {
+            if known == nil {
+                try session.stored { try session.store.forgetLog(id) }
+                service.forgetState(id)
+            }
+            throw .shared(.wrongVault)
+        }
+        let generation = log.generation(at: entry.number).number
+        if let key = VaultLog.InvitationPreview.openKey(box, secrets, generation, log) {
+            try service.update(id) { $0.take(key, generation) }
+            try await update.fetch(after: log.head.number.value)
+        }
+        try session.stored { try session.store.set(.joining, of: id, nil) }
+        service.notify([id])
+    }
+
     private func join(_ opened: Opened, _ id: SharedVaultID, _ name: ClaimedName) async throws(VaultError) {
         guard let record = try service.record(id), let keys = record.latestKeys else { throw .unreadable }
+        try compare(opened.log, id)
         let member = VaultLog.MemberID(record.memberId)
         let entry: Entry
         if let bytes = try session.stored({ try session.store.fact(.joining, of: id) }), let kept = try? Entry(bytes),
-            opened.log.hash(at: kept.number) == kept.hash || opened.log.head.hash == kept.previous
+            opened.log.hash(at: kept.number) == kept.hash
+                || opened.log.head.hash == kept.previous && kept.time.isPlausible(at: service.now)
         {
             // The server has it, or can still accept it.
             entry = kept
@@ -226,13 +318,18 @@ struct VaultInviting {
         }
         let generation = log.generation(at: entry.number).number
         let key = try? opened.preview.openKey(box, opened.secrets, generation, log)
-        let head = log.head
-        try service.update(id) { record in
-            if let key { record.take(key, generation) }
-            record.take(head)
+        try session.transaction {
+            try service.update(id) { record in
+                if let key { record.take(key, generation) }
+                record.takeHead(of: log)
+            }
+            let findings = try service.findings(of: id)
+            try session.store.forgetVault(id)
+            try service.take(entries, id)
+            // What the server has shown before stays known.
+            try service.note(id) { $0 = findings.ofNewMembership }
         }
-        try session.stored { try session.store.forgetVault(id) }
-        try service.take(entries, [], id)
+        service.forgetState(id)
         service.notify([id])
     }
 }
@@ -242,7 +339,8 @@ extension MembershipRecord {
     fileprivate func merged(withEarlier earlier: MembershipRecord) -> MembershipRecord {
         var merged = self
         merged.keys = earlier.keys + keys
-        merged.generation = earlier.generation
+        merged.generations = earlier.generations
+        merged.heads = earlier.heads
         merged.labels = earlier.labels
         return merged
     }

@@ -10,7 +10,7 @@ extension VaultSealing {
         var hash = SHA256.Incremental()
         var parts: [[UInt8]] = [log.head.hash.bytes, signer?.member.bytes ?? [], [canWrite ? 1 : 0]]
         parts += keys.numbers.map(\.value.bigEndianBytes)
-        parts += lists.map(\.digest.bytes).sorted { $0.lexicographicallyPrecedes($1) }
+        parts += lists.byDigest.keys.map(\.bytes).sorted { $0.lexicographicallyPrecedes($1) }
         for part in parts {
             hash.update(UInt64(part.count).bigEndianBytes)
             hash.update(part)
@@ -49,7 +49,7 @@ extension VaultSealing {
     }
 
     private func counts(_ signed: Signed, isHeld: Bool) -> Bool {
-        let evidence = EditEvidence(isHeld: isHeld, lists: lists)
+        let evidence = EditEvidence(isHeld: isHeld, lists: lists.byDigest)
         return (try? log.check(signed.body, signed.statement, signed.generation, evidence)) != nil
     }
 }

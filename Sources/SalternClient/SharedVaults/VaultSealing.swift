@@ -1,6 +1,29 @@
 internal import Cryptography
 internal import VaultLog
 
+/// The lists of the latest seals that this device has.
+struct SealLists: Sendable {
+    let byDigest: [SHA256Digest: SealList]
+
+    init(_ lists: [SealList]) { byDigest = EditEvidence.byDigest(lists) }
+
+    /// Returns the list of a seal; nil when this device does not have it.
+    subscript(_ seal: Seal) -> SealList? { byDigest[seal.digest].flatMap { $0.isList(of: seal) ? $0 : nil } }
+}
+
+/// Heads in validly signed versions of items that the log does not have: the author's device has another history.
+final class HeadEvidence: Sendable {
+    private let found = Locked<[SharedVaultID: [VaultLog.MemberID: Head]]>([:])
+
+    func add(_ head: Head, by member: VaultLog.MemberID, _ id: SharedVaultID) {
+        found.withLock { $0[id, default: [:]][member] = head }
+    }
+
+    func take(_ id: SharedVaultID) -> [VaultLog.MemberID: Head] {
+        found.withLock { $0.removeValue(forKey: id) ?? [:] }
+    }
+}
+
 /// Seals, signs, opens and judges the items of one shared vault, with its keys and its log at one time.
 struct VaultSealing: ItemSealing {
     let id: SharedVaultID
@@ -9,9 +32,11 @@ struct VaultSealing: ItemSealing {
     /// Signs this account's edits; nil without a membership.
     let signer: MemberSigner?
     let role: Role?
+    /// Takes heads of validly signed versions that the log does not have.
+    let evidence: HeadEvidence
     /// True when findings forbid writing until a person or another device has acted.
     let isStopped: Bool
-    let lists: [SealList]
+    let lists: SealLists
     let names: [VaultLog.MemberID: String]
     /// All members of the log that were this account, also in former memberships.
     var own: Set<VaultLog.MemberID> = []
@@ -26,6 +51,8 @@ struct VaultSealing: ItemSealing {
     }
 
     var canWrite: Bool { role?.writes ?? false }
+
+    var authorName: String? { signer.flatMap { names[$0.member] } }
 
     var head: Int64? { Int64(log.head.number.value) }
 
@@ -98,9 +125,12 @@ struct VaultSealing: ItemSealing {
         do throws(EditRejection) {
             try log.check(
                 signed.body, signed.statement, signed.generation, replacing: isSame ? nil : former?.body.head,
-                EditEvidence(isHeld: isHeld, lists: lists))
+                EditEvidence(isHeld: isHeld, lists: lists.byDigest))
             return .accepted(opened(signed))
         } catch {
+            if error == .fork || error == .unknownHead, log.hasSigned(signed.body, signed.statement) {
+                evidence.add(signed.body.head, by: signed.body.author, id)
+            }
             return .putAside(PutAsideReason(rawValue: error.rawValue))
         }
     }
@@ -121,7 +151,8 @@ struct VaultSealing: ItemSealing {
     }
 
     /// Returns the mark of an edit in lists, with its author's head; nil for one that does not open.
-    func mark(of content: ItemContent, _ id: ItemID) -> (author: VaultLog.MemberID, head: EntryNumber, EditMark)? {
+    func mark(of content: ItemContent, _ id: ItemID) -> (author: VaultLog.MemberID, head: EntryNumber, mark: EditMark)?
+    {
         guard let signed = try? signed(content, id) else { return nil }
         return (signed.body.author, signed.body.head.number, signed.statement.mark(log.vault, signed.body))
     }
@@ -211,7 +242,8 @@ struct VaultSealing: ItemSealing {
 
     /// The names of imported copies depend on the first key, so that all members import a document once.
     func documentKey() -> SecureBytes {
-        let key = keys[.first]?.bytes ?? SecureBytes(copying: id.bytes)
+        // Without the key, names from public values would confirm guesses of contents.
+        let key = keys[.first]?.bytes ?? SecureRandom.secureBytes(GenerationKey.byteCount)
         return HKDF.deriveKey(from: key, info: SealingLabels.documentID.utf8)
     }
 }

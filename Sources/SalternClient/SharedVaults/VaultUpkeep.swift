@@ -9,38 +9,63 @@ internal import VaultLog
 struct VaultUpkeep {
     let service: SharedVaultService
     let id: SharedVaultID
+    /// True when a person waits for the result.
+    var isAsked = false
 
     /// The age of an unsealed entry, in seconds, from which on any manager's device seals it.
     private static let sealDelay: Int64 = 60
+    /// The same for a device without all keys: a week, in which other managers' devices can seal.
+    private static let partialSealDelay: Int64 = 7 * 86_400
     /// The interval between two automatic rotations, in seconds.
     private static let rotationInterval: Int64 = 3_600
+    /// The maximum number of boxes, and of previous keys, in one request.
+    private static let boxLimit = 40
     /// The maximum number of expired invitations that one call closes.
     private static let revocations = 4
 
     private var session: VaultSession { service.session }
-    private var sending: EntrySending { EntrySending(service: service, id: id) }
+    private var sending: EntrySending { EntrySending(service: service, id: id, isAutomatic: !isAsked) }
     private var moment: Int64 { Int64(session.serverTime.timeIntervalSince1970) }
 
-    /// Carries out what is due. An entry that fails is due again at the next sync.
+    /// Carries out what is due. A step that fails is due again at the next sync, and prevents no other step.
     func run(_ description: VaultDescription) async throws(VaultError) {
-        guard var state = try service.state(id), state.role != nil else { return }
-        try await sendSeen(state)
-        if let until = description.recoveringUntil, until > session.serverTime {
-            return try await endRecovery(state)
+        guard let state = try service.state(id), state.role != nil else { return }
+        let isRecovering = description.recoveringUntil.map { $0 > session.serverTime } ?? false
+        try noteEvidence(isRecovering)
+        try service.keepName(state)
+        try await step { () async throws(VaultError) in try await sendSeen(state) }
+        if isRecovering {
+            return try await step { () async throws(VaultError) in try await endRecovery(state) }
+        }
+        if state.findings.isRekeyDue == true {
+            try await step { () async throws(VaultError) in try await rekeyWhenSent() }
         }
         guard state.role == .manager, (try? state.checkWritable(repairs: true)) != nil else { return }
-        do throws(VaultError) {
-            try await rotateWhenDue(state)
-            try await sealWhenDue()
-            state = try service.known(id)
-            try await revokeExpired(state)
-            try await sendBoxes(description.members ?? [], state)
-        } catch {
-            // Another manager's device has been faster, or the server limits the rate.
-            guard case .shared(let reason) = error, [.busy, .recovering, .stopped].contains(reason) else {
-                guard case .refused = error else { throw error }
-                return
-            }
+        try await step { () async throws(VaultError) in try await sealWhenDue() }
+        try await step { () async throws(VaultError) in try await rotateWhenDue() }
+        try await step { () async throws(VaultError) in try await revokeExpired() }
+        try await step { () async throws(VaultError) in try await sendBoxes(description.members ?? []) }
+        try await step { () async throws(VaultError) in try await countOpenings() }
+    }
+
+    /// Carries out one step. Another manager's device may be faster, or the server may limit the rate.
+    private func step(_ body: () async throws(VaultError) -> Void) async throws(VaultError) {
+        do throws(VaultError) { try await body() } catch {
+            guard error.isOfVaultAlone else { throw error }
+        }
+    }
+
+    /// Reports members whose edits name entries that the log does not have.
+    private func noteEvidence(_ isRecovering: Bool) throws(VaultError) {
+        let heads = service.evidence.take(id)
+        // After a restored backup the log lacks entries for a while.
+        guard !heads.isEmpty, !isRecovering, let state = try service.state(id) else { return }
+        let others = heads.filter { state.log.place(of: $0.value) != .known }
+        guard !others.isEmpty else { return }
+        try service.note(id) { findings in
+            var known = findings.otherHistories ?? [:]
+            for (member, head) in others { known[MemberID(member)] = head.number.value }
+            findings.otherHistories = known
         }
     }
 
@@ -67,9 +92,9 @@ struct VaultUpkeep {
     /// Ends the period in which entries are put back. Only the owner's device does so.
     private func endRecovery(_ state: SharedVaultState) async throws(VaultError) {
         // Another device of the owner may have entries that are not put back yet.
-        guard state.own?.id == state.log.owner, state.record.head?.number ?? 0 <= state.log.head.number.value else {
-            return
-        }
+        guard state.own?.id == state.log.owner, state.record.highestNumber <= state.log.head.number.value,
+            state.findings.fork == nil
+        else { return }
         let head = VaultHead(number: state.log.head.number.value, hash: state.log.head.hash.bytes)
         let token = try service.token
         do throws(APIError) { try await session.api.endRecovery(id, head, token) } catch {
@@ -80,21 +105,49 @@ struct VaultUpkeep {
 
     // MARK: Keys
 
-    /// Rotates after a leave or a change of keys, at most once an hour.
-    private func rotateWhenDue(_ state: SharedVaultState) async throws(VaultError) {
-        guard state.log.isRotationDue, moment - (state.findings.rotatedAt ?? 0) >= Self.rotationInterval else { return }
-        try await rotate()
+    /// Rotates after a leave or a change of keys, at most once an hour, and only with the present key: the next one
+    /// has to lead to it.
+    private func rotateWhenDue() async throws(VaultError) {
+        let state = try service.known(id)
+        guard state.log.isRotationDue, state.presentKey != nil,
+            !isRecent(state.findings.rotatedAt, at: moment, within: Self.rotationInterval)
+        else { return }
+        try await sending.append { state, time throws(VaultError) in
+            // Another manager's device has been faster.
+            guard state.log.isRotationDue else { return nil }
+            return try EntrySending.draftOfGeneration(state, at: time, replacesMissingKey: false) { .rotate($0) }
+        }
         try service.note(id) { $0.rotatedAt = moment }
     }
 
-    func rotate() async throws(VaultError) {
+    func rotate(replacesMissingKey: Bool) async throws(VaultError) {
         try await sending.append(repairs: true) { state, time throws(VaultError) in
-            try EntrySending.draftOfGeneration(state, at: time) { .rotate($0) }
+            try EntrySending.draftOfGeneration(state, at: time, replacesMissingKey: replacesMissingKey) { .rotate($0) }
         }
     }
 
+    /// Replaces this member's keys by the pair that the record has for it. The pair is on the server before.
+    func rekey() async throws(VaultError) {
+        try await sending.append(repairs: true) { state, time throws(VaultError) in
+            guard let keys = state.record.latestKeys, !state.log.isUsed(keys.publicKeys) else { return nil }
+            let signer = try state.signer
+            return try EntrySending.draft { () throws(EntryRejection) in
+                try EntryWriter.rekey(to: keys, by: signer, after: state.log, at: time)
+            }
+        }
+        try service.note(id) { $0.isRekeyDue = nil }
+    }
+
+    /// Continues an interrupted change of keys. New keys are sent by the next round of the account first.
+    private func rekeyWhenSent() async throws(VaultError) {
+        try service.prepareKeys(try service.known(id))
+        guard try session.stored({ try session.store.change(ItemID(id.uuid)) }) == nil else { return }
+        try await rekey()
+    }
+
     /// Sends boxes to members that lack one, and sealed previous keys that the server lacks.
-    private func sendBoxes(_ seats: [VaultSeat], _ state: SharedVaultState) async throws(VaultError) {
+    private func sendBoxes(_ seats: [VaultSeat]) async throws(VaultError) {
+        let state = try service.known(id)
         guard let key = state.presentKey else { return }
         let lacking = Set(seats.filter { $0.boxMissing == true }.map(\.id))
         let present = state.log.currentGeneration
@@ -116,12 +169,18 @@ struct VaultUpkeep {
             else { continue }
             previous.append(VaultPreviousKey(generation: next.value, key: sealed))
         }
-        guard !boxes.isEmpty || !previous.isEmpty else { return }
-        let token = try service.token
-        try await service.call { [boxes, previous] api throws(APIError) in
-            try await api.putVaultBoxes(id, generation: present.number.value, boxes, previous, token)
+        while !boxes.isEmpty || !previous.isEmpty {
+            let token = try service.token
+            let (some, others) = (Array(boxes.prefix(Self.boxLimit)), Array(previous.prefix(Self.boxLimit)))
+            try await service.call { api throws(APIError) in
+                try await api.putVaultBoxes(id, generation: present.number.value, some, others, token)
+            }
+            boxes.removeFirst(some.count)
+            previous.removeFirst(others.count)
+            var sealed: [GenerationNumber: [UInt8]] = [:]
+            for key in others { if let number = GenerationNumber(key.generation) { sealed[number] = key.key.bytes } }
+            try service.takePreviousKeys(sealed, id)
         }
-        try service.take([], previous, id)
     }
 
     // MARK: Seals
@@ -129,48 +188,69 @@ struct VaultUpkeep {
     /// Seals entries that cut writers off, once they are a minute old: the device that appended them may be lost.
     private func sealWhenDue() async throws(VaultError) {
         let state = try service.known(id)
-        let unsealed = state.log.unsealed
         let moment = moment
+        let cuts = state.log.unsealed.compactMap { author in state.log.lastCuts[author].map { (author, $0.value) } }
         try service.note(id) { findings in
             let known = findings.unsealedSince ?? [:]
-            let since = unsealed.map { number in (number.value, known[number.value] ?? moment) }
-            findings.unsealedSince = since.isEmpty ? nil : Dictionary(uniqueKeysWithValues: since)
+            // A time in the future is that of a wrong clock.
+            let since = cuts.map { _, cut in (cut, min(known[cut] ?? moment, moment)) }
+            findings.unsealedSince = since.isEmpty ? nil : Dictionary(since) { first, _ in first }
         }
         let since = try service.known(id).findings.unsealedSince ?? [:]
-        for number in unsealed where moment - (since[number.value] ?? moment) >= Self.sealDelay {
-            try await seal(number)
-        }
+        let delay = canList(state) ? Self.sealDelay : Self.partialSealDelay
+        guard state.presentKey != nil else { return }
+        for (author, cut) in cuts where !isRecent(since[cut], at: moment, within: delay) { try await seal(author) }
     }
 
-    /// Seals all entries that cut writers off and have no list.
+    /// Seals all writers that were cut off and that no manager has sealed, if this device can open their items.
     func sealAll() async throws(VaultError) {
-        for number in try service.known(id).log.unsealed { try await seal(number) }
+        let state = try service.known(id)
+        guard canList(state) else { return }
+        for author in state.log.unsealed { try await seal(author) }
     }
 
-    /// Lists the edits that count of the writers that an entry has cut off: the standing ones that this device had
-    /// accepted before it had the entry.
-    private func seal(_ number: EntryNumber) async throws(VaultError) {
+    /// True when this device can open all items. A list without the others would omit edits that count.
+    private func canList(_ state: SharedVaultState) -> Bool {
+        state.presentKey != nil && state.brokenGenerations.isEmpty
+    }
+
+    /// Lists the edits that count of a writer that entries have cut off.
+    private func seal(_ author: VaultLog.MemberID) async throws(VaultError) {
         try await sending.append { state, time throws(VaultError) in
-            guard state.log.unsealed.contains(number) else { throw .shared(.rejected("nothingToSeal")) }
-            let list = try list(number, state)
-            var draft = try EntrySending.draft(.seal(Seal(entry: number, list)), state, at: time)
+            // Another manager's device has been faster.
+            guard state.log.unsealed.contains(author) else { return nil }
+            let list = try list(author, state)
+            var draft = try EntrySending.draft(.seal(Seal(of: author, list)), state, at: time)
             draft.request.list = Base64Bytes(list.bytes)
             draft.list = list
             return draft
         }
     }
 
-    private func list(_ number: EntryNumber, _ state: SharedVaultState) throws(VaultError) -> SealList {
-        var edits: [VaultItemID: EditMark] = [:]
+    /// The standing edits that this device had accepted before the entry that cut their author off, or that a list
+    /// contains. Of the list that this one replaces, marks of items stay that this device does not have.
+    private func list(_ author: VaultLog.MemberID, _ state: SharedVaultState) throws(VaultError) -> SealList {
         let sealing = try service.sealing(state)
         let store = try service.owners.parts(of: .vault(id)).scope.store
+        let seals = state.log.seals(of: author)
+        var edits: [VaultItemID: EditMark] = [:]
         try session.stored {
+            if let replaced = seals.first(where: { $0.manager == state.own?.id }).flatMap({ sealing.lists[$0.seal] }) {
+                for (item, mark) in replaced.edits {
+                    let id = ItemID(item)
+                    if try store.item(id) == nil, try store.tombstone(id) == nil { edits[item] = mark }
+                }
+            }
             try store.forEachAccepted { item in
-                guard let judgedAt = item.judgedAt, judgedAt < Int64(number.value),
-                    let (author, head, mark) = sealing.mark(of: item.content, item.id),
-                    state.log.cut(of: author, at: head) == number
+                guard let edit = sealing.mark(of: item.content, item.id), edit.author == author,
+                    let cut = state.log.cut(of: author, at: edit.head)
                 else { return }
-                edits[VaultItemID(item.id)] = mark
+                let id = VaultItemID(item.id)
+                let isHeld = item.judgedAt.map { $0 < Int64(cut.value) } ?? false
+                let isListed = seals.contains { seal in
+                    seal.number > cut && sealing.lists[seal.seal]?.edits[id] == edit.mark
+                }
+                if isHeld || isListed { edits[id] = edit.mark }
             }
         }
         return SealList(edits)
@@ -178,17 +258,39 @@ struct VaultUpkeep {
 
     // MARK: Invitations
 
-    /// Closes expired invitations in the log, which ends joins that a server dates back.
-    private func revokeExpired(_ state: SharedVaultState) async throws(VaultError) {
-        let now = service.now
-        let expired = state.log.invitations.values.filter { invitation in
-            !invitation.isClosed && invitation.joins < invitation.terms.uses && invitation.terms.expiry < now
+    /// Fetches the numbers of openings, while an invitation is open.
+    private func countOpenings() async throws(VaultError) {
+        guard try !service.known(id).log.openInvitations.isEmpty else {
+            service.openings[id] = nil
+            return
         }
+        let token = try service.token
+        let listed = try await service.call { api throws(APIError) in try await api.listInvitations(id, token) }
+        let openings = Dictionary(listed.map { ($0.id, Int(clamping: $0.openings)) }) { first, _ in first }
+        guard openings != service.openings[id] else { return }
+        service.openings[id] = openings
+        service.notify([id])
+    }
+
+    /// Closes expired invitations in the log, which ends joins that a server dates back. The server's time counts only
+    /// if this device's clock confirms it.
+    private func revokeExpired() async throws(VaultError) {
+        let now = service.now
+        guard session.api.clock.confirms(session.settings.now()) else { return }
+        let expired = try service.known(id).log.invitations.values.filter { $0.isExpired(at: now) }
         for invitation in expired.prefix(Self.revocations) {
             let id = invitation.terms.id
             try await sending.append { state, time throws(VaultError) in
-                try EntrySending.draft(.revoke(id), state, at: time)
+                guard state.log.invitations[id]?.isExpired(at: now) ?? false else { return nil }
+                return try EntrySending.draft(.revoke(id), state, at: time)
             }
         }
+    }
+}
+
+extension VaultInvitation {
+    /// True for one that time alone has ended.
+    fileprivate func isExpired(at now: EntryTime) -> Bool {
+        !isClosed && joins < terms.uses && terms.expiry < now
     }
 }

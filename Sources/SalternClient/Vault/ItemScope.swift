@@ -37,7 +37,10 @@ protocol Memberships: AnyObject {
     /// Returns the result of fetching a vault's items during a refresh, once.
     func takeReport(of id: SharedVaultID) -> SyncReport?
 
-    /// Replaces the account's keys in all vaults, after a device was lost.
+    /// Records that the account's keys in all vaults are to be replaced.
+    func noteLostDevice() throws(VaultError)
+
+    /// Replaces the account's keys in all vaults, after a device was lost. Failures of vaults are repeated later.
     func replaceAllKeys() async throws(VaultError)
 
     /// Records that the server has no membership in a vault any more.

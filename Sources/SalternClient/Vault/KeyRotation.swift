@@ -179,12 +179,15 @@ struct KeyRotation {
         // The rotation needs an empty list of held deletions, and an account whose items can be opened.
         guard try await !syncing.sync().isHeld else { throw .deletionsHeld }
         let hasCode = try await plan.account().recovery.set
+        // The lost device has the account's keys in shared vaults, too. An interruption leaves them due.
+        try session.memberships?.noteLostDevice()
         try await PasskeyChange.removeUnlocking(password, session)
         try await session.credentials.changePassword(from: password, to: newPassword)
         onPasswordChange()
         try await rotateKeys(password: newPassword)
-        // The lost device has the account's keys in shared vaults, too.
+        let code = hasCode ? try await session.credentials.makeRecoveryCode(password: newPassword) : nil
+        // Where it fails, the next syncs repeat it.
         try await session.memberships?.replaceAllKeys()
-        return hasCode ? try await session.credentials.makeRecoveryCode(password: newPassword) : nil
+        return code
     }
 }

@@ -32,14 +32,14 @@ public enum EntryKind: UInt8, Hashable, CaseIterable, Sendable {
 /// at most 127 of `leave` and `remove`, 128 of `rotate`, one `accept` and ``sealsWindingDown`` of `seal`. These are 511
 /// of the 512 numbers that are left.
 public enum LogBounds {
-    /// The first number that accepts only `leave`, `remove`, `rotate`, `accept` and `seal`.
-    public static let windingDown: UInt64 = 3_585
+    /// The first number that accepts only `leave`, `remove`, `rotate`, `rekey`, `accept` and `seal`, each for a reason.
+    public static let windingDown: UInt64 = 3_073
     /// The maximum number of members at one time.
     public static let members = 128
     /// The maximum number of open invitations.
     public static let invitations = 64
-    /// The maximum number of `seal` entries from ``windingDown`` on.
-    public static let sealsWindingDown = 255
+    /// The maximum number of `seal` entries from ``windingDown`` on for writers that were cut off before it.
+    public static let sealsWindingDown = 256
     /// The maximum number of `rekey` entries of one member.
     public static let rekeys = 64
     /// The maximum number of joins by one invitation.

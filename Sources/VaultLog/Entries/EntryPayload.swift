@@ -18,7 +18,7 @@ public enum EntryPayload: Hashable, Sendable {
     case rotate(Generation)
     /// Closes an invitation.
     case revoke(InvitationID)
-    /// Lists edits that count.
+    /// Lists the edits of an author that count.
     case seal(Seal)
     /// Offers the vault to a manager, or nil to withdraw the offer.
     case offer(MemberID?)
@@ -109,11 +109,12 @@ public struct Join: Hashable, Sendable {
     public let admission: VaultSignature
 }
 
-/// The content of an entry that lists edits: those that count of authors who stopped writing, or changed keys, at an
-/// earlier entry.
+/// The content of an entry that lists edits: those that count of an author that earlier entries have cut off.
+///
+/// The list is for all earlier entries that have cut the author off, so it replaces the manager's former one.
 public struct Seal: Hashable, Sendable {
-    /// The earlier entry: a removal, a leave, a lowering or a change of keys.
-    public let entry: EntryNumber
+    /// The author of the edits.
+    public let author: MemberID
     /// The number of edits in the list.
     public let count: UInt32
     /// SHA-256 of the list.
@@ -123,24 +124,23 @@ public struct Seal: Hashable, Sendable {
     public static let limit: UInt32 = 1 << 24
 
     /// Describes a list.
-    public init(entry: EntryNumber, _ list: SealList) {
-        self.entry = entry
+    public init(of author: MemberID, _ list: SealList) {
+        self.author = author
         count = UInt32(list.edits.count)
         digest = list.digest
     }
 
     init?(_ reader: inout ByteReader) {
-        guard let entry = reader.number(UInt64.self).flatMap({ EntryNumber($0) }),
-            let count = reader.number(UInt32.self),
-            count <= Self.limit, let digest = reader.take(SHA256Digest.byteCount).flatMap({ SHA256Digest($0) })
+        guard let author = reader.id(MemberID.self), let count = reader.number(UInt32.self), count <= Self.limit,
+            let digest = reader.take(SHA256Digest.byteCount).flatMap({ SHA256Digest($0) })
         else { return nil }
-        self.entry = entry
+        self.author = author
         self.count = count
         self.digest = digest
     }
 
-    /// Number of the entry (8) ‖ number of edits (4) ‖ SHA-256 of the list (32).
-    var bytes: [UInt8] { entry.bytes + count.bigEndianBytes + digest.bytes }
+    /// Author (16) ‖ number of edits (4) ‖ SHA-256 of the list (32).
+    var bytes: [UInt8] { author.bytes + count.bigEndianBytes + digest.bytes }
 }
 
 /// The content of an entry that replaces keys. The entry itself is signed by the present key.

@@ -1,4 +1,4 @@
-internal import Cryptography
+public import Cryptography
 
 /// The reason for which an edit does not count. The device puts it aside and reports it; no reason stops a sync.
 public enum EditRejection: String, Error, Hashable, CaseIterable, Sendable {
@@ -20,7 +20,7 @@ public enum EditRejection: String, Error, Hashable, CaseIterable, Sendable {
     /// The author was cut off after the head, and no manager has listed its edits yet. Only edits that the device held
     /// before count.
     case awaitsSeal
-    /// A manager has listed edits of the author, and no list contains this one.
+    /// Managers have listed edits of the author, and none of their lists contains this one.
     case notListed
     /// A list is missing that may contain the edit.
     case listMissing
@@ -30,14 +30,27 @@ public enum EditRejection: String, Error, Hashable, CaseIterable, Sendable {
 public struct EditEvidence: Sendable {
     /// True when the device accepted the edit before its log had the entry that cut the author off.
     public var isHeld: Bool
-    /// The lists that the device has.
-    public var lists: [SealList]
+    /// The lists that the device has, by digest.
+    private let lists: [SHA256Digest: SealList]
 
     /// Creates the evidence.
     public init(isHeld: Bool = false, lists: [SealList] = []) {
+        self.init(isHeld: isHeld, lists: Self.byDigest(lists))
+    }
+
+    /// Creates the evidence with the result of ``byDigest(_:)``, which many checks can use.
+    public init(isHeld: Bool, lists: [SHA256Digest: SealList]) {
         self.isHeld = isHeld
         self.lists = lists
     }
+
+    /// Returns lists by their digests.
+    public static func byDigest(_ lists: [SealList]) -> [SHA256Digest: SealList] {
+        Dictionary(lists.map { ($0.digest, $0) }) { first, _ in first }
+    }
+
+    /// Returns the list of a seal; nil when the device does not have it.
+    func list(of seal: Seal) -> SealList? { lists[seal.digest].flatMap { $0.isList(of: seal) ? $0 : nil } }
 }
 
 extension MembershipLog {
@@ -68,23 +81,23 @@ extension MembershipLog {
         guard generation >= self.generation(at: number).number else { throw .oldGeneration }
         if let replaced, number < replaced.number { throw .headWentBack }
         if let cut = author.cut(at: number) {
-            try checkCut(cut, statement.item, statement.mark(vault, body), evidence)
+            try checkCut(author.id, cut, statement.item, statement.mark(vault, body), evidence)
         }
         return statement.hash(vault, body.author, body.head)
     }
 
     /// Checks an edit of an author that an entry cut off after the edit's head.
     private func checkCut(
-        _ cut: EntryNumber, _ item: VaultItemID, _ mark: EditMark, _ evidence: EditEvidence
+        _ author: MemberID, _ cut: EntryNumber, _ item: VaultItemID, _ mark: EditMark, _ evidence: EditEvidence
     ) throws(EditRejection) {
-        let seals = seals[cut] ?? []
+        let seals = seals(of: author, after: cut)
         guard !seals.isEmpty else {
             guard evidence.isHeld else { throw .awaitsSeal }
             return
         }
         var isComplete = true
-        for (_, seal) in seals {
-            guard let list = evidence.lists.first(where: { $0.isList(of: seal) }) else {
+        for each in seals {
+            guard let list = evidence.list(of: each.seal) else {
                 isComplete = false
                 continue
             }
@@ -93,8 +106,13 @@ extension MembershipLog {
         throw isComplete ? .notListed : .listMissing
     }
 
+    /// Returns true when the last known key of its author has signed an edit. Its head need not be in the log: then the
+    /// author's device has another history.
+    public func hasSigned(_ body: SignedBody, _ statement: EditStatement) -> Bool {
+        guard let author = members[body.author] else { return false }
+        return body.signature.isValid(statement.text(vault, body.author, body.head), by: author.current.verifying)
+    }
+
     /// Returns the entry that cut off the edits of an author whose head is `number`; nil when they count.
-    ///
-    /// A manager that seals the entry lists the accepted edits of which this is the entry.
     public func cut(of author: MemberID, at number: EntryNumber) -> EntryNumber? { members[author]?.cut(at: number) }
 }

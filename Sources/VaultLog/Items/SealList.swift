@@ -1,6 +1,6 @@
 public import Cryptography
 
-/// The edits that count of writers that an entry cut off, as a manager lists them: item id (16) ‖ mark of the edit (32)
+/// The edits that count of a writer that entries cut off, as a manager lists them: item id (16) ‖ mark of the edit (32)
 /// in ascending order of ids.
 ///
 /// The list lies beside the log, in plain bytes. The entry contains its hash, so it does not matter which member or

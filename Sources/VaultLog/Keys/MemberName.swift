@@ -17,6 +17,21 @@ public struct MemberName: Hashable, Sendable {
         self.text = text
     }
 
+    /// Reads a name that another device has made. A later version of Unicode may know characters that this platform
+    /// does not: they are replaced.
+    /// - Returns: nil for another length, and for characters that can hide or reorder others.
+    public init?(received text: String) {
+        guard (1...Self.byteLimit).contains(text.utf8.count) else { return nil }
+        var shown = String.UnicodeScalarView()
+        for scalar in text.unicodeScalars {
+            let isUnknown = scalar.properties.generalCategory == .unassigned
+            guard isUnknown || Self.isVisible(scalar) else { return nil }
+            // A question mark is not longer than any other character.
+            shown.append(isUnknown ? "?" : scalar)
+        }
+        self.text = String(shown)
+    }
+
     /// Compares byte by byte. `String` considers canonically equivalent texts equal.
     public static func == (left: MemberName, right: MemberName) -> Bool {
         left.text.utf8.elementsEqual(right.text.utf8)
@@ -47,7 +62,7 @@ public struct MemberName: Hashable, Sendable {
         guard padded.dropFirst(1 + Int(count)).allSatisfy({ $0 == 0 }), text.utf8.elementsEqual(bytes) else {
             return nil
         }
-        self.init(text)
+        self.init(received: text)
     }
 }
 

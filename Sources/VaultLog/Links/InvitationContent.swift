@@ -97,6 +97,17 @@ public struct InvitationPreview: Sendable {
         inviter = invitation.inviter
     }
 
+    /// Opens the key that the server returns after the join, without the preview.
+    /// - Returns: nil unless it is the key that the log describes.
+    public static func openKey(
+        _ sealed: [UInt8], _ secrets: InvitationSecrets, _ number: GenerationNumber, _ log: MembershipLog
+    ) -> GenerationKey? {
+        guard let opened = try? AESGCM.open(sealed, using: secrets.generationKeyKey), let key = GenerationKey(opened),
+            let generation = log.generation(number), generation.describes(key)
+        else { return nil }
+        return key
+    }
+
     /// Opens the key that the server returns after the join.
     /// - Parameter number: The generation at the join.
     /// - Throws: ``Failure/wrongKey`` also when the key of names was another one: others cannot read the member's name.

@@ -78,7 +78,7 @@ public struct InvitationLink: Sendable {
     }
 
     /// Returns true when an entry opened the invitation of this link.
-    func isOf(_ invitation: VaultInvitation) -> Bool {
+    public func isOf(_ invitation: VaultInvitation) -> Bool {
         invitation.terms.id == id && invitation.terms.hasCode == hasCode
             && invitation.entry.hash.bytes.prefix(Self.checkByteCount).elementsEqual(check)
     }

@@ -42,7 +42,7 @@ public enum EntryRejection: String, Error, Hashable, CaseIterable, Sendable {
     case tooManyInvitations
     /// Too many members are present.
     case tooManyMembers
-    /// The entry with this number cut no author off, or this manager has listed its edits.
+    /// No entry has cut this author off.
     case nothingToSeal
     /// The offer with this number does not stand, or was made to another member.
     case noOffer

@@ -13,8 +13,8 @@ enum EntryChange {
     case closes(InvitationID)
     case closesAll
     case closesThoseOf(MemberID)
-    /// The entry cut off an author: its edits of earlier heads count only if a seal lists them.
-    case cut
+    /// The entry cut off a writer: its edits of earlier heads count only if a seal lists them.
+    case cut(MemberID)
     case seal(Seal)
     case offer(MemberID?)
     case owner
@@ -50,8 +50,9 @@ struct EntryRules {
         switch entry.payload {
         case .leave, .remove, .accept: return true
         case .rotate: return log.isRotationDue
-        case .seal: return log.canSealLate
-        case .found, .invite, .join, .role, .revoke, .offer, .rekey: return false
+        case .seal(let seal): return log.canSealLate(seal.author)
+        case .rekey: return !(log.members[entry.author]?.hasReplacedKeysLate ?? false)
+        case .found, .invite, .join, .role, .revoke, .offer: return false
         }
     }
 
@@ -99,7 +100,7 @@ struct EntryRules {
         [.closesThoseOf(member.id)] + (member.invitation.map { [.closes($0)] } ?? [])
     }
 
-    private func cut(_ member: VaultMember) -> [EntryChange] { member.role?.writes ?? false ? [.cut] : [] }
+    private func cut(_ member: VaultMember) -> [EntryChange] { member.role?.writes ?? false ? [.cut(member.id)] : [] }
 
     private func withdrawing(_ member: MemberID) -> [EntryChange] {
         log.offer?.to == member ? [.offer(nil)] : []
@@ -118,9 +119,7 @@ struct EntryRules {
             else { throw .closedInvitation }
             return [.closes(id)]
         case .seal(let seal):
-            guard let seals = log.seals[seal.entry], !seals.contains(where: { $0.author == entry.author }) else {
-                throw .nothingToSeal
-            }
+            guard log.lastCuts[seal.author] != nil else { throw .nothingToSeal }
             return [.seal(seal)]
         case .offer(let member): return try checkOffer(member)
         case .accept(let number):

@@ -17,23 +17,23 @@ public struct MembershipLog: Sendable {
     public private(set) var offer: (number: EntryNumber, to: MemberID)?
     /// All invitations, also closed ones.
     public private(set) var invitations: [InvitationID: VaultInvitation] = [:]
-    /// The invitations that are not closed.
-    public private(set) var unclosed: Set<InvitationID> = []
     /// All generations, in order.
     public private(set) var generations: [Generation]
     /// True after a leave or a change of keys: a former key holder reads until the next generation.
     public private(set) var isRotationDue = false
-    /// The seals of each entry that cut authors off, with the managers that listed. Empty for one without seals.
-    public private(set) var seals: [EntryNumber: [(author: MemberID, seal: Seal)]] = [:]
+    /// The latest entry that cut each writer off.
+    public private(set) var lastCuts: [MemberID: EntryNumber] = [:]
 
     /// The numbers of the entries that began the generations.
     private var generationStarts: [EntryNumber] = [.first]
     private var usedKeys: Set<P256.PublicKey>
+    /// By author and manager, the manager's latest seal of the author's edits.
+    private var seals: [MemberID: [MemberID: LatestSeal]] = [:]
     private var lateSeals = 0
-    /// The invitations that are not used up either.
+    /// The invitations that are not closed, and those of them that are not used up.
+    private var unclosed: Set<InvitationID> = []
     private var standing: Set<InvitationID> = []
-    /// The latest time of entries by managers. The times of joins and leaves do not count, so no outsider can move it.
-    private var clock: EntryTime
+    private var clock: ManagersClock
 
     /// Begins a log with its founding entry.
     public init(founding entry: Entry) throws(EntryRejection) {
@@ -49,7 +49,7 @@ public struct MembershipLog: Sendable {
         members = [entry.author: founder]
         generations = [founding.generation]
         usedKeys = [founding.keys.signing, founding.keys.agreement]
-        clock = entry.time
+        clock = ManagersClock(entry.author, entry.time)
     }
 
     /// Reads a whole log.
@@ -129,18 +129,53 @@ public struct MembershipLog: Sendable {
 
     /// The open invitations: not closed, not used up, and not expired by the clock of the managers' entries.
     public var openInvitations: [VaultInvitation] {
-        standing.compactMap { invitations[$0] }.filter { $0.isOpen(at: clock) }
+        standing.compactMap { invitations[$0] }.filter { $0.isOpen(at: clock.time) }
     }
 
-    /// Returns the time at which a join counts: its own, but not before the managers' entries that precede it.
-    func effective(_ time: EntryTime) -> EntryTime { max(time, clock) }
-
-    /// The entries that cut off writers, and which no manager has sealed yet. A manager's device seals them.
-    public var unsealed: [EntryNumber] { seals.filter(\.value.isEmpty).keys.sorted() }
+    /// Returns the time at which a join counts: its own, but not before the time that two managers bear out.
+    func effective(_ time: EntryTime) -> EntryTime { max(time, clock.time) }
 
     func isUsed(_ key: P256.PublicKey) -> Bool { usedKeys.contains(key) }
 
-    var canSealLate: Bool { lateSeals < LogBounds.sealsWindingDown }
+    /// Returns true when an entry contains one of the keys.
+    public func isUsed(_ keys: MemberPublicKeys) -> Bool { isUsed(keys.signing) || isUsed(keys.agreement) }
+
+    // MARK: Seals
+
+    /// A seal in the log.
+    public struct LatestSeal: Hashable, Sendable {
+        /// The number of the entry.
+        public let number: EntryNumber
+        /// The manager that listed.
+        public let manager: MemberID
+        /// The content of the entry.
+        public let seal: Seal
+    }
+
+    /// The latest seal of each manager for each writer, in order. Devices need the lists of these alone.
+    public var latestSeals: [LatestSeal] { seals.values.flatMap(\.values).sorted { $0.number < $1.number } }
+
+    /// Returns the latest seals of an author's edits, one of each manager, in order.
+    public func seals(of author: MemberID) -> [LatestSeal] {
+        (seals[author] ?? [:]).values.sorted { $0.number < $1.number }
+    }
+
+    /// Returns those of the latest seals that decide about edits that an entry cut off.
+    func seals(of author: MemberID, after cut: EntryNumber) -> [LatestSeal] {
+        (seals[author] ?? [:]).values.filter { $0.number > cut }
+    }
+
+    /// The writers that no manager has sealed since the latest entry that cut them off, in the order of these entries.
+    public var unsealed: [MemberID] {
+        lastCuts.filter { author, cut in seals(of: author, after: cut).isEmpty }
+            .sorted { ($0.value.value, $0.key.text) < ($1.value.value, $1.key.text) }.map(\.key)
+    }
+
+    /// Returns true for the first seal since the writer was cut off. Writers that were cut off earlier have a bound.
+    func canSealLate(_ author: MemberID) -> Bool {
+        guard let cut = lastCuts[author], seals(of: author, after: cut).isEmpty else { return false }
+        return cut.value >= LogBounds.windingDown || lateSeals < LogBounds.sealsWindingDown
+    }
 
     // MARK: Changes
 
@@ -172,13 +207,18 @@ public struct MembershipLog: Sendable {
             case .closesAll: for id in unclosed { close(id) }
             case .closesThoseOf(let member):
                 for id in unclosed where invitations[id]?.inviter == member { close(id) }
-            case .cut: seals[entry.number] = []
+            case .cut(let member): lastCuts[member] = entry.number
             case .seal(let seal):
-                seals[seal.entry]?.append((entry.author, seal))
-                if entry.number.value >= LogBounds.windingDown { lateSeals += 1 }
+                seals[seal.author, default: [:]][entry.author] = LatestSeal(
+                    number: entry.number, manager: entry.author, seal: seal)
+                if entry.number.value >= LogBounds.windingDown,
+                    lastCuts[seal.author].map({ $0.value < LogBounds.windingDown }) ?? true
+                {
+                    lateSeals += 1
+                }
             case .offer(let member): offer = member.map { (entry.number, $0) }
             case .owner: owner = entry.author
-            case .clock: clock = max(clock, entry.time)
+            case .clock: clock.add(entry.author, entry.time)
             }
         }
         hashes.append(entry.hash)
@@ -188,5 +228,34 @@ public struct MembershipLog: Sendable {
         invitations[id]?.isClosed = true
         unclosed.remove(id)
         standing.remove(id)
+    }
+}
+
+/// The time that entries of two managers bear out: the highest that is not above the times of both.
+///
+/// The date of one manager alone would end all invitations if it lay in the future. The times of joins, leaves and
+/// changes of keys do not count, so no outsider moves the clock.
+struct ManagersClock: Sendable {
+    /// The manager with the highest time.
+    private var first: (manager: MemberID, time: EntryTime)
+    /// The highest time of the others; nil without others.
+    private var second: EntryTime?
+
+    init(_ manager: MemberID, _ time: EntryTime) { first = (manager, time) }
+
+    /// The borne out time; the beginning of 1970 while the vault has had one manager.
+    var time: EntryTime { second ?? .beginning }
+
+    mutating func add(_ manager: MemberID, _ time: EntryTime) {
+        guard manager != first.manager else {
+            first.time = max(first.time, time)
+            return
+        }
+        if time > first.time {
+            second = first.time
+            first = (manager, time)
+        } else {
+            second = max(second ?? time, time)
+        }
     }
 }

@@ -65,6 +65,8 @@ public struct VaultMember: Sendable {
     public var since: EntryNumber { max(current.since, rolePeriods.last?.since ?? current.since) }
     /// The number of changes of keys.
     var rekeyCount: Int { keyPeriods.count - 1 }
+    /// True after a change of keys from ``LogBounds/windingDown`` on.
+    var hasReplacedKeysLate: Bool { keyPeriods.count > 1 && current.since.value >= LogBounds.windingDown }
 
     var current: KeyPeriod {
         guard let last = keyPeriods.last else { preconditionFailure("a member has keys") }

@@ -38,12 +38,17 @@ public struct EntryTime: Hashable, Comparable, Sendable {
     /// Seconds since 1970.
     public let seconds: UInt64
 
+    /// The beginning of 1970.
+    static let beginning = EntryTime(unchecked: 0)
+
     /// Creates a time.
     /// - Returns: nil above ``limit``.
     public init?(seconds: UInt64) {
         guard seconds <= Self.limit else { return nil }
         self.seconds = seconds
     }
+
+    private init(unchecked seconds: UInt64) { self.seconds = seconds }
 
     public static func < (left: EntryTime, right: EntryTime) -> Bool { left.seconds < right.seconds }
 

@@ -18,7 +18,7 @@ extension SharedVaultError {
         case .codeRequired:
             CommandFailure(
                 "the invitation has a code: see --code-file", status: ExitStatus.denied, code: "code_required")
-        case .wrongCode:
+        case .wrongCode, .invitationGoneOrWrongCode:
             CommandFailure(
                 "the code is wrong, or the invitation is used up, expired or revoked", status: ExitStatus.denied,
                 code: "wrong_code")
@@ -60,6 +60,10 @@ extension SharedVaultError {
             CommandFailure(
                 "nothing is written to the vault: see saltern-client vault list", status: ExitStatus.untrustworthy,
                 code: "vault_stopped")
+        case .keyMissing:
+            CommandFailure(
+                "this device has no key of the vault yet: the next sync of a manager sends it",
+                status: ExitStatus.unavailable, code: "key_missing")
         case .recovering:
             CommandFailure(
                 "the server was restored from a backup: repeat after the next sync of the vault's owner",

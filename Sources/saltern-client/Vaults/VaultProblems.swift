@@ -15,9 +15,9 @@ struct VaultProblemRecord: Encodable {
         kind = problem.kind
         switch problem {
         case .fork(let number): entry = number
-        case .anotherHistory(let id), .brokenGeneration(by: let id): member = id
+        case .anotherHistory(let id): member = id
         case .putAside(let number), .waitsForSeal(let number): count = number
-        case .rolledBack, .invalidLog, .missingKey, .foreignKeys, .updateNeeded, .ended, .nearlyFull: break
+        case .rolledBack, .invalidLog, .missingKey, .keysDue, .foreignKeys, .updateNeeded, .ended, .nearlyFull: break
         }
     }
 }
@@ -30,7 +30,7 @@ extension SharedVaultProblem {
         case .anotherHistory: "anotherHistory"
         case .rolledBack: "rolledBack"
         case .invalidLog: "invalidLog"
-        case .brokenGeneration: "brokenGeneration"
+        case .keysDue: "keysDue"
         case .missingKey: "missingKey"
         case .foreignKeys: "foreignKeys"
         case .updateNeeded: "updateNeeded"
@@ -44,10 +44,10 @@ extension SharedVaultProblem {
     /// True when the problem changes the command's status. Others are corrected by the next syncs.
     var wantsAttention: Bool {
         switch self {
-        case .fork, .anotherHistory, .rolledBack, .invalidLog, .brokenGeneration, .foreignKeys, .updateNeeded, .ended,
+        case .fork, .anotherHistory, .rolledBack, .invalidLog, .foreignKeys, .updateNeeded, .ended,
             .putAside, .nearlyFull:
             true
-        case .missingKey, .waitsForSeal: false
+        case .missingKey, .keysDue, .waitsForSeal: false
         }
     }
 
@@ -64,9 +64,7 @@ extension SharedVaultProblem {
         case .invalidLog:
             "the server's list of changes of the members is not valid: compare "
                 + "`saltern-client vault members --verify`"
-        case .brokenGeneration(let member):
-            "\(vault.name(of: member)) has published a wrong key: nothing is written until a manager runs "
-                + "saltern-client vault rotate"
+        case .keysDue: "your keys are to be replaced after a device was lost: the next sync does so"
         case .missingKey: "this device has no key yet: the next sync of a manager sends it"
         case .foreignKeys: "another device has replaced the keys of this member: nothing more is written"
         case .updateNeeded: "another member uses a later version: update this program to write"

@@ -99,6 +99,8 @@ final class TestMemberships: Memberships {
 
     func afterRound(_ id: SharedVaultID) {}
 
+    func noteLostDevice() {}
+
     func replaceAllKeys() {}
 
     func takeReport(of id: SharedVaultID) -> SyncReport? { nil }

@@ -88,7 +88,7 @@ import VaultLog
             #expect(try await vault.append(.remove(generation, [bob.member]), keys).status == 200)
             try await Self.fill(vault, items: 1)
             let list = SealList([VaultItemID.random(): try Self.mark()])
-            let seal = EntryPayload.seal(Seal(entry: vault.log.head.number, list))
+            let seal = EntryPayload.seal(Seal(of: bob.member, list))
             #expect(try await vault.append(seal).code == "invalid_list")
             let other = SealList([VaultItemID.random(): try Self.mark()])
             #expect(try await vault.append(seal, VaultScene.member(of: other)).code == "invalid_list")
@@ -164,7 +164,7 @@ import VaultLog
 
     /// The entry that lists the edits of a writer that the latest entry has cut off.
     private static func seal(_ writer: MemberID, _ vault: VaultScene, _ list: SealList) -> EntryPayload {
-        .seal(Seal(entry: vault.log.head.number, list))
+        .seal(Seal(of: writer, list))
     }
 
     @Test func `a writer has a present head`() async throws {

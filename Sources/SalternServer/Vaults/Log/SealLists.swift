@@ -103,7 +103,7 @@ struct SealLists {
         let allowed = isNew ? limits.items : max(limits.items, limits.allowed)
         guard count <= allowed else { throw ItemProblem.quotaExceeded(limit: "sealed", allowed: allowed, used: count) }
         let (number, sealer) = (Int64(entry.number.value), MemberID(entry.author.bytes))
-        let author = seal.subject
+        let author = MemberID(seal.author.bytes)
         let budget = Self.budget * max(limits.items, limits.allowed) * Int64(SealList.editByteCount)
         let (_, _, removed) = try await transaction.execute(
             InsertSealList(
@@ -114,16 +114,6 @@ struct SealLists {
         if removed.contains(number) {
             throw ItemProblem.quotaExceeded(limit: "sealed", allowed: allowed, used: count)
         }
-    }
-}
-
-extension Seal {
-    /// The writer whose edits the seal lists.
-    fileprivate var subject: MemberID {
-        MemberID(
-            [UInt8](repeating: 0, count: 14) + [
-                UInt8(truncatingIfNeeded: entry.value >> 8), UInt8(truncatingIfNeeded: entry.value),
-            ])
     }
 }
 
