@@ -134,6 +134,8 @@ public struct VaultEntryRequest: Encodable, Sendable {
     public var list: Base64Bytes?
     /// For a removal: the highest revision that this device has.
     public var ifRevision: Revision?
+    /// For new keys of a member: the present password key.
+    public var currentPasswordKey: SecretBytes?
 
     /// Creates a request with an entry alone.
     public init(_ entry: [UInt8]) { self.entry = Base64Bytes(entry) }
