@@ -169,8 +169,8 @@ public struct VaultJoinReply: Decodable, Sendable {
     public let number: UInt64
     /// The hash of the entry.
     public let hash: Base64Bytes
-    /// The present key, sealed for the holders of the link.
-    public let keyBox: Base64Bytes
+    /// The present key, sealed for the holders of the link; nil for a repeated request after the end of the invitation.
+    public let keyBox: Base64Bytes?
 }
 
 /// An open invitation, as the server lists it to managers.
