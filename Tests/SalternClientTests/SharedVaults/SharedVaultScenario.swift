@@ -247,8 +247,8 @@ final class SharedVaultScenario {
         else { return }
         stolen.append(
             VaultSealing(
-                id: id, log: state.log, keys: state.keys, signer: signer, role: .writer, isStopped: false, lists: [],
-                names: [:]))
+                id: id, log: state.log, keys: state.keys, signer: signer, role: .writer, evidence: HeadEvidence(), isStopped: false,
+                lists: SealLists([]), names: [:]))
     }
 
     /// The server stores an edit by a reader, or by a former member under a head of the time before.

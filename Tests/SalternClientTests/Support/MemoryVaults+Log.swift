@@ -154,6 +154,8 @@ extension MemoryVaults {
         guard list.edits.count <= vault.items.itemCount else {
             return problem(403, "quota_exceeded", ["limit": "sealed"])
         }
+        let latest = Set(next.latestSeals.map(\.number.value))
+        vault.lists = vault.lists.filter { latest.contains($0.key) }
         vault.lists[entry.number.value] = text(list.bytes)
         return nil
     }
