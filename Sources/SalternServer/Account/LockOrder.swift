@@ -8,7 +8,8 @@
 ///    no other transaction can refer to, and take `FOR KEY SHARE` of the account's row. The removal of surplus events,
 ///    and the last use of sessions, skip locked rows. Deliveries of outgoing events also do without it: each locks the
 ///    row of one queue first, and waits for nothing else.
-/// 3. Of several accounts, all rows are locked first, in the order of their ids.
+/// 3. Of several accounts, all rows are locked first, in the order of their ids. The deletion of an account locks its
+///    vaults in the order of their ids, each before the rows within it.
 /// 4. A new row with a random key waits for no other. Only a userid and the subject of attempts are keys that others
 ///    may write at the same moment.
 /// 5. A statement with `SKIP LOCKED` never waits, and is exempt from the order.

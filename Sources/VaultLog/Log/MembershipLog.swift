@@ -31,7 +31,7 @@ public struct MembershipLog: Sendable {
     private var seals: [MemberID: [MemberID: LatestSeal]] = [:]
     private var lateSeals = 0
     /// The invitations that are not closed, and those of them that are not used up.
-    private var unclosed: Set<InvitationID> = []
+    public private(set) var unclosed: Set<InvitationID> = []
     private var standing: Set<InvitationID> = []
     private var clock: ManagersClock
 

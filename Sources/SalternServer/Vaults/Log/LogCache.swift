@@ -77,9 +77,12 @@ final class LogCache: Sendable {
             }
         }
         // Only valid entries are stored.
-        guard let log = try await Self.extend(nil, of: vaultID, upTo: head, pace: pace, find) else {
-            throw Problem.internalError
-        }
+        guard
+            let log = try await Self.extend(
+                nil, of: vaultID, upTo: head, pace: pace, find,
+                // Another request has read it meanwhile.
+                known: { self.log(of: vaultID).flatMap { head.isHead(of: $0) ? $0 : nil } })
+        else { throw Problem.internalError }
         insert(log, of: vaultID)
         return log
     }
@@ -89,9 +92,11 @@ final class LogCache: Sendable {
 
     /// Appends the entries behind a log. Returns nil if they do not lead to the head: a restore or the owner has
     /// replaced entries.
+    ///
+    /// - Parameter known: Returns the result if it is known after a suspension.
     static func extend(
         _ log: MembershipLog?, of vaultID: VaultID, upTo head: StoredHead, pace: Pace,
-        _ find: (FindEntries) async throws -> [[UInt8]]
+        _ find: (FindEntries) async throws -> [[UInt8]], known: () -> MembershipLog? = { nil }
     ) async throws -> MembershipLog? {
         var log = log
         var last = Int64(log?.head.number.value ?? 0)
@@ -103,7 +108,10 @@ final class LogCache: Sendable {
                 guard let entry = try? Entry(bytes), append(entry, to: &log) else { return nil }
             }
             last += Int64(bytes.count)
-            if last < head.number { await pace.giveWay() }
+            if last < head.number {
+                await pace.giveWay()
+                if let log = known() { return log }
+            }
         }
         return log.flatMap { head.isHead(of: $0) ? $0 : nil }
     }

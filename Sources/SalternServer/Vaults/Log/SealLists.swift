@@ -29,6 +29,9 @@ struct StoreSealList: AccountEndpoint {
         let list = try await JSONBody.readLarge(request) { try await $0.sealList(request.pace) }
         try await authorization.countingRefusal {
             guard let list, list.isList(of: seal) else { throw VaultProblem.invalidList }
+            let log = try await authorization.log(of: vaultID, pace: request.pace)
+            // A later list of the same manager has replaced the others.
+            guard log.latestSeals.contains(where: { $0.number == entry.number }) else { throw Problem.notFound }
             try await authorization.transaction(in: vaultID, atLeast: .reader, lane: .log) { transaction, _ in
                 // The owner can replace entries of a recovering vault.
                 guard try await transaction.execute(find).first == bytes else { throw Problem.notFound }

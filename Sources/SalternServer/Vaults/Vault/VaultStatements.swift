@@ -191,7 +191,7 @@ struct PutMembers: Statement {
 
     static let sql: SQL<Self> = """
         INSERT INTO saltern.vault_members AS m (vault_id, member_id, holder, is_unclaimed, role, since)
-        SELECT \(\.vaultID), n.member_id, \(\.holder), \(\.holder) IS NULL, n.role, n.since
+        SELECT \(\.vaultID), n.member_id, \(\.holder)::uuid, \(\.holder)::uuid IS NULL, n.role, n.since
         FROM unnest(\(\.members)::uuid[], \(\.roles)::integer[], \(\.since)::bigint[]) AS n(member_id, role, since)
         ON CONFLICT (vault_id, member_id) DO UPDATE SET role = excluded.role, since = excluded.since
         """
