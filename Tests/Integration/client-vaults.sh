@@ -128,7 +128,7 @@ device ada put --vault household --title secret --json <<<'Surprise party.'
 ada sync
 expect_status 0
 bob sync --json
-expect_json '.vaults[0].problems[0].kind' ended
+expect_json '[.vaults[0].problems[].kind] | index("ended") != null' true
 bob list --vault household --json
 expect_json '[.items[].title] | index("secret")' null
 carol sync
@@ -163,14 +163,16 @@ carol vault list --json
 expect_json '.vaults[0].owner' true
 
 scenario "a vault that was put into is not left before its changes are sent"
-invite writer Bob
+carol vault invite household --role writer --label Bob --no-code --json
+expect_status 0
+json .link >"$work/link"
+: >"$work/code"
 join bob Bob
 expect_status 0
 device bob put --vault household --title offline --json <<<'Not sent yet.'
 expect_status 0
 bob status --json
 expect_json '[.vaults[] | select(.role) | .unsent] | tostring' '[1]'
-expect_json .unsent 0
 bob vault leave household --yes --json
 expect_status 0
 carol sync --json
@@ -182,6 +184,8 @@ device dora register --server "$SALTERN_TEST_URL" --userid "$(unique dora)" --ce
     --password-file "$work/password"
 expect_status 0
 device dora vault create allotment --as Dora --json </dev/null
+expect_status 0
+device dora sync --json </dev/null
 expect_status 0
 device dora leave --yes --password-file "$work/password" --json </dev/null
 expect_error 1 owns_vaults
