@@ -119,7 +119,9 @@ struct SharedVaultState {
 
     /// The validly signed heads with higher numbers than that of the log.
     var unknownHeads: [(member: MemberID, number: UInt64)] {
-        seats.compactMap { seat in
+        // A log with entries of a later version ends before them.
+        if findings.needsUpdate == true { return [] }
+        return seats.compactMap { seat in
             guard let head = seen(seat), log.place(of: head) == .unknown else { return nil }
             return (seat.id, head.number.value)
         }

@@ -67,7 +67,10 @@ struct VaultUpkeep {
         refused.subtract(deleted)
         try service.note(id) { $0.refused = refused.isEmpty ? nil : refused }
         // After a restored backup the log lacks entries for a while.
-        let others = found.heads.filter { state.log.place(of: $0.value) != .known }
+        let others = found.heads.filter { _, head in
+            let place = state.log.place(of: head)
+            return place == .diverged || place == .unknown && state.findings.needsUpdate != true
+        }
         guard !others.isEmpty, !isRecovering else { return }
         try service.note(id) { findings in
             var known = findings.otherHistories ?? [:]
@@ -242,12 +245,6 @@ struct VaultUpkeep {
         let seals = state.log.seals(of: author)
         var edits: [VaultItemID: EditMark] = [:]
         try session.stored {
-            if let replaced = seals.first(where: { $0.manager == state.own?.id }).flatMap({ sealing.lists[$0.seal] }) {
-                for (item, mark) in replaced.edits {
-                    let id = ItemID(item)
-                    if try store.item(id) == nil, try store.tombstone(id) == nil { edits[item] = mark }
-                }
-            }
             try store.forEachAccepted { item in
                 guard let edit = sealing.mark(of: item.content, item.id), edit.author == author,
                     let cut = state.log.cut(of: author, at: edit.head)
@@ -258,6 +255,13 @@ struct VaultUpkeep {
                     seal.number > cut && sealing.lists[seal.seal]?.edits[id] == edit.mark
                 }
                 if isHeld || isListed { edits[id] = edit.mark }
+            }
+            // A server rejects lists with more edits than the vault has items.
+            let limit = service.descriptions[id].map { Int(clamping: $0.usage.items) } ?? 0
+            let replaced = seals.first { $0.manager == state.own?.id }.flatMap { sealing.lists[$0.seal] }
+            for (item, mark) in replaced?.edits ?? [:] where edits.count < limit && edits[item] == nil {
+                let id = ItemID(item)
+                if try store.item(id) == nil, try store.tombstone(id) == nil { edits[item] = mark }
             }
         }
         return SealList(edits)
