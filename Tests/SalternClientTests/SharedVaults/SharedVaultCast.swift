@@ -90,6 +90,16 @@ struct SharedVaultCast {
         }
     }
 
+    /// Replaces the box of a device's member by another text.
+    func spoilBox(of device: PersonDevice) {
+        let account = device.account
+        people.change(id) { vault in
+            for member in vault.boxes.keys where vault.holders[member] == account {
+                vault.boxes[member] = String(repeating: "A", count: 152)
+            }
+        }
+    }
+
     /// Shows a device what the server has.
     func beHonest(to device: PersonDevice) { device.link.setRewrite { $1 } }
 
