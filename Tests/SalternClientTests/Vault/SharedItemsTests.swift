@@ -167,7 +167,8 @@ import Testing
             _ = try await bob.sync()
             let content = SecureBytes(copying: [UInt8](repeating: 7, count: 700_000))
             bob.device.link.setUnreachable(true)
-            let attachment = try await bob.items.attach(AttachmentSource(content), AttachmentDraft(nil), properties: [:])
+            let attachment = try await bob.items.attach(
+                AttachmentSource(content), AttachmentDraft(nil), properties: [:])
             let id = ItemID.random()
             try await bob.items.put(PlainItem(title: "long", body: attachment.body()), id, in: "files")
             bob.device.link.setUnreachable(false)
