@@ -97,7 +97,8 @@ struct SharedVaultState {
     func checkWritable(repairs: Bool = false) throws(VaultError) {
         for problem in problems where problem.stopsWriting {
             switch problem {
-            case .missingKey: if !repairs { throw .shared(.stopped) }
+            case .missingKey: if !repairs { throw .shared(.keyMissing) }
+            case .updateNeeded: throw .shared(.updateNeeded)
             case .ended: throw .shared(.notPermitted)
             default: throw .shared(.stopped)
             }
@@ -119,7 +120,9 @@ struct SharedVaultState {
 
     /// The validly signed heads with higher numbers than that of the log.
     var unknownHeads: [(member: MemberID, number: UInt64)] {
-        seats.compactMap { seat in
+        // A log with entries of a later version ends before them.
+        if findings.needsUpdate == true { return [] }
+        return seats.compactMap { seat in
             guard let head = seen(seat), log.place(of: head) == .unknown else { return nil }
             return (seat.id, head.number.value)
         }
