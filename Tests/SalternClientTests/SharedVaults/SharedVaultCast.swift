@@ -108,7 +108,7 @@ struct SharedVaultCast {
         let state = try await state(device)
         return VaultSealing(
             id: id, log: state.log, keys: state.keys, signer: try state.signer, role: .writer,
-            evidence: HeadEvidence(), isStopped: false, lists: SealLists([]), names: [:])
+            evidence: JudgingEvidence(), refused: [], isStopped: false, lists: SealLists([]), names: [:])
     }
 
     static func item(_ text: String) -> PlainItem {
