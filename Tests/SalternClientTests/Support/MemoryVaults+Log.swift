@@ -138,6 +138,9 @@ extension MemoryVaults {
             guard let boxes, let previous = members["previousKey"] as? String, named.count == boxes.count,
                 named.count == Set(named).count, Set(named) == Set(next.presentMembers.map(\.id))
             else { return problem(422, "invalid_boxes") }
+            guard bytes(previous).count == 60, boxes.allSatisfy({ bytes($0["box"]).count == 113 }) else {
+                return problem(422, "invalid_boxes")
+            }
             vault.boxes = Dictionary(uniqueKeysWithValues: zip(named, boxes.map { $0["box"] as? String ?? "" }))
             vault.previousKeys[next.currentGeneration.number.value] = previous
         } else if boxes != nil || members["previousKey"] != nil {
