@@ -223,6 +223,8 @@ extension Problem.Code {
     public static let recovering: Self = "recovering"
     /// The account is a member of the shared vault already (409).
     public static let alreadyMember: Self = "already_member"
+    /// The account is the owner of shared vaults.
+    public static let ownsVaults: Self = "owns_vaults"
     /// The role in the shared vault does not permit the request (403).
     public static let roleTooLow: Self = "role_too_low"
     /// The resource does not exist (404).

@@ -153,6 +153,12 @@ public struct SalternAPI: Sendable {
 extension SalternAPI {
     struct Proof: Encodable { let currentPasswordKey: SecretBytes }
 
+    struct Deletion: Encodable {
+        let currentPasswordKey: SecretBytes
+        /// `delete` to delete the account's own shared vaults, too.
+        let vaults: String?
+    }
+
     struct CredentialBody: Encodable {
         struct KDF: Encodable { let iterations: Int }
         var currentPasswordKey: SecretBytes?
@@ -182,9 +188,11 @@ extension SalternAPI {
     }
 
     /// Deletes the account (`DELETE /v1/account`).
-    public func deleteAccount(currentPasswordKey: SecretBytes, _ token: Token) async throws(APIError) {
-        try await call(
-            Self.request(.delete, "/v1/account", token: token, Proof(currentPasswordKey: currentPasswordKey)))
+    public func deleteAccount(
+        currentPasswordKey: SecretBytes, deletingVaults: Bool = false, _ token: Token
+    ) async throws(APIError) {
+        let body = Deletion(currentPasswordKey: currentPasswordKey, vaults: deletingVaults ? "delete" : nil)
+        try await call(Self.request(.delete, "/v1/account", token: token, body))
     }
 
     /// Sets a new password key and keyring (`PUT /v1/account/credential`).

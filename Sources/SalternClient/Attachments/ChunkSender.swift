@@ -23,7 +23,7 @@ final class ChunkSender {
     func send(
         _ content: SecureBytes, _ attachment: ItemID, _ index: Int, _ draft: AttachmentDraft? = nil
     ) async throws(VaultError) -> ItemID {
-        // The keys do not change while this call holds the lock.
+        // The account's keys do not change while this call holds the lock.
         await scope.serverLock.lock()
         defer { scope.serverLock.unlock() }
         do throws(VaultError) {

@@ -37,11 +37,16 @@ struct FolderRecords: Sendable {
 
     /// Stores the path and the collection of a folder. Writes nothing when the store has them.
     func noteFolder(_ id: ItemID, _ collection: String, at root: String) async throws(VaultError) {
+        let owner = owned.owner
         try await owned.perform { store, _ in
-            if try store.isRoot(root, ofFolder: id), try store.collection(ofFolder: id) == collection { return }
+            if try store.isRoot(root, ofFolder: id), try store.collection(ofFolder: id) == collection,
+                try store.owner(ofFolder: id) == owner
+            {
+                return
+            }
             try store.transaction {
                 try store.setFolder(id, at: root)
-                try store.setCollection(collection, ofFolder: id)
+                try store.setCollection(collection, of: owner, ofFolder: id)
             }
         }
     }
@@ -54,15 +59,17 @@ struct FolderRecords: Sendable {
         }
     }
 
-    /// Returns the path of another folder that syncs a collection; nil when the folder is known, or there is no other.
+    /// Returns the path of another folder that syncs a collection of the same owner; nil when the folder is known, or there is no other.
     /// A path that another entry uses now does not count. A missing folder counts, because its disk may be removed.
     func otherFolder(
         than id: ItemID?, at root: String, _ collection: String, _ system: any FolderSystem
     ) async throws(VaultError) -> String? {
         if let id, try await place(ofFolder: id) != nil { return nil }
         if try await hasFolder(at: root) { return nil }
+        let owner = owned.owner
         return try await owned.perform { store, _ in
             for (other, place) in try store.folders() where !place.utf8.elementsEqual(root.utf8) {
+                if try store.owner(ofFolder: other) != owner { continue }
                 let known = try store.collection(ofFolder: other)
                 if let known, known != collection { continue }
                 if known == nil, try !Self.hasFiles(ofFolder: other, in: collection, store) { continue }
@@ -91,6 +98,15 @@ struct FolderRecords: Sendable {
             return nil
         }
     }
+
+    /// Returns true for an item of a shared vault that the server has never had: an unsent one that was withdrawn.
+    func wasWithdrawn(_ id: ItemID) async throws(VaultError) -> Bool {
+        if owned.owner == .account { return false }
+        return try await owned.perform { store, _ in try store.tombstone(id) == nil && store.trashed(id) != nil }
+    }
+
+    /// Returns true when this account may write the items.
+    func canWrite() async throws(VaultError) -> Bool { try await owned.perform { _, items in try items.canWrite } }
 
     func storeID() async throws(VaultError) -> ItemID { try await owned.perform { store, _ in try store.storeID() } }
 

@@ -95,6 +95,8 @@ public struct FolderWarning: Hashable, Sendable {
         /// An ignore file that cannot be applied. Until it is corrected, nothing in its folder except the file itself
         /// is sent, fetched or deleted. ``FolderWarning/ignoreFault`` has the reason.
         case ignoreFile = "ignore_file"
+        /// A shared vault that this account may only read. Changes in the folder are not sent.
+        case readOnly = "read_only"
         /// A file that cannot be written, moved or sent now.
         case failed
     }

@@ -131,6 +131,7 @@ public actor FolderSync {
     private func goThrough(_ round: inout Round, _ report: inout FolderReport) async throws {
         for number in 0..<Self.rounds {
             let news = try await syncVault(round.allowed, &report)
+            round.isReadOnly = try await !records.canWrite()
             round.focus?.items.formUnion(news)
             try await supplyChunks(&round, &report)
             let hasDone = try await settle(&round, &report)
@@ -172,6 +173,11 @@ public actor FolderSync {
         var memory = FolderMemory()
         /// True when the next round has to examine everything.
         var needsWhole = false
+        /// True in a shared vault that this account may only read. Changes in the folder then stay there.
+        var isReadOnly = false
+
+        /// Returns true for an action that this account may not carry out.
+        func refuses(_ action: FolderAction) -> Bool { isReadOnly && action.isThere }
 
         /// Switches the round to examine everything.
         mutating func takeWhole(_ records: FolderRecords) async throws {
@@ -227,11 +233,17 @@ public actor FolderSync {
             round.remote = view.remote
             round.known = Dictionary(view.known.values.map { ($0.path, $0.content) }) { _, last in last }
             var deletions = try await deletionGuard(round, view)
-            let decided = FolderDecision.decide(view).filter { failed.index(forKey: $0) == nil }
+            var decided = FolderDecision.decide(view).filter { failed.index(forKey: $0) == nil }
+            if decided.contains(where: round.refuses) {
+                report.warn(.readOnly, root)
+                decided.removeAll(where: round.refuses)
+            }
             let (allowed, held, noted) = deletions.permit(decided, view)
             var permitted = FolderAction.rulesFirst(allowed, after: failed.keys, view)
             if permitted.isEmpty {
-                permitted = EmptyFolderDecision.decide(view).filter { failed.index(forKey: $0) == nil }
+                permitted = EmptyFolderDecision.decide(view).filter {
+                    failed.index(forKey: $0) == nil && !round.refuses($0)
+                }
             }
             round.deletions = deletions
             report.note(held, view)
@@ -394,6 +406,14 @@ extension FolderAction {
     fileprivate var isNote: Bool {
         switch self {
         case .note, .forget, .noteFolder, .forgetFolder: true
+        default: false
+        }
+    }
+
+    /// True for an action that changes items of the vault.
+    var isThere: Bool {
+        switch self {
+        case .upload, .moveThere, .deleteThere, .mergeThere, .makeFolderThere, .removeFolderThere: true
         default: false
         }
     }

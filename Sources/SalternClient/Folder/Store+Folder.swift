@@ -35,10 +35,19 @@ extension Store {
         try database.rows("SELECT collection FROM folders WHERE id = ?", .blob(id.bytes)) { $0.text(0) }.first ?? nil
     }
 
-    func setCollection(_ collection: String, ofFolder id: ItemID) throws {
-        if try self.collection(ofFolder: id) == collection { return }
+    /// Returns the owner of a folder's items.
+    func owner(ofFolder id: ItemID) throws -> ItemOwner {
+        let vault = try database.rows("SELECT vault FROM folders WHERE id = ?", .blob(id.bytes)) { $0.blob(0) }.first
+        return (vault ?? nil).flatMap { SharedVaultID(bytes: $0) }.map { .vault($0) } ?? .account
+    }
+
+    func setCollection(_ collection: String, of owner: ItemOwner, ofFolder id: ItemID) throws {
+        if try self.collection(ofFolder: id) == collection, try self.owner(ofFolder: id) == owner { return }
+        var vault: [UInt8]?
+        if case .vault(let id) = owner { vault = id.bytes }
         try database.execute(
-            "UPDATE folders SET collection = ? WHERE id = ?", .text(collection), .blob(id.bytes))
+            "UPDATE folders SET collection = ?, vault = ? WHERE id = ?", .text(collection), .optional(vault),
+            .blob(id.bytes))
     }
 
     /// Records the number of a folder's deletions that wait for approval.

@@ -122,10 +122,13 @@ enum UnsentForm: Sendable {
 struct PutAsideReason: RawRepresentable, Hashable, Sendable {
     let rawValue: String
 
-    private static let passing: Set = ["unknownHead", "fork", "awaitsSeal", "notListed", "listMissing"]
+    private static let open: Set = ["unknownHead", "fork", "awaitsSeal", "listMissing"]
+
+    /// True while no manager has decided about the version, or the decision has not arrived.
+    var isOpen: Bool { Self.open.contains(rawValue) }
 
     /// True when further entries or lists may let the version count.
-    var mayPass: Bool { Self.passing.contains(rawValue) }
+    var mayPass: Bool { isOpen || rawValue == "notListed" }
 }
 
 extension ItemSealing {

@@ -68,7 +68,7 @@ struct LogUpdate {
         guard let state = try service.state(id) else { return }
         if let number = state.record.difference(from: state.log) {
             try service.note(id) { $0.fork = $0.fork ?? number }
-        } else if state.record.highestNumber > state.log.head.number.value {
+        } else if state.record.highestNumber > state.log.head.number.value, state.findings.needsUpdate != true {
             try service.note(id) { $0.isRolledBack = true }
         }
     }
@@ -293,8 +293,11 @@ struct LogUpdate {
             if known.own?.id == known.log.owner { try await putBack(from: number, known, true) }
             return
         }
-        if count < own.count { try service.note(id) { $0.isRolledBack = true } }
-        try service.note(id) { $0.comparedHead = description?.head.hash }
+        try service.note(id) { findings in
+            // The server's log is the known one, or its beginning. Then another statement of the server is false.
+            if count < own.count { findings.isRolledBack = true } else { findings.isInvalid = true }
+            findings.comparedHead = description?.head.hash ?? findings.comparedHead
+        }
     }
 
     /// True when an entry is valid after so many entries of the known log.

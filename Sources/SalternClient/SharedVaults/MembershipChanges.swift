@@ -21,6 +21,7 @@ struct MembershipChanges {
                 try EntrySending.draft(try payload(state), state, at: time)
             }
         }
+        await sendRecord()
     }
 
     private func member(_ id: MemberID, _ state: SharedVaultState) throws(VaultError) -> VaultLog.MemberID {
@@ -110,9 +111,11 @@ struct MembershipChanges {
         }
     }
 
-    func leave() async throws(VaultError) {
+    func leave(discardingUnsentEdits: Bool) async throws(VaultError) {
         // Unsent edits would stay on this device.
         try await syncItems()
+        let unsent = discardingUnsentEdits ? 0 : try service.unsentCount(of: id)
+        guard unsent == 0 else { throw .unsentEdits(count: unsent) }
         try await service.holding { () async throws(VaultError) in
             _ = try await sending.append(leaves: true) { state, time throws(VaultError) in
                 try EntrySending.draft(.leave, state, at: time)
@@ -158,6 +161,7 @@ struct MembershipChanges {
                     return try EntrySending.draft(.accept(offer.number), state, at: time)
                 })
         }
+        await sendRecord()
     }
 
     func delete() async throws(VaultError) {

@@ -148,6 +148,8 @@ extension SharedVaultService: Memberships {
         try await holding { () async throws(VaultError) in
             try await VaultUpkeep(service: self, id: id).run(description)
         }
+        // The account's other devices compare with the heads that this one has seen.
+        if try hasUnsentRecords() { try? await sendAccountItems() }
     }
 
     func takeReport(of id: SharedVaultID) -> SyncReport? { reports.removeValue(forKey: id) }

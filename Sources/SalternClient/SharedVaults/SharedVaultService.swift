@@ -33,8 +33,7 @@ final class SharedVaultService {
     var reports: [SharedVaultID: SyncReport] = [:]
     /// The errors of the last refresh that concern one vault.
     var failures: [SharedVaultID: VaultError] = [:]
-    /// The heads in versions of items that the log does not have.
-    let evidence = HeadEvidence()
+    let evidence = JudgingEvidence()
 
     init(_ session: VaultSession, _ owners: ItemOwners, _ syncing: SyncService) {
         self.session = session
@@ -232,8 +231,9 @@ final class SharedVaultService {
         let lists = try session.stored { try session.store.sealLists(of: state.id) }
         let sealing = VaultSealing(
             id: state.id, log: state.log, keys: state.keys, signer: try? state.signer, role: state.role,
-            evidence: evidence, isStopped: state.problems.contains { $0.stopsWriting && $0 != .ended },
-            lists: SealLists(lists), names: names, own: state.ownMembers)
+            evidence: evidence, refused: state.findings.refused ?? [],
+            isStopped: state.problems.contains { $0.stopsWriting && $0 != .ended }, lists: SealLists(lists),
+            names: names, own: state.ownMembers)
         sealings[state.id] = (state.findings, sealing)
         return sealing
     }

@@ -19,7 +19,8 @@ struct VaultFindings: Codable, Hashable {
     var comparedHead: Base64Bytes?
     /// True after a device was lost, until the keys of this member are replaced.
     var isRekeyDue: Bool?
-    var putAside: Int?
+    /// Items whose last judged version never counts.
+    var refused: Set<ItemID>?
     /// By unsealed entry, the time at which this device has first seen it, in seconds since 1970.
     var unsealedSince: [UInt64: Int64]?
     /// The times of the last automatic rotation and of the last attempt to claim, in seconds since 1970.
@@ -96,7 +97,8 @@ struct SharedVaultState {
     func checkWritable(repairs: Bool = false) throws(VaultError) {
         for problem in problems where problem.stopsWriting {
             switch problem {
-            case .missingKey: if !repairs { throw .shared(.stopped) }
+            case .missingKey: if !repairs { throw .shared(.keyMissing) }
+            case .updateNeeded: throw .shared(.updateNeeded)
             case .ended: throw .shared(.notPermitted)
             default: throw .shared(.stopped)
             }
@@ -118,7 +120,9 @@ struct SharedVaultState {
 
     /// The validly signed heads with higher numbers than that of the log.
     var unknownHeads: [(member: MemberID, number: UInt64)] {
-        seats.compactMap { seat in
+        // A log with entries of a later version ends before them.
+        if findings.needsUpdate == true { return [] }
+        return seats.compactMap { seat in
             guard let head = seen(seat), log.place(of: head) == .unknown else { return nil }
             return (seat.id, head.number.value)
         }
@@ -153,7 +157,7 @@ struct SharedVaultState {
         if findings.isInvalid == true { problems.append(.invalidLog) }
         problems += membersWithAnotherHistory.map { .anotherHistory($0) }
         if !log.unsealed.isEmpty { problems.append(.waitsForSeal(count: log.unsealed.count)) }
-        if let count = findings.putAside, count > 0 { problems.append(.putAside(count: count)) }
+        if let refused = findings.refused, !refused.isEmpty { problems.append(.putAside(count: refused.count)) }
         if log.head.number.value >= Self.nearlyFull { problems.append(.nearlyFull) }
         return problems
     }

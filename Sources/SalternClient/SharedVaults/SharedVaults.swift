@@ -71,7 +71,10 @@ public struct SharedVaults: Sendable {
     public func join(_ link: String, code: String?, as person: String) async throws(VaultError) -> SharedVault {
         try await present(
             try await withService { service throws(VaultError) in
-                try await service.inviting.join(link, code: code, as: person)
+                let id = try await service.inviting.join(link, code: code, as: person)
+                // The account's other devices need the key. The next sync sends it otherwise.
+                try? await service.sendAccountItems()
+                return id
             })
     }
 

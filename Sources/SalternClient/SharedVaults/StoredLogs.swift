@@ -135,11 +135,16 @@ extension Store {
             .text(name.rawValue), .blob(value))
     }
 
-    /// Returns the highest revision of this view's items and tombstones; nil for none.
+    /// Returns the highest revision of this view that a listing has shown, also of chunks and of versions that do not
+    /// count; nil for none.
     func highestRevision() throws -> Revision? {
         let highest =
             try database.rows(
-                "SELECT max(revision) FROM (SELECT revision FROM items UNION ALL SELECT revision FROM graves)"
+                """
+                SELECT max(revision) FROM (
+                    SELECT revision FROM items UNION ALL SELECT behind FROM items UNION ALL SELECT revision FROM graves
+                    UNION ALL SELECT revision FROM chunks UNION ALL SELECT revision FROM set_aside)
+                """
             ) { $0.integer(0) }.first ?? nil
         return highest.map { Revision($0) }
     }

@@ -47,6 +47,7 @@ struct VaultInviting {
                 }
             )?.entry
         }
+        try? await service.sendAccountItems()
         guard let stored = try service.known(id).log.invitations[invitation],
             let link = InvitationLink(server: server, stored, secret: secret)
         else { throw .unavailable(.unexpectedReply) }
@@ -237,7 +238,7 @@ struct VaultInviting {
             }
             guard reply.vault == id, reply.hash.bytes == entry.hash.bytes else { throw .unavailable(.unexpectedReply) }
             try await service.holding { () async throws(VaultError) in
-                try await take(entry, link, secrets, reply.keyBox.bytes, id)
+                try await take(entry, link, secrets, reply.keyBox?.bytes ?? [], id)
             }
             return id
         }
@@ -301,7 +302,7 @@ struct VaultInviting {
             throw VaultError(ofShared: error)
         }
         guard reply.vault == id, reply.hash.bytes == entry.hash.bytes else { throw .unavailable(.unexpectedReply) }
-        try accept(reply.keyBox.bytes, entry, opened, id)
+        try accept(reply.keyBox?.bytes ?? [], entry, opened, id)
         // The log that the link opened is verified. Entries that came since are fetched after it.
         try await LogUpdate(service: service, id: id).fetch(after: try service.known(id).log.head.number.value)
     }

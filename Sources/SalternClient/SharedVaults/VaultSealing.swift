@@ -11,17 +11,34 @@ struct SealLists: Sendable {
     subscript(_ seal: Seal) -> SealList? { byDigest[seal.digest].flatMap { $0.isList(of: seal) ? $0 : nil } }
 }
 
-/// Heads in validly signed versions of items that the log does not have: the author's device has another history.
-final class HeadEvidence: Sendable {
-    private let found = Locked<[SharedVaultID: [VaultLog.MemberID: Head]]>([:])
+/// The findings about versions of items, until ``VaultUpkeep`` stores them.
+final class JudgingEvidence: Sendable {
+    struct Found: Sendable {
+        /// Heads in validly signed versions that the log does not have: the author's device has another history.
+        var heads: [VaultLog.MemberID: Head] = [:]
+        /// By item, true when its last judged version never counts.
+        var refusals: [ItemID: Bool] = [:]
+    }
+
+    /// The maximum number of items with findings.
+    private static let limit = 1_000
+
+    private let found = Locked<[SharedVaultID: Found]>([:])
 
     func add(_ head: Head, by member: VaultLog.MemberID, _ id: SharedVaultID) {
-        found.withLock { $0[id, default: [:]][member] = head }
+        found.withLock { $0[id, default: Found()].heads[member] = head }
     }
 
-    func take(_ id: SharedVaultID) -> [VaultLog.MemberID: Head] {
-        found.withLock { $0.removeValue(forKey: id) ?? [:] }
+    /// - Parameter isKnown: True for an item with a stored finding.
+    func note(_ item: ItemID, isRefused: Bool, isKnown: Bool, _ id: SharedVaultID) {
+        found.withLock { found in
+            let known = found[id]?.refusals
+            guard isRefused || isKnown || known?[item] != nil, known?.count ?? 0 < Self.limit else { return }
+            found[id, default: Found()].refusals[item] = isRefused
+        }
     }
+
+    func take(_ id: SharedVaultID) -> Found { found.withLock { $0.removeValue(forKey: id) ?? Found() } }
 }
 
 /// Seals, signs, opens and judges the items of one shared vault, with its keys and its log at one time.
@@ -32,8 +49,9 @@ struct VaultSealing: ItemSealing {
     /// Signs this account's edits; nil without a membership.
     let signer: MemberSigner?
     let role: Role?
-    /// Takes heads of validly signed versions that the log does not have.
-    let evidence: HeadEvidence
+    let evidence: JudgingEvidence
+    /// The items whose last judged version never counts.
+    let refused: Set<ItemID>
     /// True when findings forbid writing until a person or another device has acted.
     let isStopped: Bool
     let lists: SealLists
@@ -113,6 +131,14 @@ struct VaultSealing: ItemSealing {
 
     /// Decides if a version counts. Nothing stops a sync: a version that does not count is put aside.
     func judge(_ version: ItemState, _ content: ItemContent, known: StoredItem?) -> ItemVerdict {
+        let verdict = decide(version, content, known: known)
+        var isRefused = false
+        if case .putAside(let reason) = verdict { isRefused = !reason.mayPass }
+        evidence.note(version.id, isRefused: isRefused, isKnown: refused.contains(version.id), id)
+        return verdict
+    }
+
+    private func decide(_ version: ItemState, _ content: ItemContent, known: StoredItem?) -> ItemVerdict {
         guard let signed = try? signed(content, version.id) else { return .unreadable }
         // Honest numbers are far below: each edit has a revision of its own.
         guard signed.edit.number <= SealedBox.Edit.floor(of: version.revision) else {

@@ -55,13 +55,23 @@ struct VaultUpkeep {
         }
     }
 
-    /// Reports members whose edits name entries that the log does not have.
+    /// Stores the findings about versions of items: those that never count, and members whose edits name entries that
+    /// the log does not have.
     private func noteEvidence(_ isRecovering: Bool) throws(VaultError) {
-        let heads = service.evidence.take(id)
+        let found = service.evidence.take(id)
+        guard let state = try service.state(id) else { return }
+        var refused = state.findings.refused ?? []
+        for (item, isRefused) in found.refusals { if isRefused { refused.insert(item) } else { refused.remove(item) } }
+        let store = try service.owners.parts(of: .vault(id)).scope.store
+        let deleted = try session.stored { try refused.filter { try store.tombstone($0) != nil } }
+        refused.subtract(deleted)
+        try service.note(id) { $0.refused = refused.isEmpty ? nil : refused }
         // After a restored backup the log lacks entries for a while.
-        guard !heads.isEmpty, !isRecovering, let state = try service.state(id) else { return }
-        let others = heads.filter { state.log.place(of: $0.value) != .known }
-        guard !others.isEmpty else { return }
+        let others = found.heads.filter { _, head in
+            let place = state.log.place(of: head)
+            return place == .diverged || place == .unknown && state.findings.needsUpdate != true
+        }
+        guard !others.isEmpty, !isRecovering else { return }
         try service.note(id) { findings in
             var known = findings.otherHistories ?? [:]
             for (member, head) in others { known[MemberID(member)] = head.number.value }
@@ -127,13 +137,18 @@ struct VaultUpkeep {
     }
 
     /// Replaces this member's keys by the pair that the record has for it. The pair is on the server before.
+    ///
+    /// The server needs the password key. A process that has not derived it leaves the change to a later one.
     func rekey() async throws(VaultError) {
+        guard let proof = try session.open.password.passwordKey else { return }
         try await sending.append(repairs: true) { state, time throws(VaultError) in
             guard let keys = state.record.latestKeys, !state.log.isUsed(keys.publicKeys) else { return nil }
             let signer = try state.signer
-            return try EntrySending.draft { () throws(EntryRejection) in
+            var draft = try EntrySending.draft { () throws(EntryRejection) in
                 try EntryWriter.rekey(to: keys, by: signer, after: state.log, at: time)
             }
+            draft.request.currentPasswordKey = proof
+            return draft
         }
         try service.note(id) { $0.isRekeyDue = nil }
     }
@@ -235,12 +250,6 @@ struct VaultUpkeep {
         let seals = state.log.seals(of: author)
         var edits: [VaultItemID: EditMark] = [:]
         try session.stored {
-            if let replaced = seals.first(where: { $0.manager == state.own?.id }).flatMap({ sealing.lists[$0.seal] }) {
-                for (item, mark) in replaced.edits {
-                    let id = ItemID(item)
-                    if try store.item(id) == nil, try store.tombstone(id) == nil { edits[item] = mark }
-                }
-            }
             try store.forEachAccepted { item in
                 guard let edit = sealing.mark(of: item.content, item.id), edit.author == author,
                     let cut = state.log.cut(of: author, at: edit.head)
@@ -251,6 +260,13 @@ struct VaultUpkeep {
                     seal.number > cut && sealing.lists[seal.seal]?.edits[id] == edit.mark
                 }
                 if isHeld || isListed { edits[id] = edit.mark }
+            }
+            // A server rejects lists with more edits than the vault has items.
+            let limit = service.descriptions[id].map { Int(clamping: $0.usage.items) } ?? 0
+            let replaced = seals.first { $0.manager == state.own?.id }.flatMap { sealing.lists[$0.seal] }
+            for (item, mark) in replaced?.edits ?? [:] where edits.count < limit && edits[item] == nil {
+                let id = ItemID(item)
+                if try store.item(id) == nil, try store.tombstone(id) == nil { edits[item] = mark }
             }
         }
         return SealList(edits)

@@ -484,7 +484,8 @@ enum StoreFact: String {
     /// True for a fact that each owner of items has. Others are those of the account and of the whole store.
     var isOfOwner: Bool {
         switch self {
-        case .cursor, .revisionBase, .listing, .lastEventID, .comparing, .held, .copies, .unread, .judgedBy, .batchBytes,
+        case .cursor, .revisionBase, .listing, .lastEventID, .comparing, .held, .copies, .unread, .judgedBy,
+            .batchBytes,
             .pageChanges, .itemBytes, .sweptAt, .agedTo, .chunksWhole, .chunksLost:
             true
         default: false

@@ -216,6 +216,9 @@ enum StoreSchema {
         -- The number of the vault's log at which the version was accepted; null for an account.
         ALTER TABLE items ADD COLUMN judged_at INTEGER;
 
+        -- The shared vault of a folder's items; null for the account.
+        ALTER TABLE folders ADD COLUMN vault BLOB;
+
         -- Items of a shared vault of which the server has a version that does not count yet, with its revision.
         CREATE TABLE set_aside (id BLOB PRIMARY KEY, revision INTEGER NOT NULL) WITHOUT ROWID;
         """,

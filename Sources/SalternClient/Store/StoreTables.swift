@@ -141,6 +141,7 @@ extension Store {
 
     /// Returns the number of a shared vault's tables; nil when it has none. A removed number is not used again.
     func number(of id: SharedVaultID) throws -> Int64? {
-        try database.ofAccount.rows("SELECT number FROM vaults WHERE vault = ?", .blob(id.bytes)) { $0.integer(0) ?? 0 }.first
+        try database.ofAccount.rows("SELECT number FROM vaults WHERE vault = ?", .blob(id.bytes)) { $0.integer(0) ?? 0 }
+            .first
     }
 }

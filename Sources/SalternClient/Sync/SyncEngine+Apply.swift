@@ -194,6 +194,7 @@ extension SyncEngine {
             return try keepUnreadable(server, item, listing, into: &report)
         }
         guard let theirs = judged(server, content, over: item) else {
+            if sealer.stamp != nil { return try goOnOverRefused(server, item, change, listing, into: &report) }
             return try keepBesideUnreadable(server, item, own.item, mine, listing, into: &report)
         }
         let taken = stored(server, content, theirs, over: item)
@@ -317,6 +318,21 @@ extension SyncEngine {
         try keepSealed(server, over: item, other: copy, listing, into: &report)
         if !isKept { try recordCopy(copy, sealed) }
         report.changed.formUnion([server.id, copy])
+    }
+
+    /// Continues a change of a shared vault's item over a version that does not count. While it may count later, the
+    /// change waits.
+    private func goOnOverRefused(
+        _ server: ItemState, _ item: StoredItem?, _ change: LocalChange, _ listing: Int64, into report: inout SyncReport
+    ) throws {
+        guard let content = server.content else { return }
+        let reason = reasonPutAside(server, content, over: item)
+        if reason?.isOpen ?? isUnderUnknownKey(content) { return try leaveConflict(server, item, listing) }
+        try keepSealed(server, over: item, listing, into: &report)
+        var change = change
+        change.base = server.revision
+        change.forgetWhatWasReplaced()
+        try store.write(change, isSame: true)
     }
 
     /// Keeps the server's version under the id, and the local version under another.

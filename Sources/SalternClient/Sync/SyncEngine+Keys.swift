@@ -68,7 +68,7 @@ extension SyncEngine {
         sealer.judge(server, content, known: item.flatMap { $0.isSealed ? nil : $0 }).opened
     }
 
-    private func reasonPutAside(
+    func reasonPutAside(
         _ server: ItemState, _ content: ItemContent, over item: StoredItem?
     ) -> PutAsideReason? {
         guard case .putAside(let reason) = sealer.judge(server, content, known: item.flatMap { $0.isSealed ? nil : $0 })

@@ -66,7 +66,10 @@ struct AccountRemoval {
     // MARK: Deleting the account
 
     /// Deletes the account with all of its data, on the server and on this device. It cannot be undone.
-    func leave(password: Password, discardingUnsentEdits: Bool = false) async throws(VaultError) {
+    /// - Parameter deletingVaults: True to delete the shared vaults of which the account is the owner, for all members.
+    func leave(
+        password: Password, discardingUnsentEdits: Bool = false, deletingVaults: Bool = false
+    ) async throws(VaultError) {
         // Without a session the account may already be deleted, which is checked below.
         do throws(VaultError) { try await session.unconfirmed.settleBeforeProof() } catch .sessionEnded {}
         let opened = try session.open
@@ -83,7 +86,8 @@ struct AccountRemoval {
         do throws(APIError) {
             try await session.settings.retries({ () throws(APIError) in
                 do throws(APIError) {
-                    try await session.api.deleteAccount(currentPasswordKey: proof, opened.token)
+                    try await session.api.deleteAccount(
+                        currentPasswordKey: proof, deletingVaults: deletingVaults, opened.token)
                 } catch {
                     if error.mayBeDone { (mayBeDone, hasLeftDevice) = (true, true) }
                     throw error
@@ -103,7 +107,7 @@ struct AccountRemoval {
                         try session.store.set(.leaving, before.map { Array(String($0).utf8) })
                     }
                 }
-                throw VaultError(error)
+                throw error.code == .ownsVaults ? .shared(.ownsVaults) : VaultError(error)
             }
         }
         try forgetEverything(keepsUnsentEdits: !discardingUnsentEdits)

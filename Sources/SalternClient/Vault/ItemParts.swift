@@ -201,6 +201,10 @@ final class ItemOwners {
 
     /// Returns the present version of each item.
     func stamps() throws -> [ItemOwner: [ItemID: StoreStamp]] {
+        // Another process can have removed a vault.
+        for (id, parts) in vaults where try session.store.number(of: id) != parts.scope.store.database.number {
+            vaults[id] = nil
+        }
         let stamps = try all.map { ($0.scope.owner, try $0.scope.store.stamps()) }
         return Dictionary(stamps) { _, last in last }
     }

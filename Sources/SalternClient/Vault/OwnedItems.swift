@@ -1,8 +1,15 @@
-package import Cryptography
+public import Cryptography
 package import Foundation
 
-/// The items of one owner, with the functions that ``Vault`` has for those of the account.
-package struct OwnedItems: Sendable {
+/// The items of one owner, with the functions that ``Vault`` has for those of the account. ``SharedVault/items`` returns
+/// those of a shared vault.
+///
+/// ```swift
+/// for shared in try await vault.shared.all() where try await !shared.items.heldDeletions().isEmpty {
+///     try await shared.items.agreeToDeletions()
+/// }
+/// ```
+public struct OwnedItems: Sendable {
     package let vault: Vault
     package let owner: ItemOwner
 
@@ -22,78 +29,99 @@ package struct OwnedItems: Sendable {
 
     // MARK: Items
 
-    package func item(_ id: ItemID) async throws(VaultError) -> PlainItem? {
+    /// Returns the present item on this device; nil when there is none.
+    public func item(_ id: ItemID) async throws(VaultError) -> PlainItem? {
         try await perform { _, items in try items.item(id) }
     }
 
-    package func version(of id: ItemID) async throws(VaultError) -> ItemVersion? {
+    /// Returns the present version of an item on this device; nil when there is no item.
+    public func version(of id: ItemID) async throws(VaultError) -> ItemVersion? {
         try await perform { _, items in try items.version(of: id) }
     }
 
+    /// Writes an item; see ``Vault/put(_:_:in:over:)``.
     @discardableResult
-    package func put(
+    public func put(
         _ item: PlainItem, _ id: ItemID, in collection: String, over seen: ItemVersion? = nil
     ) async throws(VaultError) -> ItemID {
         try await perform { _, items in try items.put(item, id, in: collection, over: seen) }
     }
 
-    package func delete(_ id: ItemID) async throws(VaultError) {
+    /// Deletes an item. Its content is kept in the trash of this device for a period.
+    public func delete(_ id: ItemID) async throws(VaultError) {
         try await perform { _, items in try items.delete(id) }
     }
 
-    package func restore(_ id: ItemID) async throws(VaultError) {
+    /// Restores a deleted item from the trash of this device.
+    public func restore(_ id: ItemID) async throws(VaultError) {
         try await perform { _, items in try items.restore(id) }
     }
 
-    package func discardChange(_ id: ItemID) async throws(VaultError) {
+    /// Discards the unsent change of an item; see ``Vault/discardChange(_:)``.
+    public func discardChange(_ id: ItemID) async throws(VaultError) {
         try await perform { _, items in try items.discardChange(id) }
     }
 
     // MARK: Lists
 
-    package func items(in collection: String? = nil) async throws(VaultError) -> [ItemSummary] {
+    /// Returns the items on this device, in the order of their ids.
+    public func items(in collection: String? = nil) async throws(VaultError) -> [ItemSummary] {
         try await perform { _, items in try items.items(in: collection) }
     }
 
-    package func summary(of id: ItemID) async throws(VaultError) -> ItemSummary? {
+    /// Returns the summary of one item; nil when there is none.
+    public func summary(of id: ItemID) async throws(VaultError) -> ItemSummary? {
         try await perform { _, items in try items.summary(of: id) }
     }
 
-    package func deletedItems() async throws(VaultError) -> [ItemSummary] {
+    /// Returns the content of a deleted item, from the trash of this device.
+    public func deletedItem(_ id: ItemID) async throws(VaultError) -> PlainItem {
+        try await perform { _, items in try items.deletedItem(id) }
+    }
+
+    /// Returns the deleted items that this device can restore, the latest first.
+    public func deletedItems() async throws(VaultError) -> [ItemSummary] {
         try await perform { _, items in try items.deletedItems() }
     }
 
-    package func unsentItems(limit: Int = .max) async throws(VaultError) -> [ItemSummary] {
+    /// Returns the items whose present version the server does not have, in the order of sending, without deletions.
+    public func unsentItems(limit: Int = .max) async throws(VaultError) -> [ItemSummary] {
         try await perform { _, items in try items.unsentItems(limit: limit) }
     }
 
-    package func unsentCount() async throws(VaultError) -> Int {
+    /// Returns the number of changes that the server has not confirmed.
+    public func unsentCount() async throws(VaultError) -> Int {
         try await perform { store, _ in try store.changeCount() }
     }
 
-    package func heldDeletions() async throws(VaultError) -> [HeldDeletion] {
+    /// Returns the deletions by other members that wait for approval; see ``Vault/heldDeletions()``.
+    public func heldDeletions() async throws(VaultError) -> [HeldDeletion] {
         try await perform { _, items in try items.heldDeletions() }
     }
 
-    package func notices() async throws(VaultError) -> [Notice] {
+    /// Returns the events for the user, such as conflicts.
+    public func notices() async throws(VaultError) -> [Notice] {
         try await perform { store, _ in try store.notices() }
     }
 
     /// Marks a notice as read.
-    package func forget(_ notice: Notice) async throws(VaultError) {
+    public func forget(_ notice: Notice) async throws(VaultError) {
         if notice.kind.isLasting { return }
         try await perform { store, _ in try store.forgetNotice(notice.number) }
     }
 
-    package func replacedVersions(of id: ItemID? = nil) async throws(VaultError) -> [ReplacedVersion] {
+    /// Returns the replaced versions of an item on this device, the latest first; without an id, of all items.
+    public func replacedVersions(of id: ItemID? = nil) async throws(VaultError) -> [ReplacedVersion] {
         try await perform { _, items in try items.replacedVersions(of: id) }
     }
 
-    package func item(_ id: ItemID, replaced number: Int64) async throws(VaultError) -> PlainItem {
+    /// Returns the content of a replaced version.
+    public func item(_ id: ItemID, replaced number: Int64) async throws(VaultError) -> PlainItem {
         try await perform { _, items in try items.item(id, replaced: number) }
     }
 
-    package func restore(_ id: ItemID, replaced number: Int64) async throws(VaultError) {
+    /// Makes a replaced version the present one again, even of a deleted item.
+    public func restore(_ id: ItemID, replaced number: Int64) async throws(VaultError) {
         try await perform { _, items in try items.restore(id, replaced: number) }
     }
 
@@ -106,22 +134,32 @@ package struct OwnedItems: Sendable {
 
     // MARK: Sync
 
+    /// Syncs the account and all shared vaults, and carries out the deletions of the owner's items.
+    /// - Returns: The report of the account, with those of the shared vaults.
+    package func syncAll(agreeingToDeletionsIn collection: String?) async throws(VaultError) -> SyncReport {
+        try await vault.sync(collection.map { .collections([$0]) } ?? .all, of: owner)
+    }
+
     /// Syncs the whole vault.
     /// - Returns: The report of the owner's items.
+    /// - Throws: The failure of this vault. Failures of other vaults are not thrown.
     @discardableResult
     func sync(_ agreement: DeletionAgreement = .none) async throws(VaultError) -> SyncReport {
         let report = try await vault.sync(agreement, of: owner)
         guard case .vault(let id) = owner else { return report }
+        if let failure = report.vaultFailures[id] { throw failure }
         return report.vaults[id] ?? SyncReport()
     }
 
+    /// Carries out the deletions that wait for approval, of one collection or of all, and syncs.
     @discardableResult
-    package func agreeToDeletions(in collection: String? = nil) async throws(VaultError) -> SyncReport {
+    public func agreeToDeletions(in collection: String? = nil) async throws(VaultError) -> SyncReport {
         try await sync(collection.map { .collections([$0]) } ?? .all)
     }
 
-    func fetch(_ agreement: DeletionAgreement) async throws(VaultError) -> SyncReport {
-        try await vault.fetch(agreement, of: owner)
+    /// - Parameter learns: False to judge by the known log of a shared vault, and to send nothing for it.
+    func fetch(_ agreement: DeletionAgreement, learns: Bool = true) async throws(VaultError) -> SyncReport {
+        try await vault.fetch(agreement, of: owner, learns: learns || owner == .account)
     }
 
     /// Returns the items that other devices have deleted since the last call.
@@ -140,7 +178,17 @@ package struct OwnedItems: Sendable {
         }
     }
 
-    func abandonAttachment(_ id: ItemID) async throws(VaultError) {
+    /// Creates an attachment's manifest, and sends long content to the server; see
+    /// ``Vault/attach(_:id:properties:progress:)``.
+    public func attach(
+        _ source: AttachmentSource, id: ItemID? = nil, properties: [String: String] = [:],
+        progress: @Sendable (AttachmentProgress) -> Void = { _ in }
+    ) async throws(VaultError) -> Attachment {
+        try await attach(source, AttachmentDraft(id), properties: properties, progress: progress)
+    }
+
+    /// Takes back the chunks of an attachment that is not continued; see ``Vault/abandonAttachment(_:)``.
+    public func abandonAttachment(_ id: ItemID) async throws(VaultError) {
         try await vault.use(owner) { (parts) async throws(VaultError) in
             try await parts.attachments.abandoned.takeBack(id)
         }
@@ -158,7 +206,13 @@ package struct OwnedItems: Sendable {
         }
     }
 
-    func content(of attachment: Attachment) async throws(VaultError) -> SecureBytes {
+    /// Returns one piece of an attachment's content, of ``Attachment/pieceCount``. A copy stays on this device.
+    public func piece(_ index: Int, of attachment: Attachment) async throws(VaultError) -> SecureBytes {
+        try await piece(index, of: attachment, keepsCopy: true)
+    }
+
+    /// Returns the whole content of an attachment, which has to fit in memory.
+    public func content(of attachment: Attachment) async throws(VaultError) -> SecureBytes {
         try await vault.use(owner) { (parts) async throws(VaultError) in
             try await parts.attachments.reader.content(of: attachment, progress: { _ in })
         }
@@ -186,20 +240,24 @@ package struct OwnedItems: Sendable {
 
     // MARK: Whole content
 
-    package func wholeItem(_ id: ItemID) async throws(VaultError) -> PlainItem? {
+    /// Returns an item with its whole content; nil when there is none. Long content is fetched.
+    public func wholeItem(_ id: ItemID) async throws(VaultError) -> PlainItem? {
         guard let item = try await item(id) else { return nil }
         return PlainItem(title: item.title, body: try await wholeContent(of: item.body))
     }
 
-    package func wholeContent(of body: SecureBytes) async throws(VaultError) -> SecureBytes {
+    /// Returns the content of a body: that of the attachment if it is a manifest, otherwise the body itself.
+    public func wholeContent(of body: SecureBytes) async throws(VaultError) -> SecureBytes {
         try await vault.use(owner) { (parts) async throws(VaultError) in try await parts.wholeContent(of: body) }
     }
 
-    package func body(holding source: AttachmentSource) async throws(VaultError) -> SecureBytes {
+    /// Returns a body for an item with the content of a source.
+    public func body(holding source: AttachmentSource) async throws(VaultError) -> SecureBytes {
         try await vault.use(owner) { (parts) async throws(VaultError) in try await parts.body(holding: source) }
     }
 
-    package func body(holding content: SecureBytes) async throws(VaultError) -> SecureBytes {
+    /// Returns a body for an item with this content.
+    public func body(holding content: SecureBytes) async throws(VaultError) -> SecureBytes {
         try await body(holding: content, insteadOf: SecureBytes(copying: [UInt8]()))
     }
 

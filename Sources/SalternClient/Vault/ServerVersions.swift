@@ -137,7 +137,7 @@ struct ServerVersions {
         guard state.id == id, state.revision == revision, let content = state.content else {
             throw .unavailable(.unexpectedReply)
         }
-        guard let plain = try? opened.engine.sealer.open(content, id) else { throw .unreadable }
+        guard let plain = opened.engine.sealer.judge(state, content, known: nil).opened else { throw .unreadable }
         let found = ServerVersion(content: content, item: plain.item, edit: plain.edit.number)
         try checkOrder(of: found, id, revision, opened.engine.sealer)
         return found

@@ -36,12 +36,25 @@ final class SyncService {
         let refresh = try await memberships.refresh()
         let present = refresh.present.filter { concerned?.contains(.vault($0)) ?? true }
         report.vaultFailures = refresh.failures
+        try retireEnded(refresh, &report)
         if present.isEmpty { return report }
         report = try await session.syncing { () async throws(VaultError) in
             try await sync(present, agreement, of: owner, after: report)
         }
         if let failure = report.firstVaultFailure { session.note(.failed(failure, next: nil)) }
         return report
+    }
+
+    /// Withdraws the unsent edits of shared vaults whose membership has ended.
+    private func retireEnded(_ refresh: VaultRefresh, _ report: inout SyncReport) throws(VaultError) {
+        let vaults = try session.stored { try store.vaults() }
+        for id in vaults where !refresh.present.contains(id) && refresh.failures[id] == nil {
+            let parts = try owners.parts(of: .vault(id))
+            guard try session.stored({ try parts.scope.store.changeCount() }) > 0, let sealer = try? parts.scope.sealer,
+                !sealer.canWrite, !sealer.isStopped
+            else { continue }
+            report.vaults[id] = try parts.retireChanges()
+        }
     }
 
     /// Runs a round of each shared vault.

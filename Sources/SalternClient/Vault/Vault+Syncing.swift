@@ -7,6 +7,9 @@ extension Vault {
     /// reports it. Once a day the call also removes chunks of deleted attachments from the server (``sweepChunks()``).
     /// An error of that step does not fail the sync.
     ///
+    /// Shared vaults are synced after the account's items. The error of one vault is in ``SyncReport/vaultFailures``, and
+    /// does not stop the others.
+    ///
     /// Example: "Sync and offline" in docs/app.md.
     /// - Throws: ``VaultError/unavailable(_:)`` without a reply, ``VaultError/sessionEnded``, ``VaultError/locked``.
     ///   Edits always stay on the device.
@@ -85,8 +88,10 @@ extension Vault {
         try await syncing.sync(agreement, of: owner)
     }
 
-    func fetch(_ agreement: DeletionAgreement, of owner: ItemOwner) async throws(VaultError) -> SyncReport {
-        try await syncing.fetch(agreement, of: owner)
+    func fetch(
+        _ agreement: DeletionAgreement, of owner: ItemOwner, learns: Bool = true
+    ) async throws(VaultError) -> SyncReport {
+        try await syncing.fetch(agreement, of: owner, learns: learns)
     }
 
 }

@@ -73,6 +73,17 @@ final class VaultItems {
         return (try? sealer.open(content, id))?.author
     }
 
+    /// True when this account may write items: false for a reader of a shared vault.
+    var canWrite: Bool { get throws(VaultError) { try scope.sealer.canWrite } }
+
+    /// Returns the content of a deleted item, from the trash of this device.
+    func deletedItem(_ id: ItemID) throws(VaultError) -> PlainItem {
+        let sealer = try scope.sealer
+        guard let item = try scope.stored({ try store.trashed(id) }) else { throw .notFound }
+        guard let opened = try? sealer.open(item.content, id) else { throw .unreadable }
+        return opened.item
+    }
+
     // MARK: Editing
 
     /// Writes an item. It is on this device's disk when this returns, and sent by the next ``Vault/sync()``.
@@ -119,7 +130,9 @@ final class VaultItems {
         _ item: PlainItem, _ id: ItemID, _ collection: String, _ edit: SealedBox.Edit, _ sealer: any ItemSealing,
         conflictWith other: ItemID? = nil
     ) throws(VaultError) {
-        guard let content = try? sealer.seal(item, id, collection: collection, edit) else { throw .unreadable }
+        guard let content = try? sealer.seal(item, id, collection: collection, edit) else {
+            throw sealer.canSeal ? .unreadable : .shared(.stopped)
+        }
         try scope.stored {
             try store.transaction {
                 try store.record(id, content: content, edit: edit.number, opened: item.body)

@@ -19,14 +19,11 @@ import VaultLog
     @Test func `entries that a restored database lacks are put back`() async throws {
         let people = SharedVaultPeople()
         let (ada, bob, family) = try await pair(people)
-        let backup = people.vaults.withState { $0 }
+        let backup = people.vaults.backUp()
         try await family.rotate()
         _ = try await bob.refreshed(family.id)
         let words = try await ada.shared(family.id).verificationWords
-        people.vaults.withState { state in
-            state = backup
-            for id in state.vaults.keys { state.vaults[id]?.isRecovering = true }
-        }
+        people.vaults.restore(backup)
         // A member puts back; the owner's device ends the recovery.
         #expect(try await bob.refreshed(family.id).problems.contains(.rolledBack))
         #expect(try await ada.refreshed(family.id).verificationWords == words)
@@ -42,13 +39,10 @@ import VaultLog
         let ada = try await people.device("ada")
         let bob = try await people.device("bob")
         let family = try await ada.shared.make(name: "Family", as: "Ada")
-        let backup = people.vaults.withState { $0 }
+        let backup = people.vaults.backUp()
         _ = try await people.join(family, bob, as: "Bob")
         _ = try await ada.refreshed(family.id)
-        people.vaults.withState { state in
-            state = backup
-            for id in state.vaults.keys { state.vaults[id]?.isRecovering = true }
-        }
+        people.vaults.restore(backup)
         _ = try await ada.refreshed(family.id)
         try await bob.sync()
         let back = try await bob.refreshed(family.id)

@@ -84,7 +84,22 @@ final class MemoryServer: HTTPTransport {
         }
     }
 
-    func send(_ request: HTTPRequest) async throws(TransportError) -> HTTPReply {
+    /// The latest revision.
+    var revision: Int64 { state.withLock { max($0.revision, $0.base) } }
+
+    /// The number of items, without tombstones.
+    var itemCount: Int { state.withLock { state in state.items.values.count { $0.content != nil } } }
+
+    /// The highest revision of an item or a tombstone; 0 without any.
+    var highestItemRevision: Int64 { state.withLock { $0.items.values.map(\.revision).max() ?? 0 } }
+
+    /// Takes a revision for a change of something else.
+    func takeRevision() { state.withLock { $0.revision = max($0.revision, $0.base) + 1 } }
+
+    func send(_ request: HTTPRequest) async throws(TransportError) -> HTTPReply { try reply(to: request) }
+
+    /// Carries out a request.
+    func reply(to request: HTTPRequest) throws(TransportError) -> HTTPReply {
         let (status, members) = answer(request)
         guard let body = try? JSONSerialization.data(withJSONObject: members) else { throw .unacceptableReply }
         return HTTPReply(head: HTTPReplyHead(status: status, fields: []), body: [UInt8](body))

@@ -103,6 +103,8 @@ final class TestMemberships: Memberships {
 
     func replaceAllKeys() {}
 
+    func noteLostDevice() {}
+
     func takeReport(of id: SharedVaultID) -> SyncReport? { nil }
 
     func noteEnd(of id: SharedVaultID) { endings += 1 }
@@ -151,6 +153,23 @@ struct TestSealing: ItemSealing {
     ) throws(SealedBox.Failure) -> ItemContent {
         guard canWrite else { throw .unknownKey }
         return try seal(Body(author: member, head: head ?? 0, item: item, edit: edit), id, collection)
+    }
+
+    var canSeal: Bool { canWrite }
+
+    var stamp: [UInt8]? {
+        keys.flatMap(\.id.bytes) + readers.sorted { $0.lexicographicallyPrecedes($1) }.joined() + member
+    }
+
+    func unsentForm(of content: ItemContent, _ id: ItemID, wasSent: Bool) -> UnsentForm {
+        guard canSeal, let body = try? body(content, id) else { return .none }
+        if !isOutdated(content) { return .present }
+        if body.author != member {
+            return renewed(content, id, from: self).map { .other($0, edit: body.edit.number) } ?? .none
+        }
+        let edit = wasSent ? next(body.edit, after: content, id) : body.edit
+        return (try? seal(body.item, id, collection: content.collection, edit)).map { .other($0, edit: edit.number) }
+            ?? .none
     }
 
     func isOutdated(_ content: ItemContent) -> Bool {
@@ -227,6 +246,7 @@ struct TestSealing: ItemSealing {
     }
 
     private func body(_ content: ItemContent, _ id: ItemID) throws(SealedBox.Failure) -> Body {
+        guard content.format == SealedBox.format else { throw .malformed }
         let sealed = content.body.bytes
         let opened = try SealedBox.open(sealed, at: place(.body, id, content.collection), with: key(sealed))
         guard opened.content.count >= Self.prefixCount else { throw .malformed }

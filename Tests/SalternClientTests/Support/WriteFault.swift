@@ -86,7 +86,8 @@ final class StoreLife: Sendable {
         return -1
     }
 
-    private func end() {
+    /// Ends the process.
+    func end() {
         if isReal { kill(getpid(), SIGKILL) }
         state.withLock { $0.hasEnded = true }
     }

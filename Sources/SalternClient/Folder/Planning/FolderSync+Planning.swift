@@ -37,6 +37,7 @@ extension FolderSync {
         var round = Round(
             tree: tree, folder: id, allowed: isAnew ? [] : allowed, foldsCase: tree.folds, date: Self.today(),
             writer: try await writer())
+        round.isReadOnly = try await !records.canWrite()
         try await round.takeWhole(records)
         try await simulate(&round, &report)
         report.unsent = try await owned.unsentCount()
@@ -47,7 +48,7 @@ extension FolderSync {
     private func fetchNews(_ report: inout FolderReport) async throws {
         do throws(VaultError) {
             let agreement: DeletionAgreement = allowed.contains(.here) ? .collections([settings.collection]) : .none
-            report.isVaultHeld = try await owned.fetch(agreement).isHeld
+            report.isVaultHeld = try await owned.fetch(agreement, learns: false).isHeld
             report.removed = try await owned.takeRemoved()
         } catch {
             guard case .unavailable(let cause) = error, cause.isPassing else { throw error }
@@ -62,12 +63,18 @@ extension FolderSync {
         for _ in 0..<Self.planPasses {
             try Task.checkCancellation()
             var deletions = try await deletionGuard(round, simulation.view)
-            let decided = FolderDecision.decide(simulation.view).filter { !failed.contains($0) }
+            let decided = FolderDecision.decide(simulation.view).filter {
+                !failed.contains($0) && !round.refuses($0)
+            }
             let (allowed, held, _) = deletions.permit(decided, simulation.view)
             round.deletions = deletions
             report.note(held, simulation.view)
             var actions = FolderAction.rulesFirst(allowed, after: failed, simulation.view)
-            if actions.isEmpty { actions = EmptyFolderDecision.decide(simulation.view).filter { !failed.contains($0) } }
+            if actions.isEmpty {
+                actions = EmptyFolderDecision.decide(simulation.view).filter {
+                    !failed.contains($0) && !round.refuses($0)
+                }
+            }
             if actions.isEmpty { return }
             let before = simulation
             for action in actions where !simulation.carryOut(action, &report) { failed.insert(action) }

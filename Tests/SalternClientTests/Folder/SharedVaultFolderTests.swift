@@ -1,0 +1,111 @@
+import Foundation
+import SalternTesting
+import Synchronization
+import Testing
+
+@testable import SalternClient
+
+/// Folders with the items of a shared vault.
+@Suite struct SharedVaultFolderTests {
+    private struct Family {
+        let people = SharedVaultPeople()
+        let ada: PersonDevice
+        let bob: PersonDevice
+        let id: SharedVaultID
+        let here: TemporaryDirectory
+        let there: TemporaryDirectory
+
+        init(_ role: SharedRole) async throws {
+            ada = try await people.person("ada")
+            bob = try await people.person("bob")
+            let family = try await ada.vault().shared.make(name: "Family", as: "Ada")
+            try await people.join(family, bob.vault(), as: "Bob", role: role)
+            id = family.id
+            (here, there) = (try TemporaryDirectory(), try TemporaryDirectory())
+        }
+
+        func folder(_ device: PersonDevice, _ directory: TemporaryDirectory) throws -> FolderSync {
+            FolderSync(
+                try OwnedItems(device.vault(), of: .vault(id)), root: URL(filePath: directory.path),
+                settings: FolderSettings())
+        }
+    }
+
+    private func write(_ text: String, _ name: String, _ directory: TemporaryDirectory) throws {
+        try Data(text.utf8).write(to: URL(filePath: directory.path).appending(path: name))
+    }
+
+    private func read(_ name: String, _ directory: TemporaryDirectory) -> String? {
+        (try? Data(contentsOf: URL(filePath: directory.path).appending(path: name))).map {
+            String(decoding: $0, as: UTF8.self)
+        }
+    }
+
+    @Test func `an account and a vault have a folder each`() async throws {
+        let family = try await Family(.writer)
+        let own = try TemporaryDirectory()
+        try write("mine", "mine.txt", own)
+        try write("ours", "ours.txt", family.here)
+        let mine = FolderSync(vault: try family.ada.vault(), root: URL(filePath: own.path))
+        #expect(try await mine.run().uploaded.map(\.text) == ["mine.txt"])
+        #expect(try await family.folder(family.ada, family.here).run().uploaded.map(\.text) == ["ours.txt"])
+        #expect(try await mine.run().uploaded.isEmpty)
+        let other = try TemporaryDirectory()
+        await #expect(throws: FolderError.self) { try await family.folder(family.ada, other).run() }
+    }
+
+    @Test func `a reader's changes stay in the folder, and the vault's arrive`() async throws {
+        let family = try await Family(.reader)
+        try write("salt", "list.txt", family.here)
+        _ = try await family.folder(family.ada, family.here).run()
+        let folder = try family.folder(family.bob, family.there)
+        #expect(try await folder.run().downloaded.map(\.text) == ["list.txt"])
+        try write("own", "own.txt", family.there)
+        try write("pepper", "list.txt", family.here)
+        try write("flour", "other.txt", family.here)
+        _ = try await family.folder(family.ada, family.here).run()
+        let report = try await folder.run()
+        #expect(Set(report.downloaded.map(\.text)) == ["list.txt", "other.txt"])
+        #expect(report.uploaded.isEmpty && report.warnings.map(\.kind) == [.readOnly])
+        #expect(read("own.txt", family.there) == "own" && read("list.txt", family.there) == "pepper")
+    }
+
+    @Test func `a file whose unsent item was withdrawn stays in the folder`() async throws {
+        let family = try await Family(.writer)
+        let folder = try family.folder(family.bob, family.there)
+        _ = try await folder.run()
+        try write("own", "own.txt", family.there)
+        family.bob.link.setUnreachable(true)
+        #expect(try await folder.run().isOffline)
+        let ada = try family.ada.vault()
+        let shared = try await ada.refreshed(family.id)
+        let bob = try #require(shared.members.first { $0.name == "Bob" })
+        try await shared.setRole(bob.id, to: .reader)
+        family.bob.link.setUnreachable(false)
+        for _ in 0..<2 { _ = try await folder.run() }
+        #expect(read("own.txt", family.there) == "own")
+        #expect(try await OwnedItems(family.bob.vault(), of: .vault(family.id)).unsentCount() == 0)
+    }
+
+    @Test func `a plan sends nothing`() async throws {
+        let family = try await Family(.writer)
+        try write("salt", "list.txt", family.there)
+        let folder = try family.folder(family.bob, family.there)
+        _ = try await folder.run()
+        try write("pepper", "list.txt", family.there)
+        let ada = try family.ada.vault()
+        try await ada.shared(family.id).rotate()
+        try await VaultCollection<Note>(
+            name: "notes", vault: ada, owner: .vault(family.id), schema: ItemSchema()
+        ).put(Note(text: "under the new key"))
+        try await ada.sync()
+        let count = Mutex(0)
+        family.bob.link.setAnswer { request in
+            if request.method != .get { count.withLock { $0 += 1 } }
+            return nil
+        }
+        let plan = try await folder.plan()
+        #expect(plan.uploaded.map(\.text) == ["list.txt"])
+        #expect(count.withLock { $0 } == 0)
+    }
+}
