@@ -209,8 +209,10 @@ extension Authorization {
                 for account in [accountID, other ?? accountID].sorted(by: { $0.uuid < $1.uuid }) {
                     transaction.enqueue(LockAccount(accountID: account))
                 }
-                let (_, sessions) = try await transaction.execute(
+                let (held, sessions) = try await transaction.execute(
                     AuthenticateForWrite(caller: caller), Authenticate(caller: caller))
+                // An admin has locked the account.
+                if held.isEmpty { try accept([]) }
                 try accept(sessions)
                 return try await body(transaction)
             }

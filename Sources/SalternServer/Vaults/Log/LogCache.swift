@@ -87,8 +87,10 @@ final class LogCache: Sendable {
         return log
     }
 
-    /// The number of entries that are read and checked without a suspension.
-    private static let slice: Int64 = 64
+    /// The number of entries that are read at once.
+    private static let page: Int64 = 512
+    /// The number of entries that are checked without a suspension.
+    private static let slice = 32
 
     /// Appends the entries behind a log. Returns nil if they do not lead to the head: a restore or the owner has
     /// replaced entries.
@@ -102,16 +104,15 @@ final class LogCache: Sendable {
         var last = Int64(log?.head.number.value ?? 0)
         while last < head.number {
             let bytes = try await find(
-                FindEntries(vaultID: vaultID, after: last, limit: min(slice, head.number - last)))
+                FindEntries(vaultID: vaultID, after: last, limit: min(page, head.number - last)))
             if bytes.isEmpty { return nil }
-            for bytes in bytes {
+            for (index, bytes) in bytes.enumerated() {
                 guard let entry = try? Entry(bytes), append(entry, to: &log) else { return nil }
-            }
-            last += Int64(bytes.count)
-            if last < head.number {
+                guard index % slice == slice - 1 else { continue }
                 await pace.giveWay()
                 if let log = known() { return log }
             }
+            last += Int64(bytes.count)
         }
         return log.flatMap { head.isHead(of: $0) ? $0 : nil }
     }
