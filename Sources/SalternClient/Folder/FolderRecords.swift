@@ -59,8 +59,9 @@ struct FolderRecords: Sendable {
         }
     }
 
-    /// Returns the path of another folder that syncs a collection of the same owner; nil when the folder is known, or there is no other.
-    /// A path that another entry uses now does not count. A missing folder counts, because its disk may be removed.
+    /// Returns the path of another folder that syncs a collection of the same owner; nil when the folder is known, or
+    /// there is no other. A path that another entry uses now does not count. A missing folder counts, because its disk
+    /// may be removed.
     func otherFolder(
         than id: ItemID?, at root: String, _ collection: String, _ system: any FolderSystem
     ) async throws(VaultError) -> String? {

@@ -35,8 +35,8 @@ protocol ItemSealing: Sendable {
     /// True when a version names an entry of the vault's log that this device does not have.
     func namesUnknownEntry(_ content: ItemContent, _ id: ItemID) -> Bool
 
-    /// Names the log, the keys and the lists by which versions are judged and sealed. Nil for an account, whose keys are
-    /// in the keyring.
+    /// Names the log, the keys and the lists by which versions are judged and sealed. Nil for an account, which has its
+    /// keys in the keyring.
     var stamp: [UInt8]? { get }
 
     /// Returns the form in which an unsent edit is sent.

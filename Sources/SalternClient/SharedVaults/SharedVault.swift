@@ -103,8 +103,8 @@ public struct SharedVault: Identifiable, Sendable {
 
     /// Removes the vault from this account's devices, after the membership has ended. Unsent edits are lost.
     /// - Parameter evenAsMember: True to remove a vault to which nothing is written any more, without leaving it.
-    /// - Throws: ``SharedVaultError/notPermitted`` while this account is a member, and ``VaultError/unsentEdits(count:)``
-    ///   without `evenAsMember`.
+    /// - Throws: Without `evenAsMember` ``SharedVaultError/notPermitted`` while this account is a member, and
+    ///   ``VaultError/unsentEdits(count:)``.
     public func forget(evenAsMember: Bool = false) async throws(VaultError) {
         try await vault.shared.withService { service throws(VaultError) in
             if !evenAsMember {
@@ -135,6 +135,16 @@ public struct SharedVault: Identifiable, Sendable {
     }
 
     // MARK: Items
+
+    /// The items of the vault on this device: lists, unsent edits, the trash, replaced versions, notices, held
+    /// deletions and attachments. ``SharedVault/collection(_:of:schema:)`` reads and writes them as values of a type.
+    ///
+    /// ```swift
+    /// for shared in try await vault.shared.all() {
+    ///     print(shared.name, try await shared.items.unsentCount(), try await shared.items.notices().count)
+    /// }
+    /// ```
+    public var items: OwnedItems { OwnedItems(vault, of: .vault(id)) }
 
     /// Returns a collection of the vault's items. Its type and behaviour are those of the account's collections.
     ///

@@ -285,8 +285,7 @@ extension SyncEngine {
     }
 
     /// Keeps a change of this device that cannot be opened: its key is missing, or the store is damaged. It can only be
-    /// kept under its id, and must not replace content that others can read. So it stays on this device; see
-    /// ``isSendable(_:)``.
+    /// kept under its id, and must not replace content that others can read. So it stays on this device.
     private func keepUnreadable(
         _ server: ItemState, _ item: StoredItem?, _ listing: Int64, into report: inout SyncReport
     ) throws {

@@ -1,7 +1,7 @@
 public import Cryptography
 package import Foundation
 
-/// The items of one owner, with the functions that ``Vault`` has for those of the account. ``SharedVault/items`` returns
+/// The items of one owner, with the functions that ``Vault`` has for those of the account. ``SharedVault/items`` has
 /// those of a shared vault.
 ///
 /// ```swift

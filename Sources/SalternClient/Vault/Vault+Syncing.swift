@@ -5,10 +5,8 @@ extension Vault {
     ///
     /// Content of attachments that waits on this device is sent, and then the items that name it; ``progress()``
     /// reports it. Once a day the call also removes chunks of deleted attachments from the server (``sweepChunks()``).
-    /// An error of that step does not fail the sync.
-    ///
-    /// Shared vaults are synced after the account's items. The error of one vault is in ``SyncReport/vaultFailures``, and
-    /// does not stop the others.
+    /// An error of that step does not fail the sync. Shared vaults follow; errors of one are in
+    /// ``SyncReport/vaultFailures``.
     ///
     /// Example: "Sync and offline" in docs/app.md.
     /// - Throws: ``VaultError/unavailable(_:)`` without a reply, ``VaultError/sessionEnded``, ``VaultError/locked``.
@@ -93,7 +91,6 @@ extension Vault {
     ) async throws(VaultError) -> SyncReport {
         try await syncing.fetch(agreement, of: owner, learns: learns)
     }
-
 }
 
 /// A deletion by another device that waits for the user's approval.
