@@ -27,6 +27,8 @@ CREATE TABLE saltern.vaults (
     vault_id uuid PRIMARY KEY,
     -- The account whose plan limits the vault, and its plan.
     owner_account uuid NOT NULL,
+    -- The member that owns the vault by the log.
+    owner_member uuid NOT NULL,
     plan text COLLATE "C" NOT NULL,
     revision bigint NOT NULL DEFAULT 0,
     item_count bigint NOT NULL DEFAULT 0,
@@ -48,6 +50,8 @@ CREATE TABLE saltern.vaults (
     rotation_due boolean NOT NULL DEFAULT false,
     -- The revision base at which the vault was founded or has recovered.
     recovered_base bigint NOT NULL DEFAULT 0,
+    -- During a recovery, the number above which entries were put back. Null without any.
+    settled_number bigint,
     created_at timestamptz NOT NULL,
     CONSTRAINT vaults_counters_check
         CHECK (least(item_count, item_bytes, tombstone_count, kept_count, kept_bytes, version_count, version_bytes) >= 0)
@@ -58,8 +62,10 @@ CREATE TABLE saltern.vaults (
 CREATE TABLE saltern.vault_members (
     vault_id uuid NOT NULL,
     member_id uuid NOT NULL,
-    -- The account. Null if it is gone.
+    -- The account. Null if it is gone, and while is_unclaimed.
     holder uuid,
+    -- True for a member that was put back after a restore: its device claims it for its account.
+    is_unclaimed boolean NOT NULL DEFAULT false,
     -- 1 reads, 2 also writes, 3 also manages. 0 for a member that has left or was removed.
     role smallint NOT NULL,
     -- The latest entry that gave the member its role or keys.
@@ -70,6 +76,7 @@ CREATE TABLE saltern.vault_members (
     seen_signature bytea,
     -- Sealed bytes that the member, a writer, has moved to the deleted contents since a time.
     discarded_bytes bigint NOT NULL DEFAULT 0,
+    discarded_items bigint NOT NULL DEFAULT 0,
     discarded_since timestamptz,
     PRIMARY KEY (vault_id, member_id)
 ) WITH (fillfactor = 85);
@@ -81,9 +88,15 @@ CREATE TABLE saltern.vault_entries (
     number bigint NOT NULL,
     hash bytea NOT NULL,
     entry bytea NOT NULL,
+    -- From the entry: its author and kind.
+    author uuid NOT NULL,
+    kind smallint NOT NULL,
+    -- The time by the server. Null for an entry that was put back after a restore.
+    arrived_at timestamptz,
     PRIMARY KEY (vault_id, number)
 );
 ALTER TABLE saltern.vault_entries ALTER COLUMN entry SET STORAGE EXTERNAL;
+CREATE INDEX vault_entries_by_author ON saltern.vault_entries (vault_id, author, arrived_at);
 
 -- The key of each generation but the last, sealed with that of the next one.
 CREATE TABLE saltern.vault_generations (
@@ -103,10 +116,14 @@ CREATE TABLE saltern.vault_boxes (
 );
 ALTER TABLE saltern.vault_boxes ALTER COLUMN box SET STORAGE EXTERNAL;
 
--- The lists of seals: the edits that count of writers that an entry cut off. Beyond a budget the earliest are removed.
+-- The lists of seals: the edits that count of a writer that entries cut off. Beyond the budget of a manager, its
+-- earliest are removed.
 CREATE TABLE saltern.vault_seals (
     vault_id uuid NOT NULL,
     number bigint NOT NULL,
+    -- The writer, and the manager that has listed its edits.
+    author uuid NOT NULL,
+    sealer uuid NOT NULL,
     list bytea NOT NULL,
     PRIMARY KEY (vault_id, number)
 );
@@ -131,6 +148,7 @@ CREATE TABLE saltern.vault_invitations (
     -- What the link shows before joining, and the key of the present generation after it; both sealed.
     preview bytea NOT NULL,
     key_box bytea NOT NULL,
+    created_at timestamptz NOT NULL,
     expires_at timestamptz NOT NULL,
     openings bigint NOT NULL DEFAULT 0
 ) WITH (fillfactor = 85);

@@ -39,7 +39,11 @@ invite() {
     json '.code // empty' >"$work/code"
 }
 # join NAME PERSON
-join() { device "$1" vault join --as "$2" --link-file "$work/link" --code-file "$work/code" --json </dev/null; }
+join() {
+    local code=()
+    [[ ! -s $work/code ]] || code=(--code-file "$work/code")
+    device "$1" vault join --as "$2" --link-file "$work/link" "${code[@]}" --json </dev/null
+}
 
 scenario "an owner founds a vault, and an invitation with a code admits one person"
 ada vault list --json
@@ -74,6 +78,8 @@ expect_json '.words | length' 12
 scenario "a reader reads, and cannot write or manage"
 invite reader Carol --no-code
 [[ ! -s $work/code ]] || fail "no code"
+carol vault preview --link-file "$work/link" --code-file "$work/link" --json
+expect_error 64 usage
 join carol Carol
 expect_status 0
 join bob Robert
@@ -155,6 +161,42 @@ ada vault list --json
 expect_json '.vaults | length' 0
 carol vault list --json
 expect_json '.vaults[0].owner' true
+
+scenario "a vault that was put into is not left before its changes are sent"
+invite writer Bob
+join bob Bob
+expect_status 0
+device bob put --vault household --title offline --json <<<'Not sent yet.'
+expect_status 0
+bob status --json
+expect_json '[.vaults[] | select(.role) | .unsent] | tostring' '[1]'
+expect_json .unsent 0
+bob vault leave household --yes --json
+expect_status 0
+carol sync --json
+carol get offline --vault household
+[[ $body == 'Not sent yet.' ]] || fail "the item that was sent before the member left"
+
+scenario "an account that owns a vault is deleted with it, or not at all"
+device dora register --server "$SALTERN_TEST_URL" --userid "$(unique dora)" --certificate "$certificate" --device dora \
+    --password-file "$work/password"
+expect_status 0
+device dora vault create allotment --as Dora --json </dev/null
+expect_status 0
+device dora leave --yes --password-file "$work/password" --json </dev/null
+expect_error 1 owns_vaults
+device dora leave --yes --delete-vaults --discard-unsent --password-file "$work/password" --json </dev/null
+expect_status 0
+
+scenario "an export of everything has a file for the account and each vault"
+carol export "$work/all" --all-vaults --json
+expect_status 0
+expect_json '[.files[] | .name] | tostring' '[null,"household"]'
+expect_json '.files[1].items.documents > 0' true
+[[ $(stat --format %a "$work/all") == 700 ]] || fail "a folder for the user alone"
+while read -r file; do [[ $(stat --format %a "$file") == 600 ]] || fail "a file for the user alone"; done < <(json '.files[].file')
+carol export "$work/all" --all-vaults --json
+expect_error 73 file_exists
 
 scenario "a vault is exported, imported into another one, and deleted"
 carol export "$work/household.ndjson" --vault household

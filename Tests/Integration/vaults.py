@@ -20,25 +20,18 @@ import uuid
 
 import saltern_1
 import vault_log
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
-from vault_log import Entry, Invitation, Log, label, number
+from vault_log import Entry, Invitation, Log, number
+from vault_person import BODY_PART, Person, base64_of, box, generation, previous_key
 
 URL = os.environ["SALTERN_TEST_URL"]
 CONTEXT = ssl.create_default_context(cafile=os.environ["SALTERN_TEST_CERTIFICATE"])
 OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=CONTEXT))
-BODY_PART = 17
 COLLECTION = "notes"
 
 
 def check(holds, expected):
     if not holds:
         sys.exit(f"expected {expected}")
-
-
-def base64_of(raw):
-    return base64.b64encode(raw).decode()
 
 
 def ask(method, path, token, body=None, fields=None):
@@ -55,48 +48,8 @@ def ask(method, path, token, body=None, fields=None):
         return error.code, json.loads(error.read() or b"{}")
 
 
-def sign(private, text):
-    r, s = decode_dss_signature(private.sign(text, ec.ECDSA(hashes.SHA256())))
-    return number(r, 32) + number(min(s, vault_log.ORDER - s), 32)
-
-
-class Person:
-    def __init__(self, name, token):
-        self.name, self.token, self.member = name, token, secrets.token_bytes(16)
-        self.signing, self.agreement = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
-
-    @property
-    def keys(self):
-        return vault_log.point_of(self.signing) + vault_log.point_of(self.agreement)
-
-    def sealed_name(self, key):
-        return vault_log.gcm(vault_log.name_key(key), vault_log.padded(self.name), secrets.token_bytes(12), self.member)
-
-    def entry(self, log, kind, content, admission=None):
-        """The next entry of a log, or the first one."""
-        place = len(log.hashes) + 1 if log else 1
-        previous = log.hashes[-1] if log else bytes(32)
-        start = bytes([1, vault_log.KINDS.index(kind)])
-        rest = number(place) + previous + number(int(time.time())) + self.member + content
-        vault = log.vault if log else vault_log.sha(start + bytes(16) + rest)[:16]
-        text = start + vault + rest
-        if admission:
-            text += sign(admission, label("saltern-1 vault admission", text))
-        return Entry(text + sign(self.signing, label("saltern-1 vault entry", text)))
-
-
-def generation(key, place):
-    return number(place) + vault_log.key_id(key) + vault_log.commitment(key, place)
-
-
-def sealed_item(person, log, key, item, text):
-    about = vault_log.statement(log.vault, item, COLLECTION, 1, bytes(32), person.member, log.head, None, text)
-    body = person.member + log.head + sign(person.signing, label("saltern-1 vault edit", about)) + text
-    return saltern_1.seal(body, 1, bytes(32), BODY_PART, log.vault, item, COLLECTION, key)
-
-
 def put(person, path, log, key, item, text, **fields):
-    body = {"format": "saltern-1", "collection": COLLECTION, "body": base64_of(sealed_item(person, log, key, item, text))}
+    body = {"format": "saltern-1", "collection": COLLECTION, "body": base64_of(person.sealed_item(log, key, item, COLLECTION, text))}
     head = {"Vault-Head": str(len(log.hashes)), "If-None-Match": "*", **fields}
     return ask("PUT", f"{path}/items/{uuid.UUID(bytes=item)}", person.token, body, head)
 
@@ -123,7 +76,7 @@ def main():
     ada, bob = Person("Ada", sys.argv[1]), Person("Bob", sys.argv[2])
     key = secrets.token_bytes(32)
 
-    founding = ada.entry(None, "found", secrets.token_bytes(32) + ada.keys + generation(key, 1) + ada.sealed_name(key))
+    founding = ada.found(key)
     log = Log(founding)
     status, reply = ask("POST", "/v1/vaults", ada.token, {"entry": base64_of(founding.raw)})
     check(status == 201 and uuid.UUID(reply["id"]).bytes == log.vault, f"the vault: {reply}")
@@ -137,15 +90,7 @@ def main():
     # The invitation.
     invitation, secret = secrets.token_bytes(16), secrets.token_bytes(16)
     made = Invitation(invitation, secret, "walk ocean paper stone river cloud")
-    admission = vault_log.private_key(made.admission)
-    expiry = int(time.time()) + 86_400
-    terms = invitation + vault_log.point_of(admission) + bytes([vault_log.WRITER]) + number(expiry) + number(1, 2) + b"\x02"
-    entry = ada.entry(log, "invite", terms)
-    preview = vault_log.padded("Allotment") + vault_log.padded("Ada") + vault_log.name_key(key)
-    body = {
-        "entry": base64_of(entry.raw), "tokenHash": base64_of(vault_log.sha(made.token)),
-        "preview": base64_of(vault_log.gcm(made.preview_key, preview, secrets.token_bytes(12))),
-        "keyBox": base64_of(vault_log.gcm(made.key_key, key, secrets.token_bytes(12)))}
+    entry, body = ada.invite(log, key, "Allotment", invitation, made, vault_log.WRITER, has_code=True)
     status, reply = ask("POST", f"{path}/invitations", ada.token, body)
     check(status == 201, f"the invitation: {reply}")
     log.append(entry)
@@ -157,17 +102,19 @@ def main():
     check(status == 200 and "keyBox" not in opened, f"the invitation without the key: {opened}")
     theirs = verified(opened["entries"])
     check(theirs.head == log.head, "the log")
-    check(theirs.invitations[invitation]["terms"].admission_key == vault_log.point_of(admission), "the admission key of the link")
+    derived = vault_log.point_of(vault_log.private_key(made.admission))
+    check(theirs.invitations[invitation]["terms"].admission_key == derived, "the admission key of the link")
     shown = vault_log.open_gcm(made.preview_key, base64.b64decode(opened["preview"]))
     check(shown[1 : 1 + shown[0]] == b"Allotment", "the name of the vault")
     check(vault_log.open_name(theirs.members[ada.member].name, ada.member, key) == "Ada", "the name of the inviter")
     check(ask("GET", at, "sli_" + "A" * 43)[0] == 404, "nothing for another token")
 
-    entry = bob.entry(theirs, "join", bob.keys + invitation + bob.sealed_name(key), admission)
+    entry = bob.join(theirs, key, invitation, made)
     joining = {"entry": base64_of(entry.raw), "token": base64_of(made.token)}
     status, joined = ask("POST", f"{at}/acceptance", bob.token, joining)
     check(status == 201, f"the membership: {joined}")
-    check(ask("POST", f"{at}/acceptance", bob.token, joining)[0] == 200, "the same once more")
+    status, again = ask("POST", f"{at}/acceptance", bob.token, joining)
+    check(status == 200 and again.get("keyBox") == joined["keyBox"], f"the same once more, after a lost reply: {again}")
     check(vault_log.open_gcm(made.key_key, base64.b64decode(joined["keyBox"])) == key, "the key")
     check(ask("GET", at, token)[0] == 404, "no invitation that is used up")
     log.append(entry)
@@ -191,12 +138,10 @@ def main():
     # The removal, with a key that Bob does not get.
     next_key = secrets.token_bytes(32)
     entry = ada.entry(log, "remove", generation(next_key, 2) + number(1, 2) + bob.member)
-    ephemeral = ec.generate_private_key(ec.SECP256R1())
-    box = vault_log.seal_box(next_key, log.vault, 2, ada.member, vault_log.point_of(ada.agreement), ephemeral)
-    previous = vault_log.gcm(vault_log.derive(next_key, "saltern-1 vault previous key", log.vault, number(2)), key, secrets.token_bytes(12))
+    sealed = box(log.vault, 2, next_key, ada.member, vault_log.point_of(ada.agreement))
     body = {
-        "entry": base64_of(entry.raw), "previousKey": base64_of(previous),
-        "boxes": [{"member": str(uuid.UUID(bytes=ada.member)), "box": base64_of(box)}]}
+        "entry": base64_of(entry.raw), "previousKey": base64_of(previous_key(log.vault, 2, next_key, key)),
+        "boxes": [{"member": str(uuid.UUID(bytes=ada.member)), "box": base64_of(sealed)}]}
     status, reply = ask("POST", f"{path}/log", ada.token, body)
     check(status == 200, f"the removal: {reply}")
     log.append(entry)

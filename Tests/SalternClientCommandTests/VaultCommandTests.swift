@@ -35,7 +35,11 @@ import Testing
             ["vault", "remove", "v"], ["vault", "revoke", "v"], ["vault", "hand-over", "v"],
             ["vault", "hand-over", "v", "Bob", "--withdraw"], ["vault", "members"], ["vault", "delete", "v", "w"],
             ["vault", "rename", "v"], ["vault", "handover", "v", "Bob"],
-            ["export", "file", "--sealed", "--vault", "v"], ["sync", "--vault", "v"], ["register", "--vault", "v"],
+            ["vault", "join", "https://host/j/x#y", "--link-file", "x", "--as", "Bob"],
+            ["vault", "preview", "https://host/j/x#y", "--link-file", "x"],
+            ["export", "file", "--sealed", "--vault", "v"], ["export", "file", "--all-vaults", "--sealed"],
+            ["export", "file", "--all-vaults", "--vault", "v"], ["get", "x", "--deleted", "--version", "1"],
+            ["sync", "--vault", "v"], ["register", "--vault", "v"],
         ] {
             let outcome = try await run(words)
             #expect(outcome.status == 64, "\(words) \(outcome)")
@@ -52,14 +56,17 @@ import Testing
             ],
             ["vault", "invitations", "v"], ["vault", "revoke", "v", "5b1e"], ["vault", "members", "v", "--verify"],
             ["vault", "remove", "v", "Bob", "Carol"], ["vault", "role", "v", "Bob", "reader"],
-            ["vault", "leave", "v", "--yes", "--forget"], ["vault", "hand-over", "v", "Bob"],
+            ["vault", "leave", "v", "--yes", "--forget", "--discard-unsent"], ["vault", "hand-over", "v", "Bob"],
             ["vault", "hand-over", "v", "--withdraw"], ["vault", "accept", "v"], ["vault", "rotate", "v"],
-            ["vault", "delete", "v", "--yes"], ["get", "x", "--vault", "v"], ["list", "--vault", "v"],
+            ["vault", "rotate", "v", "--without-key"], ["vault", "remove", "v", "Bob", "--without-key"],
+            ["vault", "delete", "v", "--yes"], ["get", "x", "--vault", "v"],
+            ["get", "x", "--deleted", "--vault", "v"], ["list", "--vault", "v"],
             ["put", "/dev/null", "--vault", "v"], ["delete", "x", "--vault", "v"], ["restore", "x", "--vault", "v"],
             ["versions", "x", "--vault", "v"], ["discard", "x", "--vault", "v"], ["share", "x", "--vault", "v"],
             ["sync", "DIRECTORY", "--vault", "v"], ["sync", "--allow-deletions", "--vault", "v"],
             ["trash", "DIRECTORY", "--vault", "v"], ["trash", "restore", "DIRECTORY", "f", "--vault", "v"],
-            ["export", "DIRECTORY/items", "--vault", "v"], ["import", "DIRECTORY/link", "--vault", "v"],
+            ["export", "DIRECTORY/items", "--vault", "v"], ["export", "DIRECTORY/all", "--all-vaults"],
+            ["leave", "--yes", "--delete-vaults"], ["import", "DIRECTORY/link", "--vault", "v"],
         ] {
             let outcome = try await run(words + ["--json"])
             #expect(outcome.status == ExitStatus.configuration, "\(words) \(outcome)")
@@ -78,6 +85,15 @@ import Testing
                 let outcome = try await run(words + ["--link-file", "DIRECTORY/link"], link: link)
                 #expect(outcome.status == 64 && outcome.error.contains(text), "\(words) \(link) \(outcome)")
             }
+        }
+    }
+
+    @Test func `a code for a link that needs none is rejected`() async throws {
+        let link = "https://host/j/\(String(repeating: "0", count: 22))#1\(String(repeating: "0", count: 44))"
+        for words in [["vault", "preview"], ["vault", "join", "--as", "Bob"]] {
+            let outcome = try await run(
+                words + ["--link-file", "DIRECTORY/link", "--code-file", "DIRECTORY/link"], link: link)
+            #expect(outcome.status == 64 && outcome.error.contains("needs no code"), "\(words) \(outcome)")
         }
     }
 
@@ -114,7 +130,8 @@ import Testing
             (.notPermitted, 77, "not_permitted"), (.ownerProtected, 1, "owner_protected"), (.noOffer, 66, "no_offer"),
             (.full, 1, "vault_full"), (.stopped, 76, "vault_stopped"), (.recovering, 69, "vault_recovering"),
             (.wrongClock, 78, "clock_skew"), (.busy, 69, "vault_busy"), (.invalidExpiry, 64, "usage"),
-            (.invalidUses, 64, "usage"), (.rejected("unchangedRole"), 1, "entry_refused"),
+            (.invalidUses, 64, "usage"), (.updateNeeded, 1, "update_needed"),
+            (.ownsVaults, 1, "owns_vaults"), (.rejected("unchangedRole"), 1, "entry_refused"),
         ]
         for (error, status, code) in statuses {
             let failure = try #require(Explanation.explain(VaultError.shared(error)))

@@ -19,12 +19,13 @@ import plain
 import processes
 import streams
 import sync
+import vaults
 from accounts import make_accounts, write_list
 from database import Database
 from statements import ENDPOINTS, Statements
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-ROWS = ["login", "read", "write", "share", "token", "health", "handshake", "memory", "stream", "sync", "client", "limit"]
+ROWS = ["login", "read", "write", "share", "token", "health", "handshake", "memory", "stream", "sync", "client", "limit", "vault"]
 ACCOUNTS = 1000
 IDLE_CONNECTIONS = 2000
 # Rows that are measured at a tenth of their rate too, and with one connection at a time.
@@ -242,6 +243,8 @@ class Bench:
                 results[row] = client.Client(self).measure()
             elif row == "limit":
                 results[row] = limits.measure(self)
+            elif row == "vault":
+                results[row] = vaults.measure(self)
             else:
                 results[row] = self.measure(row)
             if row == "handshake":
@@ -294,7 +297,7 @@ def print_table(results):
         f"{'compared with':24}{'ratio':>6}"
     )
     for row, r in results.items():
-        if row in ("memory", "stream", "sync", "client", "limit"):
+        if row in ("memory", "stream", "sync", "client", "limit", "vault"):
             continue
         lines = [(row, r)]
         if row == "handshake":
@@ -338,6 +341,8 @@ def print_table(results):
         print_client(results["client"])
     if "limit" in results:
         limits.print_table(results["limit"])
+    if "vault" in results:
+        vaults.print_table(results["vault"])
 
 
 def sync_cpu(r):
@@ -416,6 +421,11 @@ def main():
         print(json.dumps(results))
     else:
         print_table(results)
+    if "vault" in results:
+        try:
+            vaults.check(results["vault"])
+        except loads.BenchmarkError as error:
+            raise SystemExit(f"bench: {error}") from error
 
 
 main()

@@ -1,7 +1,7 @@
 -- wrk's side of a row. After the URL: -- KIND ACCOUNTS RUN [DELAY]
---   KIND      health, login, read, write, share, token, batch (of a hundred items) or get
+--   KIND      health, login, read, write, share, token, batch (of a hundred items), get or put
 --   ACCOUNTS  a file with a line for each account: userid, password key, token, item, body, share, with tabs between;
---             for get, what stands as the item is the path to get
+--             for get and put, what stands as the item is the path; for put, as the share the head of a vault's log, or -
 --   RUN       a digit that is another one in each run, so that no write repeats what an earlier run left
 --   DELAY     how many milliseconds a connection waits before each request, in the mean; not at all without it
 
@@ -51,6 +51,19 @@ local function write_template(a)
     return { whole:sub(1, start - 1), whole:sub(start + 8) }
 end
 
+-- An item in the format of shared vaults, whose first bytes stay.
+local function put_template(a)
+    local headers = json(a.token)
+    headers["If-Match"] = "*"
+    if a.share ~= "-" then headers["Vault-Head"] = a.share end
+    local body = '{"format":"saltern-1","collection":"bench","body":"' .. a.body .. '"}'
+    local whole = wrk.format("PUT", a.item, headers, body)
+    local start = whole:find(a.body, 1, true) + 64
+    return { whole:sub(1, start - 1), whole:sub(start + 8) }
+end
+
+local templates = { write = write_template, put = put_template }
+
 function init(words)
     kind, run = words[1], words[3]
     local mean = tonumber(words[4])
@@ -63,7 +76,7 @@ function init(words)
     for line in io.lines(words[2]) do
         local userid, key, token, item, body, share = line:match("^(%S+)\t(%S+)\t(%S+)\t(%S+)\t(%S+)\t(%S+)$")
         local a = { userid = userid, key = key, token = token, item = item, body = body, share = share }
-        table.insert(accounts, kind == "write" and write_template(a) or make[kind](a))
+        table.insert(accounts, (templates[kind] or make[kind])(a))
     end
     -- The threads walk through the accounts at a distance.
     next_account = math.floor(#accounts / 2) * number
@@ -72,7 +85,7 @@ end
 function request()
     next_account = next_account % #accounts + 1
     local made = accounts[next_account]
-    if kind ~= "write" and kind ~= "batch" then return made end
+    if not templates[kind] and kind ~= "batch" then return made end
     count = count + 1
     if kind == "batch" then
         return (made:gsub("########", run .. number .. string.format("%06d", count % 1000000)))

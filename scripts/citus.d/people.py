@@ -5,7 +5,8 @@ import json
 import sys
 
 from traffic.blocking import BlockingConnection
-from traffic.people import ITERATIONS, fresh_id, item, password_key
+from traffic.founder import Founder
+from traffic.people import ITERATIONS, base64_of, fresh_id, item, password_key
 from traffic.wire import Target, request
 
 PEOPLE = 12
@@ -27,8 +28,25 @@ def fill(connection: BlockingConnection) -> list[dict[str, object]]:
             items[path] = content["body"]
         versions = {path: replace(connection, token, path, items) for path in list(items)[:2]}
         keyring = replace_keyring(connection, token)
-        people.append({"userid": userid, "key": key, "token": token, "items": items, "versions": versions, "keyring": keyring})
+        vault = found(connection, token)
+        people.append({
+            "userid": userid, "key": key, "token": token, "items": items, "versions": versions, "keyring": keyring, "vault": vault,
+        })
     return people
+
+
+def found(connection: BlockingConnection, token: str) -> dict[str, str]:
+    """A shared vault, usually on another shard than its owner's account; its items by their paths."""
+    founder, items = Founder(), {}
+    reply = connection.exchange(request("POST", "/v1/vaults", {"entry": base64_of(founder.founding)}, token))
+    assert reply.status == 201, (reply.status, reply.body)
+    for _ in range(ITEMS):
+        path = f"/v1/vaults/{reply.json['id']}/items/{fresh_id()}"
+        content = {"format": "saltern-1", "collection": "notes", "body": base64_of(founder.sealed(64))}
+        stored = connection.exchange(request("PUT", path, content, token, {"If-None-Match": "*", "Vault-Head": "1"}))
+        assert stored.status == 201, (stored.status, stored.body)
+        items[path] = content["body"]
+    return items
 
 
 def replace(connection: BlockingConnection, token: str, path: str, items: dict[str, str]) -> str:
@@ -74,8 +92,9 @@ def look(connection: BlockingConnection, people: list[dict[str, object]]) -> lis
     for person in people:
         token = str(person["token"])
         items, versions = person["items"], person["versions"]
-        assert isinstance(items, dict) and isinstance(versions, dict)
-        for path, body in items.items():
+        vault = person["vault"]
+        assert isinstance(items, dict) and isinstance(versions, dict) and isinstance(vault, dict)
+        for path, body in [*items.items(), *vault.items()]:
             reply = connection.exchange(request("GET", path, token=token))
             if reply.status != 200 or reply.json["body"] != body:
                 complaints.append(f"{path}: {reply.status}")

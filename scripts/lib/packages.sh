@@ -5,7 +5,8 @@ build_packages=(libevent-dev libpq-dev libssl-dev libcurl4-openssl-dev libsqlite
     pkg-config)
 run_packages=("${build_packages[@]}" postgresql postgresql-client openssl curl ca-certificates)
 browser_packages=(chromium fonts-liberation)
-bench_packages=("${run_packages[@]}" postgresql-contrib wrk nginx-light python3 python3-asyncpg valgrind jq)
+bench_packages=("${run_packages[@]}" postgresql-contrib wrk nginx-light python3 python3-asyncpg
+    python3-cryptography valgrind jq)
 suite_packages=("${run_packages[@]}" python3 faketime iproute2 iptables)
 package_packages=("${build_packages[@]}" dpkg-dev lintian man-db binutils systemd python3)
 package_test_packages=(mmdebstrap python3-venv iproute2)

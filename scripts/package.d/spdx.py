@@ -79,6 +79,7 @@ def main():
         package("swift-runtime", "Swift standard library, Dispatch and Foundation", swift, swift_license),
         package("swift-foundation-icu", "ICU as in Swift's Foundation", swift, "Unicode-3.0"),
     ]
+    contained = [package("bip39-english", "English word list of BIP-39, from python-mnemonic", "0.21", "MIT")]
     dynamic = [
         package(
             f"deb-{name}",
@@ -109,7 +110,7 @@ def main():
             "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(int(seconds))),
             "creators": ["Tool: saltern-scripts-package"],
         },
-        "packages": [saltern, *linked, *dynamic],
+        "packages": [saltern, *linked, *contained, *dynamic],
         "relationships": [
             {
                 "spdxElementId": "SPDXRef-DOCUMENT",
@@ -117,6 +118,7 @@ def main():
                 "relatedSpdxElement": "SPDXRef-saltern",
             },
             *(relation("STATIC_LINK", other) for other in linked),
+            *(relation("CONTAINS", other) for other in contained),
             *(relation("DYNAMIC_LINK", other) for other in dynamic),
         ],
     }

@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from founder import Founder
 from traffic.blocking import BlockingConnection
+from traffic.founder import Founder
 from traffic.people import ITERATIONS, fresh_id, item, password_key, sealed, session_token, share
 from traffic.wire import Fields, Reply, Target, request
 

@@ -5,7 +5,7 @@
 public struct RequestKey: Hashable, Sendable {
     /// The kind of subject that a key identifies.
     public enum Kind: UInt8, Sendable {
-        case account, vault, share, attemptSubject, userid, invite, session
+        case account, vault, vaultLog, share, attemptSubject, userid, invite, session
         /// A client's address or network, for long leases.
         case address
         /// A type of statement, for requests without a key that have met a lock.

@@ -134,6 +134,8 @@ public struct VaultEntryRequest: Encodable, Sendable {
     public var list: Base64Bytes?
     /// For a removal: the highest revision that this device has.
     public var ifRevision: Revision?
+    /// For new keys of a member: the present password key.
+    public var currentPasswordKey: SecretBytes?
 
     /// Creates a request with an entry alone.
     public init(_ entry: [UInt8]) { self.entry = Base64Bytes(entry) }
@@ -167,8 +169,8 @@ public struct VaultJoinReply: Decodable, Sendable {
     public let number: UInt64
     /// The hash of the entry.
     public let hash: Base64Bytes
-    /// The present key, sealed for the holders of the link.
-    public let keyBox: Base64Bytes
+    /// The present key, sealed for the holders of the link; nil for a repeated request after the end of the invitation.
+    public let keyBox: Base64Bytes?
 }
 
 /// An open invitation, as the server lists it to managers.

@@ -111,9 +111,11 @@ struct MembershipChanges {
         }
     }
 
-    func leave() async throws(VaultError) {
+    func leave(discardingUnsentEdits: Bool) async throws(VaultError) {
         // Unsent edits would stay on this device.
         try await syncItems()
+        let unsent = discardingUnsentEdits ? 0 : try service.unsentCount(of: id)
+        guard unsent == 0 else { throw .unsentEdits(count: unsent) }
         try await service.holding { () async throws(VaultError) in
             _ = try await sending.append(leaves: true) { state, time throws(VaultError) in
                 try EntrySending.draft(.leave, state, at: time)

@@ -87,9 +87,18 @@ public struct SharedVault: Identifiable, Sendable {
         }
     }
 
-    /// Ends the own membership. The items on this device stay until ``forget(evenAsMember:)``.
-    public func leave() async throws(VaultError) {
-        try await changing { changes throws(VaultError) in try await changes.leave() }
+    /// Syncs, and ends the own membership. The items on this device stay until ``forget(evenAsMember:)``.
+    /// - Parameter discardingUnsentEdits: False to throw when edits stay unsent after the sync, and to stay a member.
+    /// - Throws: ``VaultError/unsentEdits(count:)``, ``SharedVaultError/ownerProtected``.
+    public func leave(discardingUnsentEdits: Bool = false) async throws(VaultError) {
+        try await changing { changes throws(VaultError) in
+            try await changes.leave(discardingUnsentEdits: discardingUnsentEdits)
+        }
+    }
+
+    /// Returns the number of edits that the server does not have.
+    public func unsentCount() async throws(VaultError) -> Int {
+        try await OwnedItems(vault, of: .vault(id)).unsentCount()
     }
 
     /// Removes the vault from this account's devices, after the membership has ended. Unsent edits are lost.

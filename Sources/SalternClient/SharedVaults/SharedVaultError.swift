@@ -50,6 +50,8 @@ public enum SharedVaultError: Error, Hashable, Sendable {
     case keyMissing
     /// Nothing is written to this vault: see ``SharedVault/problems``.
     case stopped
+    /// Another member uses a later version of the app.
+    case updateNeeded
     /// The owner has to confirm the log of a restored database first.
     case recovering
     /// The clock of this device differs from the server's by more than 5 minutes, or one of both is wrong by a day.
@@ -109,6 +111,7 @@ extension SharedVaultError: LocalizedError {
         case .full: "The vault is full. Continue in a new vault."
         case .keyMissing: "This device does not have the vault's key. A manager's device sends it at its next sync."
         case .stopped: "Nothing is written to this vault, because of a problem with it."
+        case .updateNeeded: "A later version of the app has changed this vault. Update the app."
         case .recovering: "The server was restored from a backup. The owner has to sync first."
         case .wrongClock: "The clock of this device differs from the server's by more than 5 minutes."
         case .busy: "Other members change the vault at the same time. Try again."

@@ -97,7 +97,8 @@ struct SharedVaultState {
     func checkWritable(repairs: Bool = false) throws(VaultError) {
         for problem in problems where problem.stopsWriting {
             switch problem {
-            case .missingKey: if !repairs { throw .shared(.stopped) }
+            case .missingKey: if !repairs { throw .shared(.keyMissing) }
+            case .updateNeeded: throw .shared(.updateNeeded)
             case .ended: throw .shared(.notPermitted)
             default: throw .shared(.stopped)
             }

@@ -238,7 +238,7 @@ struct VaultInviting {
             }
             guard reply.vault == id, reply.hash.bytes == entry.hash.bytes else { throw .unavailable(.unexpectedReply) }
             try await service.holding { () async throws(VaultError) in
-                try await take(entry, link, secrets, reply.keyBox.bytes, id)
+                try await take(entry, link, secrets, reply.keyBox?.bytes ?? [], id)
             }
             return id
         }
@@ -302,7 +302,7 @@ struct VaultInviting {
             throw VaultError(ofShared: error)
         }
         guard reply.vault == id, reply.hash.bytes == entry.hash.bytes else { throw .unavailable(.unexpectedReply) }
-        try accept(reply.keyBox.bytes, entry, opened, id)
+        try accept(reply.keyBox?.bytes ?? [], entry, opened, id)
         // The log that the link opened is verified. Entries that came since are fetched after it.
         try await LogUpdate(service: service, id: id).fetch(after: try service.known(id).log.head.number.value)
     }

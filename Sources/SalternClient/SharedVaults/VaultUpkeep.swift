@@ -137,13 +137,18 @@ struct VaultUpkeep {
     }
 
     /// Replaces this member's keys by the pair that the record has for it. The pair is on the server before.
+    ///
+    /// The server needs the password key. A process that has not derived it leaves the change to a later one.
     func rekey() async throws(VaultError) {
+        guard let proof = try session.open.password.passwordKey else { return }
         try await sending.append(repairs: true) { state, time throws(VaultError) in
             guard let keys = state.record.latestKeys, !state.log.isUsed(keys.publicKeys) else { return nil }
             let signer = try state.signer
-            return try EntrySending.draft { () throws(EntryRejection) in
+            var draft = try EntrySending.draft { () throws(EntryRejection) in
                 try EntryWriter.rekey(to: keys, by: signer, after: state.log, at: time)
             }
+            draft.request.currentPasswordKey = proof
+            return draft
         }
         try service.note(id) { $0.isRekeyDue = nil }
     }

@@ -134,6 +134,12 @@ public struct OwnedItems: Sendable {
 
     // MARK: Sync
 
+    /// Syncs the account and all shared vaults, and carries out the deletions of the owner's items.
+    /// - Returns: The report of the account, with those of the shared vaults.
+    package func syncAll(agreeingToDeletionsIn collection: String?) async throws(VaultError) -> SyncReport {
+        try await vault.sync(collection.map { .collections([$0]) } ?? .all, of: owner)
+    }
+
     /// Syncs the whole vault.
     /// - Returns: The report of the owner's items.
     /// - Throws: The failure of this vault. Failures of other vaults are not thrown.

@@ -194,15 +194,11 @@ extension Vault {
     /// Deletes the account with all of its data, on the server and on this device. It cannot be undone.
     ///
     /// Without a reply, the account may be deleted. Call the function again within an hour to find out.
-    ///
-    /// ```swift
-    /// try await vault.leave(password: Password(typed))
-    /// ```
     /// - Parameters:
     ///   - discardingUnsentEdits: False to throw when there are unsent edits, with nothing changed.
-    ///   - deletingVaults: True to delete the shared vaults of which the account is the owner, for all members.
+    ///   - deletingVaults: True to delete the shared vaults of the account for all members, too.
     /// - Throws: ``VaultError/unsentEdits(count:)``. If they were made during the request, the account may be deleted.
-    ///   ``SharedVaultError/ownsVaults`` without `deletingVaults`.
+    ///   ``SharedVaultError/ownsVaults`` while the account owns shared vaults.
     public func leave(
         password: Password, discardingUnsentEdits: Bool = false, deletingVaults: Bool = false
     ) async throws(VaultError) {

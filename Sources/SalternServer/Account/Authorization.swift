@@ -15,6 +15,7 @@ final class Authorization {
     private let policy: SessionPolicy
     private let known: KnownSessions
     private let outbox: Outbox
+    let door: VaultDoor
 
     /// Maximum of sealed bytes on a shared connection. PostgreSQL reads the statements behind a longer write, which may
     /// be other accounts', only after it has stored that.
@@ -28,7 +29,7 @@ final class Authorization {
     /// - Throws: ``Unauthenticated`` if it is missing or malformed.
     init(
         _ request: Request, database: PostgresClient, attempts: Attempts, clock: any WallClock, policy: SessionPolicy,
-        known: KnownSessions, outbox: Outbox
+        known: KnownSessions, outbox: Outbox, door: VaultDoor
     ) throws(Unauthenticated) {
         caller = Caller(try PresentedToken(request.head.fields), now: clock.now, policy: policy)
         self.database = database
@@ -38,6 +39,7 @@ final class Authorization {
         self.policy = policy
         self.known = known
         self.outbox = outbox
+        self.door = door
     }
 
     /// The request key of the account.

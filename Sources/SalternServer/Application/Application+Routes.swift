@@ -99,20 +99,15 @@ extension Application {
             build.account(.get, "/v1/vaults/{vault}", ShowVault(parts)),
             build.account(.delete, "/v1/vaults/{vault}", deadline: DeleteVault.deadline, DeleteVault()),
             build.account(.get, "/v1/vaults/{vault}/log", query: ["after"], ShowLog()),
-            build.account(
-                .post, "/v1/vaults/{vault}/log", body: .json(limit: SharedVault.requestLimit), AppendEntry()),
-            build.account(
-                .put, "/v1/vaults/{vault}/log", body: .json(limit: SharedVault.requestLimit), PutBackEntries()),
+            build.account(.post, "/v1/vaults/{vault}/log", body: SharedVault.entryRule, AppendEntry()),
+            build.account(.put, "/v1/vaults/{vault}/log", body: SharedVault.entriesRule, PutBackEntries()),
             build.account(.get, "/v1/vaults/{vault}/seals/{number}", ShowSealList()),
             build.account(
-                .put, "/v1/vaults/{vault}/seals/{number}", body: .json(limit: SharedVault.requestLimit),
-                StoreSealList()),
-            build.account(
-                .put, "/v1/vaults/{vault}/boxes", body: .json(limit: SharedVault.requestLimit), StoreBoxes()),
+                .put, "/v1/vaults/{vault}/seals/{number}", body: .json(limit: SharedVault.listLimit), StoreSealList()),
+            build.account(.put, "/v1/vaults/{vault}/boxes", body: SharedVault.boxesRule, StoreBoxes()),
             build.account(.delete, "/v1/vaults/{vault}/boxes/mine", RemoveOwnBox()),
             build.account(.put, "/v1/vaults/{vault}/seen", body: small, NoteSeen()),
-            build.account(
-                .post, "/v1/vaults/{vault}/claim", body: .json(limit: SharedVault.requestLimit), ClaimMember()),
+            build.account(.post, "/v1/vaults/{vault}/claim", body: SharedVault.entriesRule, ClaimMember()),
             build.account(.post, "/v1/vaults/{vault}/recovered", body: small, ReportRecovery()),
             build.account(.get, "/v1/vaults/{vault}/invitations", ListInvitations(parts)),
             build.account(.post, "/v1/vaults/{vault}/invitations", body: small, CreateInvitation()),

@@ -40,7 +40,7 @@ public struct Application: Responder {
             nodeState: nodeState, clock: clock, outbox: outbox)
         let builder = RouteBuilder(
             finisher: finisher, database: database, attempts: dependencies.attempts, sessions: configuration.sessions,
-            knownSessions: nodeState.knownSessions, clock: clock, outbox: outbox)
+            knownSessions: nodeState.knownSessions, clock: clock, outbox: outbox, door: nodeState.vaults)
         self.finisher = finisher
         limiter = nodeState.addresses
         proxies = configuration.trustedProxies

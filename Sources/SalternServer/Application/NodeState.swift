@@ -12,6 +12,8 @@ public struct NodeState: Sendable {
     let sessions: SessionTally
     /// Sessions whose requests may queue for their account.
     let knownSessions = KnownSessions()
+    /// Admission of requests about vaults.
+    let vaults: VaultDoor
     /// Running exports.
     let exports = RunningExports()
 
@@ -27,7 +29,9 @@ public struct NodeState: Sendable {
         addresses = RateLimiter(limits, time: time)
         counterQueue = CounterQueue()
         let start = ContinuousClock.now
-        readiness = Readiness(deadline: readinessDeadline, time: time ?? { ContinuousClock.now - start })
+        let time = time ?? { ContinuousClock.now - start }
+        readiness = Readiness(deadline: readinessDeadline, time: time)
+        vaults = VaultDoor(time: time)
         checks = ActiveSecretChecks()
         self.sessions = sessions
     }

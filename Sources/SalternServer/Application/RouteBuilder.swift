@@ -10,6 +10,7 @@ struct RouteBuilder: Sendable {
     let knownSessions: KnownSessions
     let clock: any WallClock
     let outbox: Outbox
+    let door: VaultDoor
 
     /// Deadline of a reply on routes without their own.
     static let standardDeadline = Duration.seconds(30)
@@ -104,7 +105,7 @@ struct RouteBuilder: Sendable {
     private func authorization(of request: Request) throws(Unauthenticated) -> Authorization {
         try Authorization(
             request, database: database, attempts: attempts, clock: clock, policy: sessions, known: knownSessions,
-            outbox: outbox)
+            outbox: outbox, door: door)
     }
 
     /// Makes a route on the caller's account that also accepts guests without a session.

@@ -5,14 +5,19 @@ import SalternClient
 struct ExportItems: Command {
     static let words = ["export"]
     static let summary = "export all items to a file"
-    static let usage = ["FILE [--collection NAME] [OPTIONS]", "FILE --sealed [OPTIONS]"]
+    static let usage = [
+        "FILE [--collection NAME] [OPTIONS]", "FOLDER --all-vaults [OPTIONS]", "FILE --sealed [OPTIONS]",
+    ]
     static let example = "saltern-client export notes.jsonl --collection notes"
     static let help = """
         \(OwnerOption.help)
         \(RateOption.help)
           --collection NAME     only the items of one collection
+          --all-vaults          a new folder, with a file for the account and one for
+                                each shared vault
           --sealed              all data that the server stores of the account,
-                                encrypted; needs the password
+                                encrypted, with its own shared vaults; needs the
+                                password
         \(PasswordOption.help)
           --json                one object, for scripts
 
@@ -29,22 +34,51 @@ struct ExportItems: Command {
         let unreadable: [ItemID]
         /// The items whose attachments are not in the file.
         let incomplete: [ItemID]
+
+        init(_ export: DocumentExport) {
+            documents = export.documents
+            unreadable = export.unreadable
+            incomplete = export.incomplete
+        }
+
+        var isComplete: Bool { unreadable.isEmpty && incomplete.isEmpty }
+
+        /// The lines for the user.
+        func lines(_ file: String) -> String {
+            "\(counted(documents, "item is", "items are")) in \(VisibleText.visible(file)), unencrypted\n"
+                + unreadable.map { "\($0) cannot be read and is not included\n" }.joined()
+                + incomplete.map { "\($0) is included without the content of its attachments\n" }.joined()
+        }
+    }
+
+    /// A file of an export of all vaults.
+    private struct FileRecord: Encodable {
+        let file: String
+        /// Nil for the account.
+        let vault: SharedVaultID?
+        let name: String?
+        let items: Record
     }
 
     private let proof: ProvenCommand
     private let owner: OwnerOption
     private let collection: String?
     private let isSealed: Bool
+    private let hasAllVaults: Bool
     private let file: URL
 
     init(_ arguments: inout Arguments) throws(UsageError) {
         isSealed = arguments.flag("--sealed")
+        hasAllVaults = arguments.flag("--all-vaults")
         collection = try arguments.option("--collection")
         proof = try ProvenCommand(withRate: &arguments)
         owner = try OwnerOption(of: proof.account, &arguments)
         file = URL(filePath: try arguments.word("the file"))
         if isSealed, collection != nil || owner.isVault {
             throw UsageError(message: "--collection and --vault do not belong to --sealed")
+        }
+        if hasAllVaults, isSealed || owner.isVault {
+            throw UsageError(message: "--sealed and --vault do not belong to --all-vaults")
         }
     }
 
@@ -63,16 +97,46 @@ struct ExportItems: Command {
             }
         }
         let opened = try await owner.open(console)
-        let done = try await console.showingProgress(of: opened.account.vault) {
-            try await opened.items.exportDocuments(to: file, collection: collection)
+        if hasAllVaults { return try await exportAll(opened.account, console) }
+        let record = Record(
+            try await console.showingProgress(of: opened.account.vault) {
+                try await opened.items.exportDocuments(to: file, collection: collection)
+            })
+        try console.show(record, asJSON: proof.asJSON) { record.lines(file.path) }
+        if !record.isComplete { throw CommandFailure([], status: ExitStatus.attention, code: "attention") }
+    }
+
+    /// Writes a file for the account and one for each shared vault, in a new folder. After an error there is no folder.
+    private func exportAll(_ account: OpenAccount, _ console: Console) async throws {
+        let vaults = try await account.vault.shared.all()
+        do {
+            try FileManager.default.createDirectory(
+                at: file, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+        } catch {
+            throw CommandFailure(
+                "cannot make the folder \(file.path)", status: ExitStatus.store, code: "store_unusable")
         }
-        let record = Record(documents: done.documents, unreadable: done.unreadable, incomplete: done.incomplete)
-        try console.show(record, asJSON: proof.asJSON) {
-            "\(counted(done.documents, "item is", "items are")) in \(VisibleText.visible(file.path)), unencrypted\n"
-                + done.unreadable.map { "\($0) cannot be read and is not included\n" }.joined()
-                + done.incomplete.map { "\($0) is included without the content of its attachments\n" }.joined()
+        var records: [FileRecord] = []
+        do {
+            for shared in [nil] + vaults.map(Optional.some) {
+                let items = shared.map { $0.items(in: account.vault) } ?? OwnedItems(account.vault)
+                let target = file.appending(path: "\(shared?.id.description ?? "account").jsonl")
+                let done = try await console.showingProgress(of: account.vault) {
+                    try await items.exportDocuments(to: target, collection: collection)
+                }
+                records.append(
+                    FileRecord(file: target.path, vault: shared?.id, name: shared?.name, items: Record(done)))
+            }
+        } catch {
+            try? FileManager.default.removeItem(at: file)
+            throw error
         }
-        if !done.unreadable.isEmpty || !done.incomplete.isEmpty {
+        try console.show(["files": records], asJSON: proof.asJSON) {
+            records.map { record in
+                (record.name.map { "\(VisibleText.visible($0)): " } ?? "") + record.items.lines(record.file)
+            }.joined()
+        }
+        if !records.allSatisfy(\.items.isComplete) {
             throw CommandFailure([], status: ExitStatus.attention, code: "attention")
         }
     }

@@ -13,6 +13,7 @@ struct GetItem: Command {
         \(RateOption.help)
           --output FILE         a new file that only you can read
           --version N           an earlier version, from `saltern-client versions ITEM`
+          --deleted             a deleted item, from `saltern-client list --deleted`
           --json                one object with id, collection, title, and text or data
                                 (base64)
 
@@ -25,15 +26,18 @@ struct GetItem: Command {
     private let owner: OwnerOption
     private let output: String?
     private let version: Int?
+    private let isDeleted: Bool
     private let asJSON: Bool
     private let item: ItemReference
 
     init(_ arguments: inout Arguments) throws(UsageError) {
         asJSON = arguments.flag("--json")
         version = try arguments.integer("--version", in: 1...Int.max)
+        isDeleted = arguments.flag("--deleted")
         output = try arguments.option("--output")
         owner = try OwnerOption(withRate: &arguments)
         item = ItemReference(try arguments.word("the item"))
+        if isDeleted, version != nil { throw UsageError(message: "--deleted and --version exclude each other") }
     }
 
     func run(_ console: Console) async throws {
@@ -55,6 +59,10 @@ struct GetItem: Command {
             let found = try await ReplacedItems.find(item, in: items)
             let replaced = try await items.item(found.id, replaced: Int64(version))
             return (found.replaced(by: replaced), replaced.body)
+        }
+        if isDeleted {
+            let found = try item.find(in: await items.deletedItems())
+            return (found, try await items.deletedItem(found.id).body)
         }
         let found = try await item.find(in: items)
         guard let body = try await items.item(found.id)?.body else { throw VaultError.notFound }

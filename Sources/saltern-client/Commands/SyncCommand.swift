@@ -44,8 +44,10 @@ struct SyncCommand: Command {
         syntax of .gitignore. Ignored files are neither sent, fetched nor deleted. The
         file .salternignore itself is synced.
 
-        Without DIR, the account and all shared vaults are synced. In the folder of a
-        shared vault, a conflict copy has the name of the person that wrote it.
+        Without DIR, the account and all shared vaults are synced. An error of one of
+        them does not stop the others; in JSON output it is the member error of the
+        vault. In the folder of a shared vault, a conflict copy has the name of the
+        person that wrote it.
 
         A file that changed on two devices is kept twice. Files that a sync removes from
         a folder stay in .saltern/trash for 30 days. Many deletions within an hour wait
@@ -138,7 +140,8 @@ struct SyncCommand: Command {
         let known = try await VaultFindings.known(in: vault)
         let findings = try await Findings.gather(in: vault, except: vault.notices()) {
             try await console.showingProgress(of: vault) {
-                allowed.isEmpty ? try await vault.sync() : try await opened.items.agreeToDeletions(in: collection)
+                allowed.isEmpty
+                    ? try await vault.sync() : try await opened.items.syncAll(agreeingToDeletionsIn: collection)
             }
         }
         let vaults = try await VaultFindings.gather(in: vault, after: findings.report, except: known)
@@ -148,6 +151,7 @@ struct SyncCommand: Command {
             "fetched \(findings.report.fetched), sent \(findings.report.sent), not sent \(findings.unsent)\n"
                 + findings.lines + vaults.map(\.lines).joined()
         }
+        if let failure = VaultFindings.failure(of: vaults) { throw failure }
         try findings.end()
         if vaults.contains(where: \.wantsAttention) {
             throw CommandFailure([], status: ExitStatus.attention, code: "attention")

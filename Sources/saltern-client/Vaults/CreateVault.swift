@@ -52,7 +52,8 @@ struct RenameVault: Command {
         \(AccountOption.help)
           --json                one object, for scripts
 
-        Managers can rename it. Other members see the new name after their next sync.
+        Managers can rename it. The next sync sends the name; other members see it after
+        their sync. Other users of this machine can see it in the list of processes.
         \(VaultReference.help)
         """
 
@@ -65,10 +66,10 @@ struct RenameVault: Command {
     }
 
     func run(_ console: Console) async throws {
-        let shared = try await vault.find(console).shared
+        let shared = try await vault.fetch(console).shared
         try await shared.rename(name)
         try console.show(["id": shared.id.description, "name": name], asJSON: vault.asJSON) {
-            "\(shared.id) is named \(VisibleText.visible(name))\n"
+            "\(shared.id) is named \(VisibleText.visible(name)) after the next sync\n"
         }
     }
 }

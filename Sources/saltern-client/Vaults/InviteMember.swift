@@ -17,7 +17,8 @@ struct InviteMember: Command {
           --json                one object with link and code, for scripts
 
         Prints a link and, on the second line, a code of six words. Send the code by
-        another way than the link. The command cannot print them again.
+        another way than the link. The command cannot print them again. Other users of
+        this machine can see the label in the list of processes.
 
         Anyone who has both can read the present and earlier items, and can pass them
         on. Each person who joins is a member that all others see. With --no-code, a
@@ -72,6 +73,8 @@ struct ListInvitations: Command {
         \(AccountOption.help)
           --json                one object, for scripts
 
+        More openings of a link than joins can mean that others have it. The server
+        counts them; the last sync of a manager fetched the number.
         \(VaultReference.help)
         """
 
@@ -83,6 +86,8 @@ struct ListInvitations: Command {
         let expiresAt: Date
         let uses: Int
         let joins: Int
+        /// The number of times that the link was opened, as the server reports it.
+        let openings: Int?
         let needsCode: Bool
 
         init(_ invitation: SharedInvitation) {
@@ -93,6 +98,7 @@ struct ListInvitations: Command {
             expiresAt = invitation.expiresAt
             uses = invitation.uses
             joins = invitation.joins
+            openings = invitation.openings
             needsCode = invitation.needsCode
         }
     }
@@ -106,13 +112,14 @@ struct ListInvitations: Command {
         let records = shared.invitations.map(Record.init)
         try console.show(["invitations": records], asJSON: vault.asJSON) {
             var table = Table([
-                .text("id"), .text("role"), .text("expires"), .number("joins"), .number("of"), .text("inviter"),
-                .text("label"),
+                .text("id"), .text("role"), .text("expires"), .number("joins"), .number("of"), .number("opened"),
+                .text("inviter"), .text("label"),
             ])
             for record in records {
                 table.append([
                     record.id.description, record.role, record.expiresAt.shown, String(record.joins),
-                    String(record.uses), shared.name(of: record.inviter), record.label,
+                    String(record.uses), record.openings.map(String.init), shared.name(of: record.inviter),
+                    record.label,
                 ])
             }
             return table.takeText()

@@ -14,8 +14,8 @@ struct JoinVault: Command {
           --json                one object, for scripts
 
         Without LINK the command asks for it, and for the code if the link needs one. A
-        link contains a secret: as an argument, other users of this machine can see it.
-        `saltern-client vault preview` shows the invitation without joining.
+        link contains a secret: as an argument, other users of this machine can see it,
+        and the name after --as. `saltern-client vault preview` shows the invitation.
 
         Prints the vault's id and four words. Read these words to the inviter: they show
         that the server has not let another person join in your place.
@@ -124,12 +124,16 @@ struct InvitationInput {
         link = try SecretOption("--link-file", &arguments)
         code = try SecretOption("--code-file", &arguments)
         operand = try arguments.optionalWord()
+        if operand != nil, link.isGiven {
+            throw UsageError(message: "LINK and --link-file exclude each other")
+        }
     }
 
     /// Reads the link, and the code if the link needs one.
     func read() throws -> (link: String, code: String?) {
         let text = try operand ?? link.text("Link")
-        let address = try InvitationAddress(text)
-        return (text, address.needsCode ? try code.text("Code, six words") : nil)
+        let needsCode = try InvitationAddress(text).needsCode
+        if code.isGiven, !needsCode { throw UsageError(message: "the link needs no code: omit --code-file") }
+        return (text, needsCode ? try code.text("Code, six words") : nil)
     }
 }

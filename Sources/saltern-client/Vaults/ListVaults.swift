@@ -50,12 +50,14 @@ struct VaultRecord: Encodable {
     let confirmed: Bool
     let rotationDue: Bool
     let problems: [VaultProblemRecord]
+    /// The number of changes that the server does not have. Only in the status of the account.
+    let unsent: Int?
     /// Only in the status of the account.
     let notices: [NoticeRecord]?
     /// The deletions that wait for approval. Only in the status of the account.
     let heldItems: [HeldItem]?
 
-    init(_ vault: SharedVault, notices: [Notice]? = nil, held: [HeldDeletion]? = nil) {
+    init(_ vault: SharedVault, unsent: Int? = nil, notices: [Notice]? = nil, held: [HeldDeletion]? = nil) {
         id = vault.id
         name = vault.name
         role = vault.role?.rawValue
@@ -65,6 +67,7 @@ struct VaultRecord: Encodable {
         confirmed = vault.isConfirmed
         rotationDue = vault.isRotationDue
         problems = vault.problems.map(VaultProblemRecord.init)
+        self.unsent = unsent
         self.notices = notices?.map(NoticeRecord.init)
         heldItems = held?.map(HeldItem.init)
     }
@@ -88,7 +91,7 @@ extension SharedVault {
         }
         if isOfferedToThisMember { lines.append("its owner offers it to you: see saltern-client vault accept") }
         lines += members.filter(\.isDeparted).map {
-            "the server says that the account of \(VisibleText.visible($0.distinctName)) no longer exists: "
+            "the server reports that the account of \(VisibleText.visible($0.distinctName)) is deleted or locked: "
                 + "see saltern-client vault remove"
         }
         return lines.map { "\(VisibleText.visible(name)): \($0)" }

@@ -8,6 +8,8 @@ struct RemoveMembers: Command {
     static let example = "saltern-client vault remove household Mallory"
     static let help = """
         \(AccountOption.help)
+          --without-key         also if this device lacks the vault's key; new members
+                                then wait for a manager who has it
           --json                one object, for scripts
 
         The vault gets a new key, which removed members do not receive, and all open
@@ -19,8 +21,10 @@ struct RemoveMembers: Command {
 
     private let vault: NamedVault
     private let members: [MemberReference]
+    private let replacesKey: Bool
 
     init(_ arguments: inout Arguments) throws(UsageError) {
+        replacesKey = arguments.flag("--without-key")
         vault = try NamedVault(&arguments)
         var members = [MemberReference(try arguments.word("the member"))]
         while let word = try arguments.optionalWord() { members.append(MemberReference(word)) }
@@ -32,7 +36,7 @@ struct RemoveMembers: Command {
         // All members are found before the first is removed.
         let found = try members.map { member in try member.find(in: opened.shared) }
         try await console.showingProgress(of: opened.account.vault) {
-            try await opened.shared.remove(Set(found.map(\.id)))
+            try await opened.shared.remove(Set(found.map(\.id)), replacingMissingKey: replacesKey)
         }
         try console.show(["removed": found.map(\.id)], asJSON: vault.asJSON) {
             found.map { "\(VisibleText.visible($0.distinctName)) is removed from \(opened.name)\n" }.joined()
@@ -91,6 +95,7 @@ struct LeaveVault: Command {
           --yes                 does not ask, for scripts
           --forget              also removes its items and keys from this device;
                                 afterwards alone, if the membership has ended
+          --discard-unsent      also with unsent changes, which others do not receive
           --json                one object, for scripts
 
         Your items stay in the vault. Only a new invitation lets you return. Without
@@ -102,20 +107,24 @@ struct LeaveVault: Command {
     private let vault: NamedVault
     private let isConfirmed: Bool
     private let forgets: Bool
+    private let discardsUnsent: Bool
 
     init(_ arguments: inout Arguments) throws(UsageError) {
         isConfirmed = arguments.flag("--yes")
         forgets = arguments.flag("--forget")
+        discardsUnsent = arguments.flag("--discard-unsent")
         vault = try NamedVault(&arguments)
     }
 
     func run(_ console: Console) async throws {
-        let opened = try await vault.find(console)
+        var opened = try await vault.find(console)
         if opened.shared.role != nil {
+            opened = try await opened.refreshed()
+            if opened.shared.isOwner { throw VaultError.shared(.ownerProtected) }
             if !isConfirmed { try console.confirm("Leave \(opened.shared.name)?") }
-            try await opened.shared.leave()
+            try await opened.shared.leave(discardingUnsentEdits: discardsUnsent)
         }
-        if forgets { try await opened.present().forget() }
+        if forgets { try await opened.present().forget(evenAsMember: discardsUnsent) }
         try console.show(["left": opened.shared.id], asJSON: vault.asJSON) { "\(opened.name) is left\n" }
     }
 }

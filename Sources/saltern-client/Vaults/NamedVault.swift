@@ -35,6 +35,12 @@ struct OpenVault {
     /// The name of the vault for output.
     var name: String { VisibleText.visible(shared.name) }
 
+    /// Fetches the members and invitations, and returns the vault with them.
+    func refreshed() async throws -> OpenVault {
+        try await account.vault.shared.refresh()
+        return OpenVault(account: account, shared: try await present())
+    }
+
     /// Returns the present state, after a change.
     func present() async throws -> SharedVault { try await account.vault.shared.vault(shared.id) ?? shared }
 }

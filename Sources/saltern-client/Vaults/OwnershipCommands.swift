@@ -68,6 +68,8 @@ struct RotateVault: Command {
     static let example = "saltern-client vault rotate household"
     static let help = """
         \(AccountOption.help)
+          --without-key         also if this device lacks the present key; new members
+                                then wait for a manager who has it
           --json                one object, for scripts
 
         Later items are encrypted with the new key, which all present members receive.
@@ -76,12 +78,16 @@ struct RotateVault: Command {
         """
 
     private let vault: NamedVault
+    private let replacesKey: Bool
 
-    init(_ arguments: inout Arguments) throws(UsageError) { vault = try NamedVault(&arguments) }
+    init(_ arguments: inout Arguments) throws(UsageError) {
+        replacesKey = arguments.flag("--without-key")
+        vault = try NamedVault(&arguments)
+    }
 
     func run(_ console: Console) async throws {
         let opened = try await vault.fetch(console)
-        try await opened.shared.rotate()
+        try await opened.shared.rotate(replacingMissingKey: replacesKey)
         try console.show(["rotated": opened.shared.id], asJSON: vault.asJSON) { "\(opened.name) has a new key\n" }
     }
 }
@@ -110,10 +116,15 @@ struct DeleteVault: Command {
     }
 
     func run(_ console: Console) async throws {
-        let opened = try await vault.find(console)
+        let opened = try await vault.find(console).refreshed()
+        if !opened.shared.isOwner { throw VaultError.shared(.notPermitted) }
         if !isConfirmed {
+            let items = opened.shared.items(in: opened.account.vault)
+            let (count, unsent) = (try await items.items().count, try await items.unsentCount())
             try console.confirm(
-                "Delete \(opened.shared.name) for \(counted(opened.shared.members.count, "member")) for good?")
+                "Delete \(opened.shared.name) with \(counted(count, "item"))"
+                    + (unsent > 0 ? " (\(counted(unsent, "change")) not sent)" : "")
+                    + " for \(counted(opened.shared.members.count, "member")) for good?")
         }
         try await opened.shared.delete()
         try console.show(["deleted": opened.shared.id], asJSON: vault.asJSON) { "\(opened.name) is deleted\n" }

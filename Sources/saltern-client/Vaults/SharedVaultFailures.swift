@@ -62,8 +62,15 @@ extension SharedVaultError {
                 code: "vault_stopped")
         case .keyMissing:
             CommandFailure(
-                "this device has no key of the vault yet: the next sync of a manager sends it",
+                "this device has no key of the vault yet: the next sync of a manager sends it; see --without-key",
                 status: ExitStatus.unavailable, code: "key_missing")
+        case .updateNeeded:
+            CommandFailure(
+                "another member uses a later version: update this program to write", status: 1, code: "update_needed")
+        case .ownsVaults:
+            CommandFailure(
+                "the account owns shared vaults: see saltern-client vault hand-over, and leave --delete-vaults",
+                status: 1, code: "owns_vaults")
         case .recovering:
             CommandFailure(
                 "the server was restored from a backup: repeat after the next sync of the vault's owner",

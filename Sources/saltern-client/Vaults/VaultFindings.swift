@@ -5,9 +5,11 @@ import SalternClient
 struct VaultFindings: Encodable {
     private let shared: SharedVault
     private let findings: Findings
+    /// The reason for which the vault was not synced.
+    private let failure: CommandFailure?
 
     private enum CodingKeys: CodingKey {
-        case id, name, fetched, sent, changed, problems
+        case id, name, fetched, sent, changed, problems, error
     }
 
     /// The notices of all shared vaults, before a sync.
@@ -25,9 +27,20 @@ struct VaultFindings: Encodable {
         for shared in try await vault.shared.all() {
             let findings = try await Findings.gather(
                 in: shared.items(in: vault), after: report.vaults[shared.id] ?? .empty, except: known[shared.id] ?? [])
-            all.append(VaultFindings(shared: shared, findings: findings))
+            let failure = report.vaultFailures[shared.id].map { Explanation.explain($0) ?? CommandFailure("\($0)") }
+            all.append(VaultFindings(shared: shared, findings: findings, failure: failure))
         }
         return all
+    }
+
+    /// Returns the failure of the command when vaults were not synced: all messages, and the status and the code of the
+    /// most serious failure.
+    static func failure(of vaults: [VaultFindings]) -> CommandFailure? {
+        let failures = vaults.compactMap { vault in vault.failure.map { (VisibleText.visible(vault.shared.name), $0) } }
+        let worst = failures.min { ExitStatus.isMoreSerious($0.1.status, than: $1.1.status) }?.1
+        guard let worst else { return nil }
+        let messages = failures.flatMap { name, failure in failure.messages.map { "\(name): \($0)" } }
+        return CommandFailure(messages, status: worst.status, code: worst.code)
     }
 
     /// The text for the user, one line each, with the name of the vault.
@@ -50,6 +63,7 @@ struct VaultFindings: Encodable {
         try container.encode(findings.report.sent, forKey: .sent)
         try container.encode(findings.report.changed.sorted(), forKey: .changed)
         try container.encode(shared.problems.map(VaultProblemRecord.init), forKey: .problems)
+        try container.encodeIfPresent(failure?.code, forKey: .error)
         try findings.encode(to: encoder)
     }
 }

@@ -70,8 +70,7 @@ extension SharedVaultProblem {
         case .updateNeeded: "another member uses a later version: update this program to write"
         case .ended: "the membership has ended; the items stay readable on this device"
         case .putAside(let count):
-            "\(counted(count, "edit does", "edits do")) not count and \(count == 1 ? "is" : "are") kept aside: "
-                + "see saltern-client status"
+            counted(count, "version is", "versions are") + " not shown: the authors were not permitted to write"
         case .waitsForSeal(let count):
             "the edits of \(counted(count, "former writer")) wait for a manager's next sync"
         case .nearlyFull: "its log is nearly full: continue in a new vault"

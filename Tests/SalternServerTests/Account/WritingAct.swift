@@ -14,7 +14,7 @@ struct WritingAct: Sendable, CustomStringConvertible {
     let prepare: @Sendable (WrittenAccount, SeparateClient) async throws -> Run
 
     /// A route: what it needs of the account, and the request.
-    private static func route<Need: Sendable>(
+    static func route<Need: Sendable>(
         _ name: String, _ need: @escaping @Sendable (WrittenAccount) async throws -> Need,
         _ send: @escaping @Sendable (WrittenAccount, Need, Int) async throws -> TestResponse
     ) -> WritingAct {
@@ -24,7 +24,7 @@ struct WritingAct: Sendable, CustomStringConvertible {
         }
     }
 
-    private static func route(
+    static func route(
         _ name: String, _ send: @escaping @Sendable (WrittenAccount, Int) async throws -> TestResponse
     ) -> WritingAct {
         route(name, { _ in }) { written, _, index in try await send(written, index) }
@@ -226,5 +226,5 @@ struct WritingAct: Sendable, CustomStringConvertible {
         },
     ]
 
-    static let all = items + shares + sessions + credentials + rotations + operators
+    static let all = items + shares + sessions + credentials + rotations + operators + vaults
 }

@@ -14,6 +14,7 @@ actor WrittenAccount {
     private var madePhone: Authenticator?
     private var madeShares: [TestShare] = []
     private var hasRecovery = false
+    private var madeVault: WrittenVault?
 
     init(_ app: TestApplication) async throws {
         self.app = app
@@ -54,6 +55,14 @@ actor WrittenAccount {
         try await rotation.stageAll()
         madeRotation = rotation
         return rotation
+    }
+
+    /// A vault of the account with a manager.
+    func vault() async throws -> WrittenVault {
+        if let madeVault { return madeVault }
+        let vault = try await WrittenVault(app, account)
+        madeVault = vault
+        return vault
     }
 
     func setRecovery() async throws {

@@ -120,4 +120,31 @@ import VaultLog
             #expect(try await later.delete(paths[2], fields).status == 200)
         }
     }
+
+    @Test func `a writer deletes a quarter of the vault's items in seven days, and no more as another member`()
+        async throws
+    {
+        try await TestApplication.with { app in
+            var vault = try await VaultScene(app)
+            let account = try await app.register()
+            let bob = try await vault.join(as: .writer, with: account)
+            // Two items are a quarter.
+            try await app.administer("UPDATE saltern.plans SET vault_items = 8")
+            func put(_ member: VaultScene.Sharer) async throws -> String {
+                let path = "\(vault.path)/items/\(Fixtures.uuid())"
+                let reply = try await member.client.put(path, vault.item(), vault.fields(["If-None-Match": "*"]))
+                #expect(reply.status == 201, "\(reply)")
+                return path
+            }
+            let paths = try await [put(bob), put(bob), put(bob)]
+            let fields = vault.fields(["If-Match": "*"])
+            #expect(try await bob.client.delete(paths[0], fields).status == 200)
+            #expect(try await bob.client.delete(paths[1], fields).status == 200)
+            #expect(try await bob.client.delete(paths[2], fields).code == "trash_full")
+            #expect(try await vault.append(.leave, by: bob).status == 200)
+            let again = try await vault.join(as: .writer, with: account)
+            let later = try await again.client.delete(paths[2], vault.fields(["If-Match": "*"]))
+            #expect(later.code == "trash_full", "\(later)")
+        }
+    }
 }

@@ -6,6 +6,10 @@ import VaultLog
 
 /// Boxes, seen heads, lists of seals, and the heads of writers.
 @Suite struct VaultKeyTests {
+    private static let box = Base64.encodeToString([UInt8](repeating: 1, count: GenerationBox.byteCount))
+    private static let previousKey = Base64.encodeToString(
+        [UInt8](repeating: 2, count: GenerationKey.sealedPreviousByteCount))
+
     private static func mark() throws -> EditMark { try #require(EditMark(SecureRandom.bytes(32))) }
 
     @Test func `a manager makes boxes again, and a member removes one that does not open`() async throws {
@@ -20,23 +24,25 @@ import VaultLog
             #expect(try await bob.client.get(vault.path).bool("boxMissing") == true)
             #expect(try await bob.client.get("\(vault.path)/log").array("boxes")?.isEmpty == true)
 
-            let box: JSONValue = ["member": .string(bob.member.text), "box": "AQID"]
-            let key: JSONValue = ["generation": 2, "key": "AQID"]
+            let box: JSONValue = ["member": .string(bob.member.text), "box": .string(Self.box)]
+            let key: JSONValue = ["generation": 2, "key": .string(Self.previousKey)]
             let body: JSONValue = ["generation": 2, "boxes": [box], "previousKeys": [key]]
             #expect(try await bob.client.put(path, body).status == 403)
             #expect(try await vault.founder.client.put(path, body).status == 204)
             let log = try await bob.client.get("\(vault.path)/log")
-            #expect(log.array("boxes") == [["generation": 2, "box": "AQID"]])
-            #expect(log.array("previousKeys") == [["generation": 2, "key": "AQID"]])
+            #expect(log.array("boxes") == [["generation": 2, "box": .string(Self.box)]])
+            #expect(log.array("previousKeys") == [["generation": 2, "key": .string(Self.previousKey)]])
 
             let early: JSONValue = ["generation": 1, "boxes": [box]]
             #expect(try await vault.founder.client.put(path, early).code == "stale_generation")
-            let stranger: JSONValue = ["member": .string(MemberID.random().text), "box": "AQID"]
+            let stranger: JSONValue = ["member": .string(MemberID.random().text), "box": .string(Self.box)]
             let wrong: JSONValue = ["generation": 2, "boxes": [stranger]]
             #expect(try await vault.founder.client.put(path, wrong).code == "invalid_boxes")
             let twice: JSONValue = ["generation": 2, "boxes": [box, box]]
             #expect(try await vault.founder.client.put(path, twice).code == "invalid_boxes")
-            let first: JSONValue = ["generation": 2, "previousKeys": [["generation": 1, "key": "AQID"]]]
+            let first: JSONValue = [
+                "generation": 2, "previousKeys": [["generation": 1, "key": .string(Self.previousKey)]],
+            ]
             #expect(try await vault.founder.client.put(path, first).code == "invalid_boxes")
         }
     }
@@ -80,6 +86,7 @@ import VaultLog
             let carol = try await vault.join(as: .reader)
             let (generation, keys) = try vault.newKeys(without: [bob.member])
             #expect(try await vault.append(.remove(generation, [bob.member]), keys).status == 200)
+            try await Self.fill(vault, items: 1)
             let list = SealList([VaultItemID.random(): try Self.mark()])
             let seal = EntryPayload.seal(Seal(of: bob.member, list))
             #expect(try await vault.append(seal).code == "invalid_list")
@@ -104,24 +111,60 @@ import VaultLog
         }
     }
 
-    @Test func `the lists of seals have a budget, and the latest one always stays`() async throws {
+    /// Lets a writer join, and removes it.
+    private static func cut(_ vault: inout VaultScene, by manager: VaultScene.Sharer? = nil) async throws -> MemberID {
+        let bob = try await vault.join(as: .writer)
+        let (generation, keys) = try vault.newKeys(without: [bob.member])
+        #expect(try await vault.append(.remove(generation, [bob.member]), by: manager, keys).status == 200)
+        return bob.member
+    }
+
+    private static func list(_ count: Int) throws -> SealList {
+        SealList(Dictionary(uniqueKeysWithValues: try (0..<count).map { _ in (VaultItemID.random(), try Self.mark()) }))
+    }
+
+    private static func fill(_ vault: VaultScene, items: Int) async throws {
+        for _ in 0..<items {
+            let reply = try await vault.founder.client.put(
+                "\(vault.path)/items/\(Fixtures.uuid())", vault.item(), vault.fields(["If-None-Match": "*"]))
+            #expect(reply.status == 201, "\(reply)")
+        }
+    }
+
+    @Test func `the lists of a manager's seals push out its own alone, and its latest one always stays`() async throws {
         try await TestApplication.with { app in
             try await app.administer("UPDATE saltern.plans SET vault_items = 2")
             var vault = try await VaultScene(app)
-            var numbers: [UInt64] = []
-            for _ in 0..<3 {
-                let bob = try await vault.join(as: .writer)
-                let (generation, keys) = try vault.newKeys(without: [bob.member])
-                #expect(try await vault.append(.remove(generation, [bob.member]), keys).status == 200)
-                let marks = try (0..<2).map { _ in (VaultItemID.random(), try Self.mark()) }
-                let list = SealList(Dictionary(uniqueKeysWithValues: marks))
-                let seal = EntryPayload.seal(Seal(of: bob.member, list))
-                #expect(try await vault.append(seal, VaultScene.member(of: list)).status == 200)
+            let mallory = try await vault.join(as: .manager)
+            try await Self.fill(vault, items: 2)
+            // Nobody lists more edits than the vault has items.
+            let first = try await Self.cut(&vault)
+            let long = try Self.list(3)
+            let refused = try await vault.append(Self.seal(first, vault, long), VaultScene.member(of: long))
+            #expect(refused.status == 403)
+            #expect(refused.string("limit") == "sealed")
+            let honest = try Self.list(2)
+            #expect(
+                try await vault.append(Self.seal(first, vault, honest), VaultScene.member(of: honest)).status == 200)
+            var numbers = [vault.log.head.number.value]
+            for _ in 0..<5 {
+                let writer = try await Self.cut(&vault)
+                let list = try Self.list(2)
+                let sealed = try await vault.append(
+                    Self.seal(writer, vault, list), by: mallory, VaultScene.member(of: list))
+                #expect(sealed.status == 200, "\(sealed)")
                 numbers.append(vault.log.head.number.value)
             }
+            // Four lists of two edits fit the budget of each manager.
+            numbers.remove(at: 1)
             let stored = try await vault.founder.client.get("\(vault.path)/log").array("seals")
-            #expect(stored == numbers.suffix(2).map { .integer(Int64($0)) })
+            #expect(stored == numbers.map { .integer(Int64($0)) })
         }
+    }
+
+    /// The entry that lists the edits of a writer that the latest entry has cut off.
+    private static func seal(_ writer: MemberID, _ vault: VaultScene, _ list: SealList) -> EntryPayload {
+        .seal(Seal(of: writer, list))
     }
 
     @Test func `a writer has a present head`() async throws {
@@ -182,37 +225,73 @@ import VaultLog
         }
     }
 
-    @Test func `an author appends 60 entries in an hour, and removals always`() async throws {
+    @Test func `an author appends 60 entries in an hour, beside removals and seals`() async throws {
         try await TestApplication.with { app in
             var vault = try await VaultScene(app)
             let bob = try await vault.join(as: .writer)
-            // Two of the founder's entries stand in the log.
-            for index in 0..<58 {
+            let carol = try await vault.join(as: .writer)
+            try await Self.fill(vault, items: 1)
+            // Three of the founder's entries stand in the log.
+            for index in 0..<57 {
                 let reply = try await vault.append(.role(bob.member, index % 2 == 0 ? .reader : .writer))
                 #expect(reply.status == 200, "\(reply)")
             }
-            let refused = try await vault.append(.role(bob.member, .reader))
+            let refused = try await vault.append(.role(bob.member, .writer))
             #expect(refused.status == 429)
             #expect(refused.code == "too_many_entries")
             #expect(refused.fields["Retry-After"] == "3600")
+            let (generation, keys) = try vault.newKeys(without: [carol.member])
+            #expect(try await vault.append(.remove(generation, [carol.member]), keys).status == 200)
+            let list = try Self.list(1)
+            let seal = Self.seal(carol.member, vault, list)
+            #expect(try await vault.append(seal, VaultScene.member(of: list)).status == 200)
             #expect(try await vault.append(.leave, by: bob).status == 200)
-            let (generation, keys) = try vault.newKeys()
-            #expect(try await vault.append(.rotate(generation), keys).code == "too_many_entries")
         }
     }
 
-    @Test func `a member rotates once in a minute`() async throws {
+    @Test func `a member rotates once in a minute of the server's clock`() async throws {
         try await TestApplication.with { app in
             var vault = try await VaultScene(app)
             let (second, secondKeys) = try vault.newKeys()
-            #expect(try await vault.append(.rotate(second), secondKeys).status == 200)
+            let early = try vault.entry(.rotate(second), after: -299)
+            let path = "\(vault.path)/log"
+            #expect(try await vault.founder.client.post(path, VaultScene.body(early, secondKeys)).status == 200)
+            try vault.note(early)
             let before = vault
-            let (early, earlyKeys) = try vault.newKeys()
-            #expect(try await vault.append(.rotate(early), earlyKeys).code == "too_many_entries")
+            let (again, againKeys) = try vault.newKeys()
+            #expect(try await vault.append(.rotate(again), againKeys).code == "too_many_entries")
             vault = before
             app.clock.advance(by: .seconds(60))
             let (third, thirdKeys) = try vault.newKeys()
             #expect(try await vault.append(.rotate(third), thirdKeys).status == 200)
+        }
+    }
+
+    @Test func `new keys need the password key, and end the box under the former ones`() async throws {
+        try await TestApplication.with { app in
+            var vault = try await VaultScene(app)
+            let bob = try await vault.join(as: .writer)
+            let (generation, keys) = try vault.newKeys()
+            #expect(try await vault.append(.rotate(generation), keys).status == 200)
+            #expect(try await bob.client.get(vault.path).bool("boxMissing") == false)
+            func rekey() throws -> Entry {
+                try EntryWriter.rekey(
+                    to: try .generate(), by: try MemberSigner(bob.member, of: vault.log.vault, bob.keys),
+                    after: vault.log, at: try VaultScene.time(app))
+            }
+            let entry = try rekey()
+            let path = "\(vault.path)/log"
+            #expect(try await bob.client.post(path, VaultScene.body(entry)).code == "missing_member")
+            let wrong = VaultScene.body(
+                entry, [(name: "currentPasswordKey", value: .string(Fixtures.passwordKey("wrong")))])
+            #expect(try await bob.client.post(path, wrong).code == "wrong_credentials")
+            #expect(try await bob.client.get(vault.path).bool("boxMissing") == false)
+            let right = VaultScene.body(
+                entry, [(name: "currentPasswordKey", value: .string(bob.account.passwordKey))])
+            let reply = try await bob.client.post(path, right)
+            #expect(reply.status == 200, "\(reply)")
+            #expect(try await bob.client.get(vault.path).bool("boxMissing") == true)
+            try vault.note(entry)
         }
     }
 }

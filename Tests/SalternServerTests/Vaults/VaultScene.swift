@@ -109,10 +109,12 @@ struct VaultScene {
         return reply
     }
 
-    /// Opens an invitation.
-    mutating func invite(as role: Role, uses: UInt16 = 1) async throws -> InvitationSecrets {
+    /// Makes an invitation.
+    func makeInvitation(
+        as role: Role, uses: UInt16 = 1, id: InvitationID = .random()
+    ) throws -> (secrets: InvitationSecrets, entry: Entry, body: JSONValue) {
         let secrets = try InvitationSecrets(
-            InvitationID.random(), secret: SecureRandom.secureBytes(InvitationSecrets.secretByteCount), code: nil)
+            id, secret: SecureRandom.secureBytes(InvitationSecrets.secretByteCount), code: nil)
         let terms = try #require(
             InvitationTerms(
                 id: secrets.id, admissionKey: secrets.admissionKey.publicKey, role: role,
@@ -120,16 +122,28 @@ struct VaultScene {
         let entry = try entry(.invite(terms))
         let name = try #require(Self.name)
         let content = try InvitationContent(secrets, vaultName: name, inviter: name, key)
-        let reply = try await founder.client.post(
-            "\(path)/invitations",
-            Self.body(
-                entry,
-                [
-                    (name: "tokenHash", value: .string(Base64.encodeToString(secrets.tokenHash.bytes))),
-                    (name: "preview", value: .string(Base64.encodeToString(content.preview))),
-                    (name: "keyBox", value: .string(Base64.encodeToString(content.sealedKey))),
-                ]))
+        let body = Self.body(
+            entry,
+            [
+                (name: "tokenHash", value: .string(Base64.encodeToString(secrets.tokenHash.bytes))),
+                (name: "preview", value: .string(Base64.encodeToString(content.preview))),
+                (name: "keyBox", value: .string(Base64.encodeToString(content.sealedKey))),
+            ])
+        return (secrets, entry, body)
+    }
+
+    /// Opens an invitation.
+    mutating func invite(as role: Role, uses: UInt16 = 1) async throws -> InvitationSecrets {
+        let (secrets, entry, body) = try makeInvitation(as: role, uses: uses)
+        let reply = try await founder.client.post("\(path)/invitations", body)
         try #require(reply.status == 201, "\(reply)")
+        try note(entry)
+        return secrets
+    }
+
+    /// Appends an invitation to the log without the server.
+    mutating func noteInvitation(as role: Role, uses: UInt16) throws -> InvitationSecrets {
+        let (secrets, entry, _) = try makeInvitation(as: role, uses: uses)
         try note(entry)
         return secrets
     }

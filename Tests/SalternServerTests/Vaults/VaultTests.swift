@@ -200,4 +200,117 @@ import VaultLog
             #expect(try await bob.client.delete(vault.path).status == 204)
         }
     }
+
+    @Test func `the id of another vault's invitation closes nothing`() async throws {
+        try await TestApplication.with { app in
+            var vault = try await VaultScene(app)
+            let secrets = try await vault.invite(as: .writer)
+            var other = try await VaultScene(app)
+            // The id is in the log and in links.
+            let taken = try other.makeInvitation(as: .reader, id: secrets.id)
+            let refused = try await other.founder.client.post("\(other.path)/invitations", taken.body)
+            #expect(refused.status == 422)
+            #expect(refused.string("reason") == "repeatedID")
+            // A log from a restored database can name it all the same.
+            try await VaultBackup.moveBase(app)
+            try other.note(taken.entry)
+            let put: JSONValue = ["entries": [.string(Base64.encodeToString(taken.entry.bytes))]]
+            #expect(try await other.founder.client.put("\(other.path)/log", put).status == 200)
+            let head: JSONValue = ["head": .object(JSONObject(VaultScene.members(of: other.log.head)))]
+            #expect(try await other.founder.client.post("\(other.path)/recovered", head).status == 204)
+            try await app.administer("UPDATE saltern.installation SET base_moved_at = NULL")
+            #expect(try await other.append(.revoke(secrets.id)).status == 200)
+            let token = secrets.token.withUnsafeBytes { "sli_" + Base64URL.encodeToString([UInt8]($0)) }
+            #expect(try await app.client.with(token: token).get("/v1/invitations/\(secrets.id.text)").status == 200)
+            #expect(try await other.founder.client.delete(other.path).status == 204)
+            #expect(try await app.client.with(token: token).get("/v1/invitations/\(secrets.id.text)").status == 200)
+        }
+    }
+
+    @Test func `a repeated founding returns the vault, also later`() async throws {
+        try await TestApplication.with { app in
+            let account = try await app.register()
+            let entry = try EntryWriter.found(
+                by: .random(), named: try #require(MemberName("Ada")), try .generate(), .random(),
+                at: try VaultScene.time(app))
+            #expect(try await account.client.post("/v1/vaults", VaultScene.body(entry)).status == 201)
+            app.clock.advance(by: .seconds(400))
+            #expect(try await account.client.post("/v1/vaults", VaultScene.body(entry)).status == 200)
+            let other = try await app.register()
+            #expect(try await other.client.post("/v1/vaults", VaultScene.body(entry)).code == "clock_skew")
+            app.clock.advance(by: .seconds(-400))
+            let taken = try await other.client.post("/v1/vaults", VaultScene.body(entry))
+            #expect(taken.status == 422)
+            #expect(taken.string("reason") == "repeatedID")
+        }
+    }
+
+    @Test func `a repeated entry of a member that has left returns the same result`() async throws {
+        try await TestApplication.with { app in
+            var vault = try await VaultScene(app)
+            let bob = try await vault.join(as: .writer)
+            let leave = try vault.entry(.leave, by: bob)
+            let path = "\(vault.path)/log"
+            #expect(try await bob.client.post(path, VaultScene.body(leave)).status == 200)
+            let again = try await bob.client.post(path, VaultScene.body(leave))
+            #expect(again.status == 200)
+            #expect(again.integer("number") == Int(leave.number.value))
+            try vault.note(leave)
+            // Another entry of its own is none.
+            let rekey = try vault.entry(.revoke(.random()), by: bob)
+            #expect(try await bob.client.post(path, VaultScene.body(rekey)).status == 404)
+            // Its account is not kept.
+            try await app.administer(
+                """
+                DO $$ BEGIN IF EXISTS (SELECT FROM saltern.vault_members WHERE role = 0 AND holder IS NOT NULL)
+                THEN RAISE 'a former member has an account'; END IF; END $$
+                """)
+        }
+    }
+
+    @Test func `a repeated acceptance returns the same result after a rotation, without the key`() async throws {
+        try await TestApplication.with { app in
+            var vault = try await VaultScene(app)
+            let secrets = try await vault.invite(as: .writer)
+            let bob = try VaultScene.Sharer(try await app.register())
+            let (join, body) = try vault.joining(secrets, bob)
+            let path = "/v1/invitations/\(secrets.id.text)/acceptance"
+            #expect(try await bob.client.post(path, body).status == 201)
+            try vault.note(join)
+            let (generation, keys) = try vault.newKeys()
+            #expect(try await vault.append(.rotate(generation), keys).status == 200)
+            let again = try await bob.client.post(path, body)
+            #expect(again.status == 200, "\(again)")
+            #expect(again["keyBox"] == nil)
+            #expect(again.integer("number") == Int(join.number.value))
+        }
+    }
+
+    @Test func `a vault and an account leave no rows`() async throws {
+        try await TestApplication.with { app in
+            var vault = try await VaultScene(app)
+            let bob = try await vault.join(as: .writer)
+            let (generation, keys) = try vault.newKeys()
+            #expect(try await vault.append(.rotate(generation), keys).status == 200)
+            _ = try await vault.invite(as: .reader)
+            let path = "\(vault.path)/items/\(Fixtures.uuid())"
+            #expect(try await bob.client.put(path, vault.item(), vault.fields(["If-None-Match": "*"])).status == 201)
+            #expect(try await vault.founder.client.delete(path, vault.fields(["If-Match": "*"])).status == 200)
+            let second = try await VaultScene(app, vault.founder.account)
+            let key = JSONValue.string(vault.founder.account.passwordKey)
+            let deleted = try await vault.founder.client.send(
+                .delete, "/v1/account", body: TestClient.document(["currentPasswordKey": key, "vaults": "delete"]))
+            #expect(deleted.status == 204, "\(deleted)")
+            #expect(try await bob.client.get(second.path).status == 404)
+            for table in [
+                "vaults", "vault_members", "vault_entries", "vault_boxes", "vault_generations", "vault_seals",
+                "vault_invitations", "vault_items", "vault_deleted_contents", "vault_replaced_contents",
+            ] {
+                try await app.administer(
+                    """
+                    DO $$ BEGIN IF EXISTS (SELECT FROM saltern.\(table)) THEN RAISE 'rows in \(table)'; END IF; END $$
+                    """)
+            }
+        }
+    }
 }

@@ -42,7 +42,7 @@ struct AccountDeletion: Sendable {
             RemoveAccountContents(accountID: accountID), ForgetFailedAttempts(subject: subject),
             RemoveLogin(userid: userid, accountID: accountID))
         try await removeShares(transaction)
-        transaction.enqueue(RemoveInvitations(ids: invitations))
+        for removal in invitations { transaction.enqueue(removal) }
         let event = ReportedEvent(accountID: accountID, kind: .accountDeleted, now: signature.now)
         _ = try await transaction.execute(
             QueueAccountEvent(event: event), StoreAccountEvent(event: event), EndQueues(accountID: accountID),
@@ -55,19 +55,19 @@ struct AccountDeletion: Sendable {
         try await transaction.record(AppendAudit(signature, .accountDeleted, accountID, detail: detail))
     }
 
-    /// Deletes the vaults that the account owns, and leaves the others without its account.
+    /// Deletes the vaults that the account owns, and leaves the others without its account. A request of the account
+    /// has deleted its own vaults before.
     ///
-    /// - Returns: The invitations of deleted vaults.
-    private func removeVaults(_ transaction: Transaction) async throws -> [InvitationID] {
-        var invitations: [InvitationID] = []
+    /// - Returns: The removals of the invitations to deleted vaults.
+    private func removeVaults(_ transaction: Transaction) async throws -> [RemoveInvitations] {
+        var invitations: [RemoveInvitations] = []
         for membership in try await transaction.execute(Owned(accountID: accountID, read: FindMemberships())) {
             let vaultID = membership.vaultID
             guard try await transaction.execute(LockVaultForJoin(vaultID: vaultID)).first != nil else { continue }
-            let owned = try await transaction.execute(IsOwner(vaultID: vaultID, accountID: accountID)).first
-            if owned == true {
-                invitations += try await VaultDeletion(vaultID: vaultID).run(transaction)
-            } else {
+            if try await transaction.execute(IsOwner(vaultID: vaultID, accountID: accountID)).isEmpty {
                 transaction.enqueue(ForgetHolder(vaultID: vaultID, accountID: accountID))
+            } else {
+                invitations.append(try await VaultDeletion(vaultID: vaultID).run(transaction))
             }
         }
         return invitations

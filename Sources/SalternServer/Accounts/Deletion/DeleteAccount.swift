@@ -20,15 +20,31 @@ struct DeleteAccount: AccountEndpoint {
             } ?? false
         }
         guard let proof else { throw CurrentKeyMissing() }
-        let proven = try await authorization.prove(proof)
+        var proven = try await authorization.prove(proof)
+        let vaults = try await Self.ownVaults(authorization)
+        if !vaults.isEmpty {
+            guard deletesVaults else { throw VaultProblem.ownsVaults }
+            // Uses an assertion up before anything is deleted.
+            try await authorization.change(as: proven) { _ in }
+            proven.passkeyUse = nil
+            // Each in a transaction of its own: a repeated request goes on with the others.
+            for vault in vaults { try await DeleteVault.delete(vault, authorization) }
+        }
         let deletion = AccountDeletion(
             accountID: proven.accountID, by: AuditSignature(actor: .account, now: proven.now))
         try await authorization.change(as: proven, use: authorization.longUse) { transaction in
-            let memberships = try await transaction.execute(
-                Owned(accountID: proven.accountID, read: FindMemberships()))
-            if !deletesVaults, memberships.contains(where: \.owns) { throw VaultProblem.ownsVaults }
             guard try await deletion.run(transaction) else { throw Unauthenticated() }
         }
         return .noContent
+    }
+
+    /// Finds the vaults that the account owns by its list, and by their logs.
+    private static func ownVaults(_ authorization: Authorization) async throws -> [VaultID] {
+        var vaults: [VaultID] = []
+        for membership in try await authorization.read(FindMemberships()) {
+            let find = IsOwner(vaultID: membership.vaultID, accountID: authorization.accountID)
+            if try await !authorization.database.execute(find).isEmpty { vaults.append(membership.vaultID) }
+        }
+        return vaults
     }
 }

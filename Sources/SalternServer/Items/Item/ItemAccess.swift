@@ -110,10 +110,10 @@ struct ItemAccess {
                 return try await body(ItemTransaction(transaction, of: vault))
             }
             let measure = MeasureDiscarded(
-                vaultID: vault, memberID: seat.memberID, items: items, since: now - Discarding.period)
+                vaultID: vault, accountID: authorization.accountID, items: items, since: now - Discarding.period)
             guard let found = try await transaction.execute(measure).first else { throw VaultProblem.trashFull }
             let result = try await body(ItemTransaction(transaction, of: vault))
-            transaction.enqueue(CountDiscarded(measured: measure, found: found, now: now))
+            transaction.enqueue(CountDiscarded(measured: measure, found: found, memberID: seat.memberID, now: now))
             return result
         }
     }

@@ -53,19 +53,7 @@ public struct RestoredDatabase: Sendable {
                 return base
             }
             // A server has detected the restore at the same time and recorded the fingerprint.
-            if let base {
-                try await closeInvitations()
-                return base
-            }
-        }
-    }
-
-    /// Closes all invitations to vaults: one that was used after the backup would be open again.
-    private func closeInvitations() async throws {
-        while true {
-            let open = try await database.execute(FindExpiredInvitations(now: .distantFuture, limit: sliceSize))
-            if open.isEmpty { return }
-            _ = try await database.execute(RemoveInvitations(ids: open))
+            if let base { return base }
         }
     }
 

@@ -56,12 +56,12 @@ struct PurgeRun {
         report.attempts = try await purgeAttempts()
         report.shares = try await purgeShares()
         report.outgoing = try await purgeOutgoingEvents(now: now)
-        report.skippedAccounts = skipped.count
         var vaults = PurgeRun(purge, finding: connection, isOfVaults: true, noting: noting)
         report.contents += try await vaults.purgeContents()
         report.versions += try await vaults.purgeVersions()
         report.tombstones += try await vaults.purgeTombstones()
         report.invitations = try await vaults.purgeInvitations()
+        report.skippedAccounts = skipped.count + vaults.skipped.count
         return report
     }
 
@@ -70,7 +70,7 @@ struct PurgeRun {
         var removed = 0
         while true {
             let due = try await connection.execute(FindExpiredInvitations(now: now, limit: biteSize))
-            _ = try await connection.execute(RemoveInvitations(ids: due))
+            _ = try await connection.execute(RemoveExpiredInvitations(ids: due, now: now))
             removed += try note(due.count)
             guard due.count == policy.biteSize else { return removed }
         }

@@ -6,24 +6,25 @@ internal import VaultLog
 /// `POST /v1/vaults/{vault}/invitations`: appends an `invite` entry, and stores what its link opens.
 struct CreateInvitation: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
-        _ = try await authorization.identify()
         let vaultID: VaultID = try request.parameters.require("vault")
+        try await authorization.seat(in: vaultID, atLeast: .manager)
         let (entry, tokenHash, preview, keyBox) = try JSONBody.read(request) { members in
             (
                 try members.entry(), try members.required("tokenHash", Self.tokenHash),
-                try members.required("preview", KeyBox.sealed), try members.required("keyBox", KeyBox.sealed)
+                try members.required("preview", KeyBox.content), try members.required("keyBox", KeyBox.content)
             )
         }
         guard case .invite(let terms) = entry.payload else { throw VaultProblem.otherRoute }
-        let now = authorization.now
-        let revision = try await authorization.transaction(in: vaultID, atLeast: .manager) { transaction, seat in
-            let log = try await StoredLog(of: vaultID, in: transaction)
-            let revision = try await AppendEntry.append(entry, to: log, seat, now: now)
-            if revision != nil {
-                transaction.enqueue(
-                    InsertInvitation(
-                        id: InvitationID(terms.id.bytes), vaultID: vaultID, tokenHash: tokenHash, preview: preview,
-                        keyBox: keyBox, expiresAt: Timestamp(entryTime: terms.expiry)))
+        let insert = InsertInvitation(
+            id: InvitationID(terms.id.bytes), vaultID: vaultID, tokenHash: tokenHash, preview: preview, keyBox: keyBox,
+            now: authorization.now, expiresAt: Timestamp(entryTime: terms.expiry))
+        let revision = try await authorization.transaction(
+            onLogOf: vaultID, atLeast: .manager, pace: request.pace
+        ) { transaction, seat, log in
+            let revision = try await AppendEntry.append(entry, to: log, seat)
+            // The id is public, so an invitation to another vault can have it.
+            if revision != nil, try await transaction.execute(insert).isEmpty {
+                throw VaultProblem.refused(.repeatedID)
             }
             return revision
         }

@@ -1,18 +1,23 @@
 internal import Postgres
 
-/// Stores what the link of an invitation opens.
+/// Stores what the link of an invitation opens. Returns no row if there is an invitation with this id.
 struct InsertInvitation: Statement {
+    typealias Row = InvitationID
+
     let id: InvitationID
     let vaultID: VaultID
     let tokenHash: TokenHash
     let preview: [UInt8]
     let keyBox: [UInt8]
+    let now: Timestamp
     let expiresAt: Timestamp
 
     static let sql: SQL<Self> = """
-        INSERT INTO saltern.vault_invitations (invitation_id, vault_id, token_hash, preview, key_box, expires_at)
-            VALUES (\(\.id), \(\.vaultID), \(\.tokenHash), \(\.preview), \(\.keyBox), \(\.expiresAt))
+        INSERT INTO saltern.vault_invitations
+            (invitation_id, vault_id, token_hash, preview, key_box, created_at, expires_at)
+            VALUES (\(\.id), \(\.vaultID), \(\.tokenHash), \(\.preview), \(\.keyBox), \(\.now), \(\.expiresAt))
         ON CONFLICT (invitation_id) DO NOTHING
+        RETURNING invitation_id
         """
 }
 
@@ -23,6 +28,13 @@ struct StoredInvitation: DecodableRow {
     let keyBox: [UInt8]
 
     static let columns: SQLFragment = "i.vault_id, i.preview, i.key_box"
+
+    /// The condition that the database was not restored since the invitation `i` was stored. An earlier one stays
+    /// closed: it may have been used or revoked since the backup.
+    static let isOfThisDatabase: SQLFragment = """
+        i.created_at > coalesce(
+            (SELECT b.base_moved_at FROM saltern.installation b WHERE b.singleton), '-infinity')
+        """
 
     init(row: inout RowReader) throws(PostgresError) {
         vaultID = try row.next()
@@ -43,6 +55,7 @@ struct FindInvitation: Statement {
     static let sql: SQL<Self> = """
         SELECT \(StoredInvitation.columns) FROM saltern.vault_invitations i
         WHERE i.invitation_id = \(\.id) AND i.token_hash = \(\.tokenHash) AND i.expires_at > \(\.now)
+            AND \(StoredInvitation.isOfThisDatabase)
         """
 }
 
@@ -69,10 +82,24 @@ struct FindExpiredInvitations: Statement {
         """
 }
 
-/// Removes closed or expired invitations.
+/// Removes closed invitations of a vault. The log of another vault can name their ids.
 struct RemoveInvitations: Statement {
+    let vaultID: VaultID
     let ids: [InvitationID]
 
-    static let sql: SQL<Self> =
-        "DELETE FROM saltern.vault_invitations i WHERE i.invitation_id = ANY(\(\.ids)::uuid[])"
+    static let sql: SQL<Self> = """
+        DELETE FROM saltern.vault_invitations i
+        WHERE i.invitation_id = ANY(\(\.ids)::uuid[]) AND i.vault_id = \(\.vaultID)
+        """
+}
+
+/// Removes expired invitations.
+struct RemoveExpiredInvitations: Statement {
+    let ids: [InvitationID]
+    let now: Timestamp
+
+    static let sql: SQL<Self> = """
+        DELETE FROM saltern.vault_invitations i
+        WHERE i.invitation_id = ANY(\(\.ids)::uuid[]) AND i.expires_at <= \(\.now)
+        """
 }

@@ -10,12 +10,10 @@ struct ListInvitations: AccountEndpoint {
 
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         let vaultID: VaultID = try request.parameters.require("vault")
-        let find = FindSeat(vaultID: vaultID, accountID: authorization.accountID)
-        guard let seat = try await authorization.read(find, in: vaultID).first else { throw Problem.notFound }
-        guard seat.role >= .manager else { throw VaultProblem.roleTooLow }
-        let entries = try await authorization.read(FindEntries(vaultID: vaultID), in: vaultID)
-        let ids = InvitationSearch.openInvitations(in: entries)
-        let found = ids.isEmpty ? [] : try await database.execute(FindOpenings(ids: ids))
+        try await authorization.seat(in: vaultID, atLeast: .manager)
+        let log = try await authorization.log(of: vaultID, pace: request.pace)
+        let ids = log.openInvitations.map { InvitationID($0.terms.id.bytes) }
+        let found = ids.isEmpty ? [] : try await database.execute(FindOpenings(vaultID: vaultID, ids: ids))
         return .json(capacity: 64 + found.count * 128) { writer in
             writer.object { writer in
                 writer.array("invitations") { writer in
@@ -32,8 +30,9 @@ struct ListInvitations: AccountEndpoint {
     }
 }
 
-/// Finds how often invitations were opened.
+/// Finds how often invitations of a vault were opened.
 struct FindOpenings: Statement {
+    let vaultID: VaultID
     let ids: [InvitationID]
 
     struct Row: Sendable {
@@ -45,7 +44,9 @@ struct FindOpenings: Statement {
     static let isReadOnly = true
     static let sql: SQL<Self> = """
         SELECT i.invitation_id, i.openings, i.expires_at FROM saltern.vault_invitations i
-        WHERE i.invitation_id = ANY(\(\.ids)::uuid[]) ORDER BY i.expires_at, i.invitation_id
+        WHERE i.invitation_id = ANY(\(\.ids)::uuid[]) AND i.vault_id = \(\.vaultID)
+            AND \(StoredInvitation.isOfThisDatabase)
+        ORDER BY i.expires_at, i.invitation_id
         """
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }

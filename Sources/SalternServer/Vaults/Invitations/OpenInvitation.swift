@@ -13,8 +13,14 @@ struct OpenInvitation: OpenEndpoint {
 
     func respond(to request: Request) async throws -> Response {
         let token = InvitationToken.presented(request.head.fields)
-        let (id, invitation, entries) = try await search.find(request, token, now: search.clock.now, mustBeOpen: true)
-        _ = try await search.database.execute(CountOpening(id: id))
+        let (id, invitation) = try await search.find(request, token, now: search.clock.now)
+        if let wait = search.door.openings.take(id.uuid) { throw RateLimited(wait: wait) }
+        let log = try await search.door.log(of: invitation.vaultID, in: search.database, pace: request.pace)
+        guard log.openInvitations.contains(where: { InvitationID($0.terms.id.bytes) == id }) else {
+            throw search.miss(request)
+        }
+        let find = FindEntries(vaultID: invitation.vaultID)
+        let (entries, _) = try await search.database.execute(find, CountOpening(id: id))
         return .json(capacity: 2_048 + entries.reduce(0) { $0 + $1.count * 4 / 3 + 8 }) { writer in
             writer.object { writer in
                 writer.member("vault", invitation.vaultID)
@@ -29,38 +35,39 @@ struct OpenInvitation: OpenEndpoint {
 struct InvitationSearch: Sendable {
     let database: PostgresClient
     let clock: any WallClock
+    let door: VaultDoor
     private let limiter: RateLimiter
 
     init(_ parts: Dependencies) {
         database = parts.database
         clock = parts.clock
+        door = parts.nodeState.vaults
         limiter = parts.nodeState.addresses
     }
 
-    /// Finds the invitation in a request's path, and the entries of its vault's log.
+    /// Finds the invitation in a request's path. The vault's log decides if it is open.
     ///
     /// - Throws: ``RateLimited``, 404, or a `PostgresError`.
     func find(
-        _ request: Request, _ token: TokenHash?, now: Timestamp, mustBeOpen: Bool
-    ) async throws -> (InvitationID, StoredInvitation, entries: [[UInt8]]) {
+        _ request: Request, _ token: TokenHash?, now: Timestamp
+    ) async throws -> (InvitationID, StoredInvitation) {
         if let limited = limiter.refusal(request.client, .shareMiss) { throw limited }
-        if let id = request.parameters["id"].flatMap({ InvitationID(pathParameter: $0) }), let token,
+        if let id = Self.id(in: request), let token,
             let found = try await database.execute(FindInvitation(id: id, tokenHash: token, now: now)).first
         {
-            let entries = try await database.execute(FindEntries(vaultID: found.vaultID))
-            if !mustBeOpen || Self.isOpen(id, in: entries) { return (id, found, entries) }
+            return (id, found)
         }
+        throw miss(request)
+    }
+
+    /// The id in a request's path. Nil if it is malformed.
+    static func id(in request: Request) -> InvitationID? {
+        request.parameters["id"].flatMap { InvitationID(pathParameter: $0) }
+    }
+
+    /// Counts a request without an open invitation. Returns the error.
+    func miss(_ request: Request) -> Problem {
         limiter.take(request.client, .shareMiss)
-        throw Problem.notFound
-    }
-
-    private static func isOpen(_ id: InvitationID, in entries: [[UInt8]]) -> Bool {
-        openInvitations(in: entries).contains(id)
-    }
-
-    /// Returns the open invitations of a stored log.
-    static func openInvitations(in entries: [[UInt8]]) -> [InvitationID] {
-        guard let log = try? MembershipLog(entries.map { try Entry($0) }, areVerified: true) else { return [] }
-        return log.openInvitations.map { InvitationID($0.terms.id.bytes) }
+        return Problem.notFound
     }
 }

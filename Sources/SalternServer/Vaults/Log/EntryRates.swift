@@ -1,57 +1,94 @@
 internal import Postgres
 internal import VaultLog
 
-/// The rates at which a vault's members append entries.
+/// The rates at which a vault's members append entries, by the times of arrival.
 ///
 /// Removals and their seals have no limit by the hour, so no author keeps others from removing it.
-enum EntryRates {
+struct EntryRates {
     /// The entries of an author in an hour.
-    static let perHour = 60
+    static let perHour: Int64 = 60
     /// The new generations by an author in a day, except for removals by the owner.
-    static let generationsPerDay = 32
+    static let generationsPerDay: Int64 = 32
+
+    let vaultID: VaultID
+    let transaction: Transaction
 
     /// Checks an author's next entry.
     ///
-    /// - Parameters:
-    ///   - entries: The log before the entry.
-    ///   - isOwners: True for an entry of the vault's owner.
-    static func check(
-        _ entry: Entry, after entries: [Entry], isOwners: Bool, at now: Timestamp
-    ) throws(VaultProblem) {
-        let own = entries.reversed().lazy.filter { $0.author == entry.author }
-        switch entry.payload {
-        case .seal: break
-        case .remove:
-            if isOwners { return }
-            try limit(own.filter(\.payload.beginsGeneration), generationsPerDay, within: 86_400, at: now)
-        case .rotate:
-            try limit(own.filter { $0.payload.kind == .rotate }, 1, within: 60, at: now)
-            try limit(own.filter(\.payload.beginsGeneration), generationsPerDay, within: 86_400, at: now)
-            fallthrough
-        default:
-            try limit(own.filter { !$0.payload.isExempt }, perHour, within: 3_600, at: now)
+    /// - Parameter isOwners: True for an entry of the vault's owner.
+    func check(_ entry: Entry, isOwners: Bool, at now: Timestamp) async throws {
+        let kind = entry.payload.kind
+        if kind == .seal || (kind == .remove && isOwners) { return }
+        let find = CountEntries(vaultID: vaultID, author: MemberID(entry.author.bytes), now: now)
+        guard let count = try await transaction.execute(find).first else { return }
+        switch kind {
+        case .rotate: try Self.limit(count.lastRotation == nil ? 0 : 1, 1, since: count.lastRotation, 60, at: now)
+        case .rekey: try Self.limit(count.lastRekey == nil ? 0 : 1, 1, since: count.lastRekey, 3_600, at: now)
+        default: break
         }
+        if kind == .rotate || kind == .remove {
+            try Self.limit(
+                count.generations, Self.generationsPerDay, since: count.firstGeneration, 86_400, at: now)
+        }
+        if kind != .remove { try Self.limit(count.inHour, Self.perHour, since: count.firstInHour, 3_600, at: now) }
     }
 
-    /// Checks that at most `count` - 1 of the entries, latest first, have times within some seconds.
+    /// Checks that fewer than `limit` entries are younger than some seconds.
+    ///
+    /// - Parameter first: The arrival of the earliest of them.
     private static func limit(
-        _ entries: some Sequence<Entry>, _ count: Int, within seconds: UInt64, at now: Timestamp
+        _ count: Int64, _ limit: Int64, since first: Timestamp?, _ seconds: Int64, at now: Timestamp
     ) throws(VaultProblem) {
-        let present = VaultTime.seconds(now)
-        let recent = Array(entries.prefix(count)).map { $0.time.seconds }.filter { $0 + seconds > present }
-        guard recent.count >= count, let first = recent.min() else { return }
-        throw .tooManyEntries(wait: .seconds(Int64(first + seconds - present)))
+        guard count >= limit, let first else { return }
+        let left = first.unixMicroseconds + seconds * 1_000_000 - now.unixMicroseconds
+        if left > 0 { throw .tooManyEntries(wait: .microseconds(left)) }
     }
 }
 
-extension EntryPayload {
-    /// True for entries that do not count for the rate by the hour.
-    fileprivate var isExempt: Bool {
-        switch self {
-        case .remove, .seal: true
-        default: false
-        }
+/// Counts the latest entries of an author. Entries that were put back have no time of arrival.
+struct CountEntries: Statement {
+    let vaultID: VaultID
+    let author: MemberID
+    let now: Timestamp
+
+    private var inHour: Timestamp { now - Duration.seconds(3_600) }
+    private var inDay: Timestamp { now - Duration.seconds(86_400) }
+
+    struct Row: Sendable {
+        /// The entries of the last hour that count.
+        let inHour: Int64
+        let firstInHour: Timestamp?
+        /// The new generations of the last day.
+        let generations: Int64
+        let firstGeneration: Timestamp?
+        let lastRotation: Timestamp?
+        let lastRekey: Timestamp?
     }
+
+    private static let remove = SQLFragment(EntryKind.remove)
+    private static let rotate = SQLFragment(EntryKind.rotate)
+    private static let seal = SQLFragment(EntryKind.seal)
+    private static let rekey = SQLFragment(EntryKind.rekey)
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = """
+        SELECT
+            count(*) FILTER (WHERE e.arrived_at > \(\.inHour) AND e.kind NOT IN (\(remove), \(seal))),
+            min(e.arrived_at) FILTER (WHERE e.arrived_at > \(\.inHour) AND e.kind NOT IN (\(remove), \(seal))),
+            count(*) FILTER (WHERE e.kind IN (\(remove), \(rotate))),
+            min(e.arrived_at) FILTER (WHERE e.kind IN (\(remove), \(rotate))),
+            max(e.arrived_at) FILTER (WHERE e.kind = \(rotate)),
+            max(e.arrived_at) FILTER (WHERE e.kind = \(rekey))
+        FROM saltern.vault_entries e
+        WHERE e.vault_id = \(\.vaultID) AND e.author = \(\.author) AND e.arrived_at > \(\.inDay)
+        """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
+}
+
+extension SQLFragment {
+    /// The number of a kind of entries.
+    init(_ kind: EntryKind) { self = "\(Int64(kind.rawValue))" }
 }
 
 /// The server's check of the times of entries.

@@ -1,4 +1,5 @@
 internal import Postgres
+internal import VaultLog
 
 /// Finds the entries of a vault's log above a number, in order.
 struct FindEntries: Statement {
@@ -16,16 +17,54 @@ struct FindEntries: Statement {
         """
 }
 
-struct InsertEntry: Statement {
+/// Returns a row if an entry stands in a vault's log.
+struct FindEntry: Statement {
+    typealias Row = [UInt8]
+
     let vaultID: VaultID
     let number: Int64
-    let hash: [UInt8]
-    let entry: [UInt8]
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = """
+        SELECT e.entry FROM saltern.vault_entries e WHERE e.vault_id = \(\.vaultID) AND e.number = \(\.number)
+        """
+}
+
+struct InsertEntries: Statement {
+    let vaultID: VaultID
+    private let numbers: [Int64]
+    private let hashes: [[UInt8]]
+    private let entries: [[UInt8]]
+    private let authors: [MemberID]
+    private let kinds: [Int32]
+    private let arrivedAt: Timestamp?
+
+    /// - Parameter arrivedAt: Nil for entries that are put back.
+    init(vaultID: VaultID, entries: [Entry], arrivedAt: Timestamp?) {
+        self.vaultID = vaultID
+        numbers = entries.map { Int64($0.number.value) }
+        hashes = entries.map(\.hash.bytes)
+        self.entries = entries.map(\.bytes)
+        authors = entries.map { MemberID($0.author.bytes) }
+        kinds = entries.map { Int32($0.payload.kind.rawValue) }
+        self.arrivedAt = arrivedAt
+    }
 
     static let sql: SQL<Self> = """
-        INSERT INTO saltern.vault_entries (vault_id, number, hash, entry)
-            VALUES (\(\.vaultID), \(\.number), \(\.hash), \(\.entry))
+        INSERT INTO saltern.vault_entries (vault_id, number, hash, entry, author, kind, arrived_at)
+        SELECT \(\.vaultID), e.number, e.hash, e.entry, e.author, e.kind, \(\.arrivedAt)
+        FROM unnest(\(\.numbers)::bigint[], \(\.hashes)::bytea[], \(\.entries)::bytea[], \(\.authors)::uuid[],
+            \(\.kinds)::integer[]) AS e(number, hash, entry, author, kind)
         """
+}
+
+/// Removes the entries of a vault from a number on.
+struct RemoveEntries: Statement {
+    let vaultID: VaultID
+    var from: Int64 = 0
+
+    static let sql: SQL<Self> =
+        "DELETE FROM saltern.vault_entries e WHERE e.vault_id = \(\.vaultID) AND e.number >= \(\.from)"
 }
 
 /// Stores the boxes of a generation.
@@ -43,8 +82,8 @@ struct InsertBoxes: Statement {
         """
 }
 
-/// Removes the boxes of earlier generations and of former members.
-struct RemoveOldBoxes: Statement {
+/// Removes the boxes of other generations and of former members.
+struct RemoveOtherBoxes: Statement {
     let vaultID: VaultID
     let generation: Int64
     let members: [MemberID]
@@ -52,7 +91,7 @@ struct RemoveOldBoxes: Statement {
     static let sql: SQL<Self> = """
         DELETE FROM saltern.vault_boxes b
         WHERE b.vault_id = \(\.vaultID)
-            AND (b.generation < \(\.generation) OR b.member_id <> ALL(\(\.members)::uuid[]))
+            AND (b.generation <> \(\.generation) OR b.member_id <> ALL(\(\.members)::uuid[]))
         """
 }
 
@@ -99,10 +138,13 @@ struct FindPreviousKeys: Statement {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
+/// Removes the sealed previous keys of the generations from a number on.
 struct RemovePreviousKeys: Statement {
     let vaultID: VaultID
+    var from: Int64 = 0
 
-    static let sql: SQL<Self> = "DELETE FROM saltern.vault_generations g WHERE g.vault_id = \(\.vaultID)"
+    static let sql: SQL<Self> =
+        "DELETE FROM saltern.vault_generations g WHERE g.vault_id = \(\.vaultID) AND g.number >= \(\.from)"
 }
 
 /// Finds a member's boxes, latest generation first.

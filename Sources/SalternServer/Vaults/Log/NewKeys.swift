@@ -10,7 +10,7 @@ struct NewKeys: Sendable {
     /// Reads `boxes` and `previousKey`. Nil if both are missing.
     init?(_ members: inout JSONMembers) throws {
         let boxes = try members.optional("boxes", KeyBox.list)
-        let previousKey = try members.optional("previousKey", KeyBox.sealed)
+        let previousKey = try members.optional("previousKey", KeyBox.previousKey)
         if boxes == nil, previousKey == nil { return nil }
         guard let boxes, let previousKey else { throw VaultProblem.invalidBoxes }
         self.boxes = boxes
@@ -46,7 +46,7 @@ struct KeyBox: Sendable {
                 }
                 return member
             }
-            return KeyBox(member: member, box: try members.required("box", Self.sealed))
+            return KeyBox(member: member, box: try members.required("box", Self.box))
         }
     }
 
@@ -57,9 +57,20 @@ struct KeyBox: Sendable {
         return try boxes.map { try KeyBox(json: $0) }
     }
 
-    /// Reads a short sealed value.
-    static func sealed(_ json: JSONValue) throws -> [UInt8] {
-        guard let bytes = Base64Text.decode(try json.text()), (1...SharedVault.boxLimit).contains(bytes.count) else {
+    private static func box(_ json: JSONValue) throws -> [UInt8] {
+        try sealed(json, GenerationBox.byteCount...GenerationBox.byteCount)
+    }
+
+    /// Reads a key that is sealed with that of the next generation.
+    static func previousKey(_ json: JSONValue) throws -> [UInt8] {
+        try sealed(json, GenerationKey.sealedPreviousByteCount...GenerationKey.sealedPreviousByteCount)
+    }
+
+    /// Reads a sealed part of an invitation.
+    static func content(_ json: JSONValue) throws -> [UInt8] { try sealed(json, 1...SharedVault.sealedLimit) }
+
+    private static func sealed(_ json: JSONValue, _ size: ClosedRange<Int>) throws -> [UInt8] {
+        guard let bytes = Base64Text.decode(try json.text()), size.contains(bytes.count) else {
             throw VaultProblem.invalidBoxes
         }
         return bytes
@@ -96,19 +107,16 @@ extension JSONMembers {
     /// Reads the member `entry`.
     mutating func entry() throws -> Entry { try required("entry", Entry.read) }
 
-    /// Reads the member `entries`.
-    mutating func entries() throws -> [Entry]? {
-        try optional("entries") { json in try json.array().map { try Entry.read($0) } }
-    }
-
-    /// Reads the member `list` of a seal.
-    mutating func sealList() throws -> SealList? {
-        try optional("list") { json in
-            guard let bytes = Base64Text.decode(try json.text()), let list = SealList(bytes) else {
-                throw VaultProblem.invalidList
-            }
-            return list
+    /// Reads the member `entries`, in slices.
+    mutating func entries(_ pace: Pace) async throws -> [Entry]? {
+        guard let values = try optional("entries", { json in try json.array() }) else { return nil }
+        guard values.count <= SharedVault.entriesAtOnce else { throw VaultProblem.malformedEntry }
+        var entries: [Entry] = []
+        for value in values {
+            entries.append(try Entry.read(value))
+            if entries.count % 16 == 0 { await pace.giveWay() }
         }
+        return entries
     }
 }
 

@@ -1,3 +1,4 @@
+internal import Cryptography
 internal import HTTPCore
 internal import Postgres
 internal import VaultLog
@@ -18,83 +19,164 @@ struct ShowSealList: AccountEndpoint {
 /// `PUT /v1/vaults/{vault}/seals/{number}`: stores a list that the server has lost. The entry's hash decides.
 struct StoreSealList: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
-        _ = try await authorization.identify()
         let vaultID: VaultID = try request.parameters.require("vault")
         let number = Int64(try request.parameters.require("number") as Int)
-        let list = try await JSONBody.readLarge(request) { try $0.sealList() }
-        try await authorization.transaction(in: vaultID, atLeast: .reader) { transaction, _ in
-            let stored = try await StoredLog(of: vaultID, in: transaction)
-            guard let entry = stored.entries.first(where: { $0.number.value == UInt64(clamping: number) }),
-                case .seal(let seal) = entry.payload
-            else { throw Problem.notFound }
-            guard let list else { throw VaultProblem.invalidList }
-            try await SealLists(vaultID: vaultID, transaction: transaction).store(list, of: seal, entry.number)
+        try await authorization.seat(in: vaultID, atLeast: .reader)
+        let find = FindEntry(vaultID: vaultID, number: number)
+        guard let bytes = try await authorization.read(find, in: vaultID).first, let entry = try? Entry(bytes),
+            case .seal(let seal) = entry.payload
+        else { throw Problem.notFound }
+        let list = try await JSONBody.readLarge(request) { try await $0.sealList(request.pace) }
+        try await authorization.countingRefusal {
+            guard let list, list.isList(of: seal) else { throw VaultProblem.invalidList }
+            try await authorization.transaction(in: vaultID, atLeast: .reader, lane: .log) { transaction, _ in
+                // The owner can replace entries of a recovering vault.
+                guard try await transaction.execute(find).first == bytes else { throw Problem.notFound }
+                try await SealLists(vaultID: vaultID, transaction: transaction)
+                    .store(list, of: seal, entry, isNew: false)
+            }
         }
         return .noContent
     }
 }
 
+/// The bytes of a list, which are in the form of a `SealList`.
+struct StoredList: Sendable {
+    let bytes: [UInt8]
+    private let digest: SHA256Digest
+
+    /// The number of edits.
+    var count: Int { bytes.count / SealList.editByteCount }
+
+    /// Checks the form. Returns nil for other bytes.
+    init?(_ bytes: [UInt8], pace: Pace) async {
+        let step = SealList.editByteCount
+        guard bytes.count % step == 0 else { return nil }
+        var previous: ArraySlice<UInt8>?
+        for start in stride(from: 0, to: bytes.count, by: step) {
+            let id = bytes[start..<start + VaultItemID.byteCount]
+            if let previous, !previous.lexicographicallyPrecedes(id) { return nil }
+            previous = id
+            if start % (step * 2_048) == 0 { await pace.giveWay() }
+        }
+        self.bytes = bytes
+        digest = SHA256.hash(bytes)
+    }
+
+    /// Returns true for the list of a seal.
+    func isList(of seal: Seal) -> Bool { count == Int(seal.count) && digest == seal.digest }
+}
+
+extension JSONMembers {
+    /// Reads the member `list` of a seal.
+    mutating func sealList(_ pace: Pace) async throws -> StoredList? {
+        let bytes = try optional("list") { json in
+            guard let bytes = Base64Text.decode(try json.text()) else { throw VaultProblem.invalidList }
+            return bytes
+        }
+        guard let bytes else { return nil }
+        guard let list = await StoredList(bytes, pace: pace) else { throw VaultProblem.invalidList }
+        return list
+    }
+}
+
 /// The lists of a vault's seals. Their budget is apart from that of items, so a full vault can be sealed.
+///
+/// A manager's list replaces its former ones of the same author. Each manager has a budget of its own, so its lists
+/// push out none of others.
 struct SealLists {
     let vaultID: VaultID
     let transaction: Transaction
 
-    /// The budget, in lists of all items that the plan allows.
-    static let budget: Int64 = 2
+    /// The budget of a manager, in lists of all items that the plan allows.
+    static let budget: Int64 = 4
 
-    /// Stores a list, and removes the earliest ones beyond the budget.
-    func store(_ list: SealList, of seal: Seal, _ number: EntryNumber) async throws {
+    /// Stores a list, and removes the manager's earliest ones beyond its budget.
+    ///
+    /// - Parameter isNew: True for a list with its entry. It names items that the vault has.
+    func store(_ list: StoredList, of seal: Seal, _ entry: Entry, isNew: Bool) async throws {
         guard list.isList(of: seal) else { throw VaultProblem.invalidList }
-        guard let limit = try await transaction.execute(FindSealLimit(vaultID: vaultID)).first else {
+        guard let limits = try await transaction.execute(FindSealLimit(vaultID: vaultID)).first else {
             throw Problem.notFound
         }
-        let count = Int64(list.edits.count)
-        guard count <= limit else { throw ItemProblem.quotaExceeded(limit: "sealed", allowed: limit, used: count) }
-        let (_, removed) = try await transaction.execute(
-            InsertSealList(vaultID: vaultID, number: Int64(number.value), list: list.bytes),
-            RemoveEarlySeals(vaultID: vaultID, budget: Self.budget * limit * Int64(SealList.editByteCount)))
-        if removed.contains(Int64(number.value)) {
-            throw ItemProblem.quotaExceeded(limit: "sealed", allowed: limit, used: count)
+        let count = Int64(list.count)
+        let allowed = isNew ? limits.items : max(limits.items, limits.allowed)
+        guard count <= allowed else { throw ItemProblem.quotaExceeded(limit: "sealed", allowed: allowed, used: count) }
+        let (number, sealer) = (Int64(entry.number.value), MemberID(entry.author.bytes))
+        let author = MemberID(seal.author.bytes)
+        let budget = Self.budget * max(limits.items, limits.allowed) * Int64(SealList.editByteCount)
+        let (_, _, removed) = try await transaction.execute(
+            InsertSealList(
+                vaultID: vaultID, number: number, author: author, sealer: sealer,
+                list: list.bytes),
+            RemoveReplacedSeals(vaultID: vaultID, author: author, sealer: sealer),
+            RemoveEarlySeals(vaultID: vaultID, sealer: sealer, budget: budget))
+        if removed.contains(number) {
+            throw ItemProblem.quotaExceeded(limit: "sealed", allowed: allowed, used: count)
         }
     }
 }
 
-/// Finds the maximum number of edits in a list: the plan's items, or those that exist under an earlier plan.
+/// Finds the number of a vault's items, and the maximum of the plan.
 struct FindSealLimit: Statement {
-    typealias Row = Int64
-
     let vaultID: VaultID
+
+    struct Row: Sendable {
+        let items: Int64
+        let allowed: Int64
+    }
 
     static let isReadOnly = true
     static let sql: SQL<Self> = """
-        SELECT greatest(p.vault_items, a.item_count) FROM saltern.vaults a JOIN saltern.plans p ON p.plan = a.plan
+        SELECT a.item_count, p.vault_items FROM saltern.vaults a JOIN saltern.plans p ON p.plan = a.plan
         WHERE a.vault_id = \(\.vaultID)
         """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
 struct InsertSealList: Statement {
     let vaultID: VaultID
     let number: Int64
+    let author: MemberID
+    let sealer: MemberID
     let list: [UInt8]
 
     static let sql: SQL<Self> = """
-        INSERT INTO saltern.vault_seals (vault_id, number, list) VALUES (\(\.vaultID), \(\.number), \(\.list))
+        INSERT INTO saltern.vault_seals (vault_id, number, author, sealer, list)
+            VALUES (\(\.vaultID), \(\.number), \(\.author), \(\.sealer), \(\.list))
         ON CONFLICT (vault_id, number) DO NOTHING
         """
 }
 
-/// Removes the earliest lists of a vault until the others fit the budget, except for the latest. Returns their numbers.
+/// Removes a manager's lists of an author's edits, except for the latest.
+struct RemoveReplacedSeals: Statement {
+    let vaultID: VaultID
+    let author: MemberID
+    let sealer: MemberID
+
+    static let sql: SQL<Self> = """
+        DELETE FROM saltern.vault_seals s
+        WHERE s.vault_id = \(\.vaultID) AND s.author = \(\.author) AND s.sealer = \(\.sealer) AND s.number < (
+            SELECT max(l.number) FROM saltern.vault_seals l
+            WHERE l.vault_id = \(\.vaultID) AND l.author = \(\.author) AND l.sealer = \(\.sealer))
+        """
+}
+
+/// Removes the earliest lists of a manager until the others fit the budget, except for the latest. Returns their
+/// numbers.
 struct RemoveEarlySeals: Statement {
     typealias Row = Int64
 
     let vaultID: VaultID
+    let sealer: MemberID
     let budget: Int64
 
     static let sql: SQL<Self> = """
         DELETE FROM saltern.vault_seals s USING (
             SELECT l.vault_id, l.number, sum(octet_length(l.list)) OVER (ORDER BY l.number DESC) AS bytes,
                 row_number() OVER (ORDER BY l.number DESC) AS place
-            FROM saltern.vault_seals l WHERE l.vault_id = \(\.vaultID)
+            FROM saltern.vault_seals l WHERE l.vault_id = \(\.vaultID) AND l.sealer = \(\.sealer)
         ) n
         WHERE s.vault_id = \(\.vaultID) AND s.number = n.number AND n.place > 1 AND n.bytes > \(\.budget)
         RETURNING s.number
@@ -124,8 +206,11 @@ struct FindSeals: Statement {
         "SELECT s.number FROM saltern.vault_seals s WHERE s.vault_id = \(\.vaultID) ORDER BY s.number"
 }
 
+/// Removes the lists of entries from a number on.
 struct RemoveSeals: Statement {
     let vaultID: VaultID
+    var from: Int64 = 0
 
-    static let sql: SQL<Self> = "DELETE FROM saltern.vault_seals s WHERE s.vault_id = \(\.vaultID)"
+    static let sql: SQL<Self> =
+        "DELETE FROM saltern.vault_seals s WHERE s.vault_id = \(\.vaultID) AND s.number >= \(\.from)"
 }

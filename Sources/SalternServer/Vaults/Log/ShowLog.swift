@@ -12,14 +12,12 @@ struct ShowLog: AccountEndpoint {
         guard after >= 0 else {
             throw Problem(.badRequest, "invalid_parameter", detail: "`after` must be a number.", field: "after")
         }
-        var entries = try await authorization.read(
-            FindEntries(vaultID: vaultID, after: after, limit: Self.limit + 1), in: vaultID)
+        var (entries, boxes, previousKeys, seals) = try await authorization.read(
+            FindEntries(vaultID: vaultID, after: after, limit: Self.limit + 1),
+            FindBoxes(vaultID: vaultID, accountID: authorization.accountID), FindPreviousKeys(vaultID: vaultID),
+            FindSeals(vaultID: vaultID), in: vaultID)
         let isFollowed = entries.count > Int(Self.limit)
         if isFollowed { entries.removeLast() }
-        let boxes = try await authorization.read(
-            FindBoxes(vaultID: vaultID, accountID: authorization.accountID), in: vaultID)
-        let previousKeys = try await authorization.read(FindPreviousKeys(vaultID: vaultID), in: vaultID)
-        let seals = try await authorization.read(FindSeals(vaultID: vaultID), in: vaultID)
         return .json(capacity: 128 + entries.reduce(0) { $0 + $1.count * 4 / 3 + 8 }) { writer in
             writer.object { writer in
                 writer.array("entries") { writer in for entry in entries { writer.string(base64: entry) } }

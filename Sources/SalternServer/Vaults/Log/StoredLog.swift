@@ -6,150 +6,221 @@ internal import VaultLog
 struct StoredLog {
     let vaultID: VaultID
     private(set) var log: MembershipLog
-    /// The entries of the log, in order.
-    private(set) var entries: [Entry]
-    /// The time at which the vault's recovery began, if the database was restored since then.
-    private let recoveryBegan: Timestamp?
+    private var state: VaultState
     private let transaction: Transaction
+    private let pace: Pace
+    /// The time of the request.
+    private let now: Timestamp
 
-    /// Reads the log.
-    init(of vaultID: VaultID, in transaction: Transaction) async throws {
-        let (recoveries, entries) = try await transaction.execute(
-            FindVaultRecovery(vaultID: vaultID), FindEntries(vaultID: vaultID))
-        self.vaultID = vaultID
-        self.transaction = transaction
-        recoveryBegan = recoveries.first ?? nil
-        do {
-            self.entries = try entries.map { try Entry($0) }
-            log = try MembershipLog(self.entries, areVerified: true)
-        } catch {
-            // Only valid entries are stored.
-            throw Problem.internalError
+    /// Reads the log, and ends a recovery whose time is over.
+    init(
+        of vaultID: VaultID, in transaction: Transaction, _ logs: LogCache, pace: Pace, now: Timestamp
+    ) async throws {
+        guard let state = try await transaction.execute(FindVaultState(vaultID: vaultID)).first else {
+            throw Problem.notFound
         }
+        self.vaultID = vaultID
+        self.state = state
+        self.transaction = transaction
+        self.pace = pace
+        self.now = now
+        log = try await logs.read(vaultID, upTo: state.head, pace: pace) { try await transaction.execute($0) }
+        if state.recoveryBegan != nil, !isRecovering { settle() }
     }
 
     /// True if the entry stands in the log: the request repeats one whose reply was lost.
     func contains(_ entry: Entry) -> Bool { log.hash(at: entry.number) == entry.hash }
 
-    /// Returns true for the seat of the vault's owner by the log.
-    func isOwned(by seat: VaultSeat) -> Bool { MemberID(log.owner.bytes) == seat.memberID }
+    /// Returns true for the seat of the vault's owner. An owner by a provisional entry is none yet.
+    func isOwned(by seat: VaultSeat) -> Bool { state.owner == seat.memberID }
 
-    /// Returns true while members put entries back.
-    func isRecovering(at now: Timestamp) -> Bool { VaultRecovery.end(began: recoveryBegan, now: now) != nil }
+    /// True while members put entries back.
+    var isRecovering: Bool { VaultRecovery.end(began: state.recoveryBegan, now: now) != nil }
 
     /// Appends an entry and stores its effects.
     ///
-    /// - Parameters:
-    ///   - holder: The account of a new member.
-    ///   - now: The time of the request.
+    /// - Parameter holder: The account of a new member.
     /// - Returns: The vault's revision.
     /// - Throws: ``VaultProblem``, or a `PostgresError`.
     mutating func append(
-        _ entry: Entry, _ additions: EntryAdditions = .none, holder: AccountID? = nil, now: Timestamp
+        _ entry: Entry, _ additions: EntryAdditions = .none, holder: AccountID? = nil
     ) async throws -> Int64 {
-        guard continues(entry) else { throw try await moved(since: entry) }
-        if isRecovering(at: now) { throw VaultProblem.recovering }
+        guard continues(entry) else { throw try await moved(since: entry.number.value - 1) }
+        if isRecovering { throw VaultProblem.recovering }
         try VaultTime.check(entry, at: now)
-        try EntryRates.check(entry, after: entries, isOwners: log.owner == entry.author, at: now)
+        let isOwners = MemberID(entry.author.bytes) == state.owner
+        try await EntryRates(vaultID: vaultID, transaction: transaction).check(entry, isOwners: isOwners, at: now)
         let before = log
         do throws(EntryRejection) { try log.append(entry) } catch { throw VaultProblem.refused(error) }
-        entries.append(entry)
         try additions.keys.check(since: before, log)
-        try await store(entry, additions.keys, holder, since: before)
-        if case .seal(let seal) = entry.payload {
-            guard let list = additions.list else { throw VaultProblem.invalidList }
-            try await SealLists(vaultID: vaultID, transaction: transaction).store(list, of: seal, entry.number)
-        } else if additions.list != nil {
-            throw VaultProblem.invalidList
-        }
-        return try await moveHead(since: before)
+        transaction.enqueue(InsertEntries(vaultID: vaultID, entries: [entry], arrivedAt: now))
+        storeMembers(entry.concerned, holder: holder)
+        storeKeys(additions.keys, entry, since: before)
+        closeInvitations(since: before)
+        try await storeList(additions.list, of: entry)
+        return try await moveHead()
     }
 
-    /// Appends entries that a restored database lacks, and skips those that stand in the log.
-    ///
-    /// The keys of their generations, their lists and the accounts of their joins follow by other requests.
-    ///
-    /// - Returns: The vault's revision. Nil if all of the entries stand in the log.
-    mutating func putBack(_ missing: [Entry], now: Timestamp) async throws -> Int64? {
-        guard isRecovering(at: now) else { throw VaultProblem.notRecovering }
-        let start = log
-        for entry in missing where !contains(entry) {
-            guard continues(entry) else { throw try await moved(since: entry) }
-            try VaultTime.checkPast(entry, at: now)
-            let before = log
-            do throws(EntryRejection) { try log.append(entry) } catch { throw VaultProblem.refused(error) }
-            entries.append(entry)
-            try await store(entry, nil, nil, since: before)
+    private func storeList(_ list: StoredList?, of entry: Entry) async throws {
+        guard case .seal(let seal) = entry.payload else {
+            if list != nil { throw VaultProblem.invalidList }
+            return
         }
-        return log.head == start.head ? nil : try await moveHead(since: start)
+        guard let list else { throw VaultProblem.invalidList }
+        try await SealLists(vaultID: vaultID, transaction: transaction).store(list, of: seal, entry, isNew: true)
     }
 
     private func continues(_ entry: Entry) -> Bool {
         entry.number.value == log.head.number.value + 1 && entry.previous == log.head.hash
     }
 
-    /// Returns the error for an entry that does not continue the log, with the entries that its author lacks.
-    private func moved(since entry: Entry) async throws -> VaultProblem { moved(since: entry.number.value - 1) }
-
     /// Returns the error for a log that ends elsewhere, with the entries above a number.
-    func moved(since number: UInt64) -> VaultProblem {
-        let later = entries.drop { $0.number.value <= number }.prefix(128)
-        return .membershipMoved(head: Int64(log.head.number.value), entries: later.map(\.bytes))
+    func moved(since number: UInt64) async throws -> VaultProblem {
+        let later = try await transaction.execute(
+            FindEntries(vaultID: vaultID, after: Int64(clamping: number), limit: 128))
+        return .membershipMoved(head: Int64(log.head.number.value), entries: later)
     }
 
-    private func moveHead(since before: MembershipLog) async throws -> Int64 {
+    /// Stores the log's end. Returns the vault's revision.
+    ///
+    /// - Parameter settled: The number above which entries are provisional. Nil leaves it.
+    private func moveHead(settled: Int64? = nil) async throws -> Int64 {
         let head = log.head
-        let isNew = log.generations.count > before.generations.count
-        let start = entries.last { $0.payload.beginsGeneration }?.number.value ?? 1
         guard
             let revision = try await transaction.execute(
                 MoveHead(
                     vaultID: vaultID, number: Int64(head.number.value), hash: head.hash.bytes,
-                    keyID: log.currentGeneration.keyID.number, generationNumber: isNew ? Int64(start) : nil,
-                    isRotationDue: log.isRotationDue)
+                    keyID: log.currentGeneration.keyID.number, generationNumber: Int64(log.generationStart.value),
+                    isRotationDue: log.isRotationDue,
+                    owner: settled == nil ? MemberID(log.owner.bytes) : state.owner, settled: settled)
             ).first
         else { throw Problem.notFound }
         return revision
     }
 
-    private func store(
-        _ entry: Entry, _ keys: NewKeys?, _ holder: AccountID?, since before: MembershipLog
-    ) async throws {
+    // MARK: Effects
+
+    /// Stores members as the log has them.
+    ///
+    /// - Parameters:
+    ///   - ids: The members.
+    ///   - holder: The account of a new member. Nil for one that is put back.
+    ///   - settled: The number above which entries are provisional, if any are.
+    private func storeMembers(
+        _ ids: some Sequence<VaultLog.MemberID>, holder: AccountID? = nil, settled: UInt64? = nil
+    ) {
+        let members = ids.compactMap { log.members[$0] }
+        if members.isEmpty { return }
         transaction.enqueue(
-            InsertEntry(
-                vaultID: vaultID, number: Int64(entry.number.value), hash: entry.hash.bytes, entry: entry.bytes))
-        for member in log.members.values {
-            let earlier = before.members[member.id]
-            guard earlier == nil || earlier?.role != member.role || earlier?.keys != member.keys else { continue }
+            PutMembers(
+                vaultID: vaultID, members: members.map { MemberID($0.id.bytes) }, holder: holder,
+                roles: members.map { Int32(VaultRole(log.role(of: $0, settled: settled)).rawValue) },
+                since: members.map { Int64($0.since.value) }))
+        if settled == nil { transaction.enqueue(ForgetFormerHolders(vaultID: vaultID, since: now - Discarding.period)) }
+    }
+
+    private func storeKeys(_ keys: NewKeys?, _ entry: Entry, since before: MembershipLog) {
+        let generation = Int64(log.currentGeneration.number.value)
+        if let keys {
             transaction.enqueue(
-                PutMember(
-                    vaultID: vaultID, memberID: MemberID(member.id.bytes), holder: earlier == nil ? holder : nil,
-                    role: member.role.map { Int16($0.rawValue) } ?? VaultRole.ended.rawValue,
-                    since: Int64(entry.number.value)))
+                InsertBoxes(
+                    vaultID: vaultID, generation: generation, members: keys.boxes.map(\.member),
+                    boxes: keys.boxes.map(\.box)))
+            transaction.enqueue(
+                InsertPreviousKeys(vaultID: vaultID, generations: [generation], keys: [keys.previousKey]))
         }
         if log.generations.count > before.generations.count {
-            let generation = Int64(log.currentGeneration.number.value)
-            if let keys {
-                transaction.enqueue(
-                    InsertBoxes(
-                        vaultID: vaultID, generation: generation, members: keys.boxes.map(\.member),
-                        boxes: keys.boxes.map(\.box)))
-                transaction.enqueue(
-                    InsertPreviousKeys(vaultID: vaultID, generations: [generation], keys: [keys.previousKey]))
-            }
-            transaction.enqueue(
-                RemoveOldBoxes(
-                    vaultID: vaultID, generation: generation,
-                    members: log.presentMembers.map { MemberID($0.id.bytes) }))
-        } else if before.presentMembers.count > log.presentMembers.count {
+            removeOtherBoxes()
+        } else if entry.endsBox {
             transaction.enqueue(RemoveBox(vaultID: vaultID, memberID: MemberID(entry.author.bytes)))
         }
-        let closed = log.invitations.values.filter { invitation in
-            invitation.isClosed && !(before.invitations[invitation.terms.id]?.isClosed ?? true)
+    }
+
+    private func removeOtherBoxes() {
+        transaction.enqueue(
+            RemoveOtherBoxes(
+                vaultID: vaultID, generation: Int64(log.currentGeneration.number.value),
+                members: log.presentMembers.map { MemberID($0.id.bytes) }))
+    }
+
+    private func closeInvitations(since before: MembershipLog) {
+        let closed = before.unclosed.subtracting(log.unclosed)
+        if closed.isEmpty { return }
+        transaction.enqueue(RemoveInvitations(vaultID: vaultID, ids: closed.map { InvitationID($0.bytes) }))
+    }
+
+    // MARK: Recovery
+
+    /// Appends entries that a restored database lacks, and skips those that stand in the log.
+    ///
+    /// All entries above the number at which the recovery began are provisional. Those of the owner replace them from
+    /// the first difference on. An entry of another sender's own ends the run: its author could have made it now.
+    ///
+    /// The keys of their generations, their lists and the accounts of their joins follow by other requests.
+    ///
+    /// - Parameters:
+    ///   - sender: The member that puts back. It may put back the entry by which it joined, if `isClaiming`.
+    /// - Returns: The vault's revision. Nil if nothing was stored.
+    mutating func putBack(
+        _ missing: [Entry], by sender: MemberID, isClaiming: Bool = false
+    ) async throws -> Int64? {
+        guard isRecovering else { throw VaultProblem.notRecovering }
+        let isOwner = !isClaiming && state.owner == sender
+        let settled = state.settled ?? state.head.number
+        let start = log
+        var replaced: Int64?
+        var stored: [Entry] = []
+        for entry in missing where replaced != nil || !contains(entry) {
+            if log.hash(at: entry.number) != nil, isOwner, replaced == nil, entry.number.value > UInt64(settled) {
+                replaced = Int64(entry.number.value)
+                log = try await readLog(upTo: entry.number.value - 1)
+            }
+            guard continues(entry) else { throw try await moved(since: entry.number.value - 1) }
+            let isOwn = MemberID(entry.author.bytes) == sender
+            guard isOwner || !isOwn || (isClaiming && entry.payload.kind == .join) else { break }
+            try VaultTime.checkPast(entry, at: now)
+            do throws(EntryRejection) { try log.append(entry) } catch { throw VaultProblem.refused(error) }
+            stored.append(entry)
+            if stored.count % 16 == 0 { await pace.giveWay() }
         }
-        if !closed.isEmpty {
-            transaction.enqueue(RemoveInvitations(ids: closed.map { InvitationID($0.terms.id.bytes) }))
+        if log.head == start.head { return nil }
+        storeRun(stored, replaced: replaced, settled: settled, since: start)
+        return try await moveHead(settled: settled)
+    }
+
+    private func storeRun(_ stored: [Entry], replaced: Int64?, settled: Int64, since start: MembershipLog) {
+        var concerned = Set(stored.flatMap(\.concerned))
+        if let replaced {
+            transaction.enqueue(RemoveEntries(vaultID: vaultID, from: replaced))
+            transaction.enqueue(RemoveSeals(vaultID: vaultID, from: replaced))
+            transaction.enqueue(
+                RemovePreviousKeys(
+                    vaultID: vaultID, from: Int64(log.generation(at: replaced - 1)?.number.value ?? 1) + 1))
+            transaction.enqueue(
+                RemoveMembers(vaultID: vaultID, except: log.members.keys.map { MemberID($0.bytes) }))
+            concerned = Set(log.members.keys)
         }
+        transaction.enqueue(InsertEntries(vaultID: vaultID, entries: stored, arrivedAt: nil))
+        storeMembers(concerned, settled: UInt64(settled))
+        removeOtherBoxes()
+        closeInvitations(since: start)
+    }
+
+    /// Reads the log's beginning.
+    private func readLog(upTo number: UInt64) async throws -> MembershipLog {
+        guard let hash = EntryNumber(number).flatMap({ log.hash(at: $0) }),
+            let log = try await LogCache.extend(
+                nil, of: vaultID, upTo: StoredHead(number: Int64(number), hash: hash.bytes), pace: pace,
+                { try await transaction.execute($0) })
+        else { throw Problem.internalError }
+        return log
+    }
+
+    /// Ends the recovery: provisional entries count from now on.
+    mutating func settle() {
+        transaction.enqueue(EndRecovery(vaultID: vaultID, owner: MemberID(log.owner.bytes)))
+        if state.settled != nil { storeMembers(log.members.keys) }
+        state.hasRecovered(owner: MemberID(log.owner.bytes))
     }
 }
 
@@ -158,16 +229,50 @@ struct EntryAdditions: Sendable {
     /// The keys of a new generation.
     var keys: NewKeys?
     /// The list of a seal.
-    var list: SealList?
+    var list: StoredList?
 
     static let none = EntryAdditions()
 }
 
-extension EntryPayload {
-    /// True for entries with a generation.
-    var beginsGeneration: Bool {
-        switch self {
-        case .found, .remove, .rotate: true
+extension MembershipLog {
+    /// Returns the role of a member. While entries are provisional, they lower roles and end memberships, and give
+    /// nothing: a member that the lost entries have removed could have made them.
+    ///
+    /// - Parameter settled: The number above which entries are provisional, if any are.
+    fileprivate func role(of member: VaultLog.VaultMember, settled: UInt64?) -> Role? {
+        guard let settled, let present = member.role, let number = EntryNumber(settled) else { return member.role }
+        if member.joined.number <= number { return member.role(at: number).map { min($0, present) } }
+        guard let invitation = member.invitation.flatMap({ invitations[$0] }), invitation.entry.number <= number
+        else { return nil }
+        return min(invitation.terms.role, present)
+    }
+
+    /// Returns the generation that is current after the entry with a number.
+    fileprivate func generation(at number: Int64) -> Generation? {
+        EntryNumber(UInt64(clamping: number)).map { generation(at: $0) }
+    }
+}
+
+extension VaultRole {
+    /// Converts a role of the log; nil for a former member.
+    init(_ role: Role?) { self = role.flatMap { VaultRole(rawValue: Int16($0.rawValue)) } ?? .ended }
+}
+
+extension Entry {
+    /// The members whose role or keys the entry changes.
+    fileprivate var concerned: [VaultLog.MemberID] {
+        switch payload {
+        case .join, .leave, .rekey: [author]
+        case .role(let member, _): [member]
+        case .remove(_, let members): members
+        case .found, .invite, .rotate, .revoke, .seal, .offer, .accept: []
+        }
+    }
+
+    /// True if the author's box is of no more use: it has left, or has other keys.
+    fileprivate var endsBox: Bool {
+        switch payload {
+        case .leave, .rekey: true
         default: false
         }
     }

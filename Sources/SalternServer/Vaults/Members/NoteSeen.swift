@@ -6,27 +6,33 @@ internal import VaultLog
 /// compare it with their logs.
 struct NoteSeen: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
-        _ = try await authorization.identify()
         let vaultID: VaultID = try request.parameters.require("vault")
+        let seat = try await authorization.seat(in: vaultID, atLeast: .reader)
         let (head, signature) = try JSONBody.read(request) { members in
             (try members.head(), try members.required("signature", VaultSignature.read))
         }
-        try await authorization.transaction(in: vaultID, atLeast: .reader) { transaction, seat in
-            let log = try await StoredLog(of: vaultID, in: transaction).log
+        try await authorization.countingRefusal {
+            let log = try await authorization.log(of: vaultID, pace: request.pace)
             guard let head, let signature, let member = VaultLog.MemberID(seat.memberID.uuid.bytes),
                 log.place(of: head) == .known,
                 MemberStatement(.seen, member, head, signature).isValid(in: log)
             else { throw VaultProblem.seenRefused }
-            transaction.enqueue(
-                StoreSeen(
-                    vaultID: vaultID, memberID: seat.memberID, number: Int64(head.number.value),
-                    hash: head.hash.bytes, signature: signature.bytes))
+            let number = Int64(head.number.value)
+            // A repeated statement waits for nothing.
+            guard number > seat.seenNumber else { return }
+            let store = StoreSeen(
+                vaultID: vaultID, memberID: seat.memberID, number: number, hash: head.hash.bytes,
+                signature: signature.bytes)
+            try await authorization.transaction(in: vaultID, atLeast: .reader, lane: .log) { transaction, seat in
+                guard seat.memberID == store.memberID else { throw Problem.notFound }
+                transaction.enqueue(store)
+            }
         }
         return .noContent
     }
 }
 
-/// Stores the head that a member has seen, unless it has seen a later one.
+/// Stores the head that a member has seen, unless it has seen a later one, or the head is not in the log.
 struct StoreSeen: Statement {
     let vaultID: VaultID
     let memberID: MemberID
@@ -38,6 +44,8 @@ struct StoreSeen: Statement {
         UPDATE saltern.vault_members m
         SET seen_number = \(\.number), seen_hash = \(\.hash), seen_signature = \(\.signature)
         WHERE m.vault_id = \(\.vaultID) AND m.member_id = \(\.memberID) AND m.seen_number < \(\.number)
+            AND EXISTS (SELECT FROM saltern.vault_entries e
+                WHERE e.vault_id = \(\.vaultID) AND e.number = \(\.number) AND e.hash = \(\.hash))
         """
 }
 

@@ -7,8 +7,8 @@ internal import VaultLog
 /// Members verify them by the commitments in the log, so the server does not have to.
 struct StoreBoxes: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
-        _ = try await authorization.identify()
         let vaultID: VaultID = try request.parameters.require("vault")
+        try await authorization.seat(in: vaultID, atLeast: .manager)
         let (generation, boxes, previousKeys) = try await JSONBody.readLarge(request) { members in
             (
                 try members.required("generation") { json in try json.integer() },
@@ -16,8 +16,10 @@ struct StoreBoxes: AccountEndpoint {
                 try members.optional("previousKeys", PreviousKey.list) ?? []
             )
         }
-        try await authorization.transaction(in: vaultID, atLeast: .manager) { transaction, _ in
-            let log = try await StoredLog(of: vaultID, in: transaction).log
+        try await authorization.transaction(
+            onLogOf: vaultID, atLeast: .manager, pace: request.pace
+        ) { transaction, _, stored in
+            let log = stored.log
             guard generation == Int64(log.currentGeneration.number.value) else { throw VaultProblem.staleGeneration }
             let members = Set(log.presentMembers.map { MemberID($0.id.bytes) })
             guard Set(boxes.map(\.member)).isSubset(of: members), boxes.count <= members.count,
@@ -43,11 +45,13 @@ struct PreviousKey: Sendable {
 
     /// Reads `[{generation, key}]`.
     static func list(_ json: JSONValue) throws -> [PreviousKey] {
-        try json.array().map { json in
+        let keys = try json.array()
+        guard keys.count <= SharedVault.previousKeysAtOnce else { throw VaultProblem.invalidBoxes }
+        return try keys.map { json in
             try JSONMembers.read(json) { members in
                 PreviousKey(
                     generation: try members.required("generation") { json in try json.integer() },
-                    key: try members.required("key", KeyBox.sealed))
+                    key: try members.required("key", KeyBox.previousKey))
             }
         }
     }
@@ -57,7 +61,7 @@ struct PreviousKey: Sendable {
 struct RemoveOwnBox: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         let vaultID: VaultID = try request.parameters.require("vault")
-        try await authorization.transaction(in: vaultID, atLeast: .reader) { transaction, seat in
+        try await authorization.transaction(in: vaultID, atLeast: .reader, lane: .log) { transaction, seat in
             transaction.enqueue(RemoveBox(vaultID: vaultID, memberID: seat.memberID))
         }
         return .noContent

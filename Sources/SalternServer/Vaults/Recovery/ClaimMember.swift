@@ -2,94 +2,113 @@ internal import HTTPCore
 internal import Postgres
 internal import VaultLog
 
-/// `POST /v1/vaults/{vault}/claim`: binds a member of the log to the caller's account. The log has no accounts, so a
-/// join that was put back after a restore has none.
+/// `POST /v1/vaults/{vault}/claim`: binds a member that was put back to the caller's account. The log has no accounts,
+/// so a join that was put back after a restore has none.
+///
+/// No reply contains entries: the caller is no member.
 struct ClaimMember: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         _ = try await authorization.identify()
+        try authorization.admitToLogs()
         let vaultID: VaultID = try request.parameters.require("vault")
-        let claim = try await JSONBody.readLarge(request) { try Claim(&$0) }
-        let account = authorization.accountID
-        try await authorization.transaction { transaction in
-            _ = try await Memberships.admit(account, owning: false, in: transaction, again: vaultID)
-            guard try await transaction.execute(LockVaultForJoin(vaultID: vaultID)).first != nil else {
-                throw Problem.notFound
-            }
-            var stored = try await StoredLog(of: vaultID, in: transaction)
-            if !claim.entries.isEmpty, stored.isRecovering(at: authorization.now) {
-                _ = try await stored.putBack(claim.entries, now: authorization.now)
-            }
-            try await Self.bind(claim, account, stored, in: transaction, now: authorization.now)
+        let claim = try await JSONBody.readLarge(request) { try await Claim(&$0, request.pace) }
+        try await authorization.countingRefusal {
+            let log = try await authorization.log(of: vaultID, pace: request.pace)
+            guard let claimant = MemberAccountID(authorization.accountID.uuid.bytes) else { throw Problem.notFound }
+            // Checked before the vault is locked, as far as the log and the entries tell.
+            try claim.check(of: claimant, in: try await claim.completing(log, request.pace))
+            try await Self.bind(claim, claimant, vaultID, authorization, request.pace)
         }
         return .json { writer in
             writer.object { writer in
                 writer.member("id", vaultID)
-                writer.member("memberId", MemberID(claim.member.bytes))
+                writer.member("memberId", claim.memberID)
             }
         }
     }
 
     private static func bind(
-        _ claim: Claim, _ account: AccountID, _ stored: StoredLog, in transaction: Transaction, now: Timestamp
+        _ claim: Claim, _ claimant: MemberAccountID, _ vaultID: VaultID, _ authorization: Authorization, _ pace: Pace
     ) async throws {
-        let (vaultID, memberID) = (stored.vaultID, MemberID(claim.member.bytes))
-        guard stored.log.members[claim.member]?.role != nil, let claimant = MemberAccountID(account.uuid.bytes) else {
-            throw Problem.notFound
+        let (account, now) = (authorization.accountID, authorization.now)
+        try await authorization.transaction(joining: vaultID) { transaction in
+            _ = try await Memberships.admit(account, owning: false, in: transaction, again: vaultID)
+            transaction.enqueue(
+                listing: InsertMembership(
+                    accountID: account, vaultID: vaultID, memberID: claim.memberID, owns: false, now: now))
+            guard try await transaction.execute(LockVaultForJoin(vaultID: vaultID)).first != nil else {
+                throw Problem.notFound
+            }
+            var stored = try await StoredLog(
+                of: vaultID, in: transaction, authorization.door.logs, pace: pace, now: now)
+            if !claim.entries.isEmpty, stored.isRecovering {
+                do {
+                    _ = try await stored.putBack(claim.entries, by: claim.memberID, isClaiming: true)
+                } catch VaultProblem.membershipMoved(let head, _) {
+                    throw VaultProblem.headMoved(head: head)
+                }
+            }
+            try claim.check(of: claimant, in: stored.log)
+            let (seats, bound) = try await transaction.execute(
+                FindSeat(vaultID: vaultID, accountID: account),
+                BindMember(vaultID: vaultID, memberID: claim.memberID, holder: account))
+            guard seats.isEmpty || seats.first?.memberID == claim.memberID, !bound.isEmpty else {
+                throw VaultProblem.alreadyMember
+            }
         }
-        guard let head = claim.head, let signature = claim.signature, stored.log.place(of: head) == .known,
-            MemberStatement(.claim(claimant), claim.member, head, signature).isValid(in: stored.log)
-        else { throw VaultProblem.claimRefused }
-        let (seats, holders) = try await transaction.execute(
-            FindSeat(vaultID: vaultID, accountID: account), FindHolder(vaultID: vaultID, memberID: memberID))
-        // A repeated request.
-        if seats.first?.memberID == memberID { return }
-        guard seats.isEmpty, holders.isEmpty else { throw VaultProblem.alreadyMember }
-        transaction.enqueue(
-            listing: InsertMembership(accountID: account, vaultID: vaultID, memberID: memberID, owns: false, now: now))
-        transaction.enqueue(BindMember(vaultID: vaultID, memberID: memberID, holder: account))
     }
 }
 
 /// The request of a ``ClaimMember``.
 private struct Claim {
-    let member: VaultLog.MemberID
-    let head: Head?
-    let signature: VaultSignature?
+    private let member: VaultLog.MemberID
+    private let head: Head?
+    private let signature: VaultSignature?
     let entries: [Entry]
 
-    init(_ members: inout JSONMembers) throws {
+    var memberID: MemberID { MemberID(member.bytes) }
+
+    init(_ members: inout JSONMembers, _ pace: Pace) async throws {
         member = try members.required("member") { json in
             guard let member = VaultLog.MemberID(text: try json.string()) else { throw BatchProblem.invalidIdentifier }
             return member
         }
         head = try members.required("head") { json in try JSONMembers.read(json) { try $0.head() } }
         signature = try members.required("signature", VaultSignature.read)
-        entries = try members.entries() ?? []
+        entries = try await members.entries(pace) ?? []
+    }
+
+    /// Appends the entries that a log lacks, as far as they are valid.
+    func completing(_ log: MembershipLog, _ pace: Pace) async throws -> MembershipLog {
+        var log = log
+        for (index, entry) in entries.enumerated() where log.hash(at: entry.number) != entry.hash {
+            do throws(EntryRejection) { try log.append(entry) } catch { break }
+            if index % 16 == 15 { await pace.giveWay() }
+        }
+        return log
+    }
+
+    /// Checks that the member is present, and that it has signed the claim.
+    func check(of claimant: MemberAccountID, in log: MembershipLog) throws {
+        guard log.members[member]?.role != nil else { throw Problem.notFound }
+        guard let head, let signature, log.place(of: head) == .known,
+            MemberStatement(.claim(claimant), member, head, signature).isValid(in: log)
+        else { throw VaultProblem.claimRefused }
     }
 }
 
-/// Finds the account of a member.
-struct FindHolder: Statement {
-    typealias Row = AccountID
-
-    let vaultID: VaultID
-    let memberID: MemberID
-
-    static let isReadOnly = true
-    static let sql: SQL<Self> = """
-        SELECT m.holder FROM saltern.vault_members m
-        WHERE m.vault_id = \(\.vaultID) AND m.member_id = \(\.memberID) AND m.holder IS NOT NULL
-        """
-}
-
-/// Gives a member without account to an account.
+/// Gives a member that was put back to an account. Returns a row if the account has the member.
 struct BindMember: Statement {
+    typealias Row = MemberID
+
     let vaultID: VaultID
     let memberID: MemberID
     let holder: AccountID
 
     static let sql: SQL<Self> = """
-        UPDATE saltern.vault_members m SET holder = \(\.holder)
-        WHERE m.vault_id = \(\.vaultID) AND m.member_id = \(\.memberID) AND m.holder IS NULL
+        UPDATE saltern.vault_members m SET holder = \(\.holder), is_unclaimed = false
+        WHERE m.vault_id = \(\.vaultID) AND m.member_id = \(\.memberID)
+            AND ((m.holder IS NULL AND m.is_unclaimed) OR m.holder = \(\.holder))
+        RETURNING m.member_id
         """
 }

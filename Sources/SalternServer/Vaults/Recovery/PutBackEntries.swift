@@ -2,16 +2,19 @@ internal import HTTPCore
 internal import Postgres
 internal import VaultLog
 
-/// `PUT /v1/vaults/{vault}/log`: puts entries back that a restored database lacks.
+/// `PUT /v1/vaults/{vault}/log`: puts entries back that a restored database lacks. The reply has the log's end: others
+/// than the owner put back no entries of their own, nor those behind them.
 struct PutBackEntries: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
-        _ = try await authorization.identify()
         let vaultID: VaultID = try request.parameters.require("vault")
-        let entries = try await JSONBody.readLarge(request) { try $0.entries() }
+        try await authorization.seat(in: vaultID, atLeast: .reader)
+        let entries = try await JSONBody.readLarge(request) { try await $0.entries(request.pace) }
         guard let entries else { throw VaultProblem.malformedEntry }
-        let (head, revision) = try await authorization.transaction(in: vaultID, atLeast: .reader) { transaction, _ in
-            var stored = try await StoredLog(of: vaultID, in: transaction)
-            let revision = try await stored.putBack(entries, now: authorization.now)
+        let (head, revision) = try await authorization.transaction(
+            onLogOf: vaultID, atLeast: .reader, pace: request.pace
+        ) { transaction, seat, stored in
+            var stored = stored
+            let revision = try await stored.putBack(entries, by: seat.memberID)
             return (stored.log.head, revision)
         }
         return .json { writer in
@@ -27,18 +30,21 @@ struct PutBackEntries: AccountEndpoint {
 /// `POST /v1/vaults/{vault}/recovered`: the owner's device reports that the log is complete again.
 struct ReportRecovery: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
-        _ = try await authorization.identify()
         let vaultID: VaultID = try request.parameters.require("vault")
+        try await authorization.seat(in: vaultID, atLeast: .reader)
         let head = try JSONBody.read(request) { members in
             try members.required("head") { json in try JSONMembers.read(json) { try $0.head() } }
         }
-        try await authorization.transaction(in: vaultID, atLeast: .manager) { transaction, seat in
-            let stored = try await StoredLog(of: vaultID, in: transaction)
+        try await authorization.transaction(
+            onLogOf: vaultID, atLeast: .reader, pace: request.pace
+        ) { transaction, seat, stored in
+            var stored = stored
             guard stored.isOwned(by: seat) else { throw VaultProblem.roleTooLow }
             guard let head, head == stored.log.head else {
-                throw stored.moved(since: head.map { stored.log.place(of: $0) == .known ? $0.number.value : 0 } ?? 0)
+                let known = head.map { stored.log.place(of: $0) == .known ? $0.number.value : 0 }
+                throw try await stored.moved(since: known ?? 0)
             }
-            transaction.enqueue(EndRecovery(vaultID: vaultID))
+            stored.settle()
         }
         return .noContent
     }

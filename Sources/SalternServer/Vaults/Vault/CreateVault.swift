@@ -12,12 +12,12 @@ struct CreateVault: AccountEndpoint {
         do throws(EntryRejection) { log = try MembershipLog(founding: entry) } catch {
             throw VaultProblem.refused(error)
         }
-        try VaultTime.check(entry, at: authorization.now)
         let vaultID = VaultID(log.vault.bytes)
         let account = authorization.accountID
         let isNew = try await authorization.transaction { transaction in
             let seats = try await transaction.execute(FindSeat(vaultID: vaultID, accountID: account))
             if !seats.isEmpty { return false }
+            try VaultTime.check(entry, at: authorization.now)
             let count = try await Memberships.admit(account, owning: true, in: transaction)
             try await Self.store(entry, log, account, plan: count.plan, in: transaction, now: authorization.now)
             try await transaction.note(
@@ -35,15 +35,16 @@ struct CreateVault: AccountEndpoint {
         let founder = MemberID(entry.author.bytes)
         transaction.enqueue(
             listing: InsertMembership(accountID: account, vaultID: vaultID, memberID: founder, owns: true, now: now))
+        let vault = InsertVault(
+            vaultID: vaultID, ownerAccount: account, founder: founder, plan: plan, headHash: entry.hash.bytes,
+            keyID: log.currentGeneration.keyID.number, now: now)
+        // Another account has sent the same entry before, or the caller has left the vault.
+        guard try await transaction.execute(vault).first != nil else { throw VaultProblem.refused(.repeatedID) }
         transaction.enqueue(
-            InsertVault(
-                vaultID: vaultID, ownerAccount: account, plan: plan, headHash: entry.hash.bytes,
-                keyID: log.currentGeneration.keyID.number, now: now))
-        transaction.enqueue(EndRecovery(vaultID: vaultID))
-        transaction.enqueue(
-            PutMember(vaultID: vaultID, memberID: founder, holder: account, role: VaultRole.manager.rawValue, since: 1))
-        transaction.enqueue(
-            InsertEntry(vaultID: vaultID, number: 1, hash: entry.hash.bytes, entry: entry.bytes))
+            PutMembers(
+                vaultID: vaultID, members: [founder], holder: account, roles: [Int32(VaultRole.manager.rawValue)],
+                since: [1]))
+        transaction.enqueue(InsertEntries(vaultID: vaultID, entries: [entry], arrivedAt: now))
     }
 }
 

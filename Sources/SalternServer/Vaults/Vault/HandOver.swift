@@ -6,15 +6,28 @@ internal import VaultLog
 /// From then on the vault counts against the caller's plan.
 struct AcceptOwnership: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
-        _ = try await authorization.identify()
         let vaultID: VaultID = try request.parameters.require("vault")
+        let seat = try await authorization.seat(in: vaultID, atLeast: .manager)
         let entry = try JSONBody.read(request) { try $0.entry() }
-        guard case .accept = entry.payload else { throw VaultProblem.otherRoute }
-        let account = authorization.accountID
+        guard case .accept(let number) = entry.payload else { throw VaultProblem.otherRoute }
+        let revision = try await authorization.countingRefusal {
+            let log = try await authorization.log(of: vaultID, pace: request.pace)
+            // Without a standing offer, no request locks the account of another member.
+            guard MemberID(entry.author.bytes) == seat.memberID,
+                log.hash(at: entry.number) == entry.hash
+                    || (log.offer?.number == number && log.offer?.to == entry.author)
+            else { throw VaultProblem.refused(.noOffer) }
+            return try await Self.takeOver(entry, vaultID, from: seat.ownerAccount, authorization, request.pace)
+        }
+        return AppendEntry.reply(.ok, entry, vault: nil, revision: revision)
+    }
+
+    private static func takeOver(
+        _ entry: Entry, _ vaultID: VaultID, from former: AccountID, _ authorization: Authorization, _ pace: Pace
+    ) async throws -> Int64? {
+        let (account, now) = (authorization.accountID, authorization.now)
         let find = FindSeat(vaultID: vaultID, accountID: account)
-        guard let seat = try await authorization.read(find, in: vaultID).first else { throw Problem.notFound }
-        let former = seat.ownerAccount
-        let revision = try await authorization.transaction(lockingWith: former) { transaction -> Int64? in
+        return try await authorization.transaction(joining: vaultID, lockingWith: former) { transaction -> Int64? in
             let seats = try await transaction.execute(LockVault(find: find))
             guard let present = try await transaction.execute(find).first, !seats.isEmpty else {
                 throw Problem.notFound
@@ -23,8 +36,10 @@ struct AcceptOwnership: AccountEndpoint {
             guard present.ownerAccount == former || present.ownerAccount == account else {
                 throw VaultProblem.refused(.noOffer)
             }
-            let log = try await StoredLog(of: vaultID, in: transaction)
-            let revision = try await AppendEntry.append(entry, to: log, present, now: authorization.now)
+            let log = try await StoredLog(of: vaultID, in: transaction, authorization.door.logs, pace: pace, now: now)
+            // An entry that was put back counts after the recovery.
+            if log.isRecovering { throw VaultProblem.recovering }
+            let revision = try await AppendEntry.append(entry, to: log, present)
             // An entry that was put back after a restore has not moved the vault.
             guard revision != nil || (log.isOwned(by: present) && present.ownerAccount != account) else { return nil }
             let count = try await Memberships.admit(account, owning: true, in: transaction, again: vaultID)
@@ -32,11 +47,9 @@ struct AcceptOwnership: AccountEndpoint {
                 SetOwnership(accountID: former, vaultID: vaultID, owns: false),
                 SetOwnership(accountID: account, vaultID: vaultID, owns: true),
                 MoveOwner(vaultID: vaultID, ownerAccount: account, plan: count.plan))
-            try await transaction.note(
-                RecordSecurityEvent(accountID: account, kind: .vaultTakenOver, now: authorization.now))
+            try await transaction.note(RecordSecurityEvent(accountID: account, kind: .vaultTakenOver, now: now))
             return revision
         }
-        return AppendEntry.reply(.ok, entry, vault: nil, revision: revision)
     }
 }
 

@@ -8,14 +8,18 @@ struct VaultSeat: DecodableRow {
     let headNumber: Int64
     let headHash: [UInt8]
     let ownerAccount: AccountID
+    /// The member that owns the vault by the log, without provisional entries.
+    let ownerMember: MemberID
     /// The lowest head with which the member writes: the entry of its role and keys, or of the generation if that is
     /// later.
     let leastHead: Int64
+    /// The number of the latest head that the member has seen.
+    let seenNumber: Int64
 
     /// The columns that ``init(row:)`` reads, of the vault `a` and the member `live`.
     static let columns: SQLFragment = """
         live.member_id, live.role, a.key_id, a.head_number, a.head_hash, a.owner_account,
-            greatest(a.generation_number, live.since)
+            a.owner_member, greatest(a.generation_number, live.since), live.seen_number
         """
 
     /// The condition that a membership has not ended.
@@ -28,7 +32,9 @@ struct VaultSeat: DecodableRow {
         headNumber = try row.next()
         headHash = try row.next()
         ownerAccount = try row.next()
+        ownerMember = try row.next()
         leastHead = try row.next()
+        seenNumber = try row.next()
     }
 }
 
@@ -80,8 +86,9 @@ struct LockVault: Statement {
 /// Keeps the caller's session and account until the transaction ends. Without a live session it fails (SQLSTATE
 /// 22012), so the statements behind it in the same transaction change nothing.
 ///
-/// Session and vault can be on two nodes of a cluster, so no statement reads both. The end of a session deletes its
-/// row, and waits for this lock; a change of the credential, an admin's lock and a deletion wait for the account's.
+/// Session and vault can be on two nodes of a cluster, so no statement reads both. The account's row is locked before
+/// the session's (``LockOrder``). The end of a session deletes its row, and waits for this lock; a change of the
+/// credential, an admin's lock and a deletion wait for the account's.
 struct HoldSession: Statement {
     let caller: Caller
 
@@ -89,10 +96,10 @@ struct HoldSession: Statement {
     static let sql: SQL<Self> = """
         SELECT bool_or(held.is_due), 1 / count(*) FROM (
             SELECT \(Caller.isTouchDue, from: \.caller) AS is_due
-            FROM saltern.sessions live JOIN saltern.accounts a ON a.account_id = live.account_id
+            FROM saltern.accounts a JOIN saltern.sessions live ON live.account_id = a.account_id
             WHERE \(Caller.isLiveSession, from: \.caller)
                 AND a.account_id = \(\.caller.accountID) AND a.locked_at IS NULL
-            FOR KEY SHARE
+            FOR KEY SHARE OF a FOR KEY SHARE OF live
         ) held
         """
 

@@ -1,12 +1,25 @@
+internal import HTTPCore
 internal import Postgres
+internal import VaultLog
 
 /// A vault that several accounts share. Its members, roles and keys follow from a log that clients sign.
 enum SharedVault {
-    /// Maximum of a key box in bytes.
-    static let boxLimit = 1_024
-    /// Maximum body of a request about the log, in bytes of JSON: an entry with a box for each member, the list of a
-    /// seal of 60,000 edits, or a third of the longest log.
-    static let requestLimit = 4_194_304
+    /// Maximum of the sealed parts of an invitation, in bytes.
+    static let sealedLimit = 1_024
+    /// Maximum of a request with the list of a seal, in bytes of JSON: 130,000 edits.
+    static let listLimit = 8_388_608
+    /// Maximum number of entries in a request or a reply.
+    static let entriesAtOnce = 512
+    /// Maximum number of sealed previous keys in a request.
+    static let previousKeysAtOnce = 512
+
+    /// The body of a new entry: it has a box for each member, or a list.
+    static let entryRule = BodyRule.json(limit: listLimit, values: 3 * LogBounds.members + 64)
+    /// The body of entries that are put back.
+    static let entriesRule = BodyRule.json(limit: 2_097_152, values: entriesAtOnce + 16)
+    /// The body of boxes and previous keys.
+    static let boxesRule = BodyRule.json(
+        limit: 1_048_576, values: 3 * (LogBounds.members + previousKeysAtOnce) + 64)
 }
 
 /// Identifies a vault: the first 16 bytes of the hash of its founding entry.

@@ -40,7 +40,7 @@ enum VaultProblem: ProblemConvertible {
     case trashFull
     /// The entry belongs to another route.
     case otherRoute
-    /// A box is missing, too long, or of no member.
+    /// A box is missing, has another length, or is of no member.
     case invalidBoxes
     /// The account is a member already.
     case alreadyMember
@@ -127,8 +127,8 @@ enum VaultProblem: ProblemConvertible {
         case .invalidBoxes:
             Problem(
                 .unprocessableContent, "invalid_boxes",
-                detail: "An entry with a new generation needs one box for each member, of at most `limit` bytes.",
-                limit: SharedVault.boxLimit)
+                detail: "An entry with a new generation needs one box of `limit` bytes for each member.",
+                limit: GenerationBox.byteCount)
         case .ownsVaults:
             Problem(
                 .conflict, "owns_vaults",

@@ -106,10 +106,13 @@ struct FindMemberships: AccountRead {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
-/// Stores a new vault.
+/// Stores a new vault. Returns no row if there is one with this id.
 struct InsertVault: Statement {
+    typealias Row = VaultID
+
     let vaultID: VaultID
     let ownerAccount: AccountID
+    let founder: MemberID
     let plan: String
     let headHash: [UInt8]
     let keyID: Int32
@@ -117,9 +120,12 @@ struct InsertVault: Statement {
 
     static let sql: SQL<Self> = """
         INSERT INTO saltern.vaults
-            (vault_id, owner_account, plan, revision, head_number, head_hash, key_id, generation_number,
-            created_at)
-            VALUES (\(\.vaultID), \(\.ownerAccount), \(\.plan), 0, 1, \(\.headHash), \(\.keyID), 1, \(\.now))
+            (vault_id, owner_account, owner_member, plan, revision, head_number, head_hash, key_id, generation_number,
+            recovered_base, created_at)
+            VALUES (\(\.vaultID), \(\.ownerAccount), \(\.founder), \(\.plan), 0, 1, \(\.headHash), \(\.keyID), 1,
+            \(AccountCounter.base), \(\.now))
+        ON CONFLICT (vault_id) DO NOTHING
+        RETURNING vault_id
         """
 }
 
@@ -131,15 +137,19 @@ struct MoveHead: Statement {
     let number: Int64
     let hash: [UInt8]
     let keyID: Int32
-    /// The entry that began a new generation. Nil for the earlier one.
-    let generationNumber: Int64?
+    /// The entry that began the present generation.
+    let generationNumber: Int64
     let isRotationDue: Bool
+    /// The member that owns the vault.
+    let owner: MemberID
+    /// The number above which entries are provisional. Nil leaves it.
+    let settled: Int64?
 
     static let sql: SQL<Self> = """
         UPDATE saltern.vaults a
         SET revision = \(AccountCounter.next("a.revision")), head_number = \(\.number), head_hash = \(\.hash),
-            key_id = \(\.keyID), rotation_due = \(\.isRotationDue),
-            generation_number = coalesce(\(\.generationNumber), a.generation_number)
+            key_id = \(\.keyID), rotation_due = \(\.isRotationDue), generation_number = \(\.generationNumber),
+            owner_member = \(\.owner), settled_number = coalesce(\(\.settled), a.settled_number)
         WHERE a.vault_id = \(\.vaultID)
         RETURNING a.revision
         """
@@ -169,35 +179,54 @@ struct MoveOwner: Statement {
         """
 }
 
-/// Adds a member, or changes its role or keys.
-struct PutMember: Statement {
+/// Adds members, or changes their roles or keys.
+struct PutMembers: Statement {
     let vaultID: VaultID
-    let memberID: MemberID
-    /// Nil keeps the member's account.
+    let members: [MemberID]
+    /// The account of a new member. Without one, its device claims it. A member that exists keeps its account.
     let holder: AccountID?
-    let role: Int16
-    /// The entry that gave the member its role or keys.
-    let since: Int64
+    let roles: [Int32]
+    /// The entries that gave the members their roles or keys.
+    let since: [Int64]
 
     static let sql: SQL<Self> = """
-        INSERT INTO saltern.vault_members AS m (vault_id, member_id, holder, role, since)
-            VALUES (\(\.vaultID), \(\.memberID), \(\.holder), \(\.role), \(\.since))
-        ON CONFLICT (vault_id, member_id) DO UPDATE
-        SET holder = coalesce(excluded.holder, m.holder), role = excluded.role, since = excluded.since
+        INSERT INTO saltern.vault_members AS m (vault_id, member_id, holder, is_unclaimed, role, since)
+        SELECT \(\.vaultID), n.member_id, \(\.holder), \(\.holder) IS NULL, n.role, n.since
+        FROM unnest(\(\.members)::uuid[], \(\.roles)::integer[], \(\.since)::bigint[]) AS n(member_id, role, since)
+        ON CONFLICT (vault_id, member_id) DO UPDATE SET role = excluded.role, since = excluded.since
         """
 }
 
-/// Finds out if an account owns a vault.
+/// Removes the accounts of former members. That of a writer stays as long as its allowance for deletions counts.
+struct ForgetFormerHolders: Statement {
+    let vaultID: VaultID
+    /// The start of the latest period of allowances that has ended by now.
+    let since: Timestamp
+
+    static let sql: SQL<Self> = """
+        UPDATE saltern.vault_members m SET holder = NULL
+        WHERE m.vault_id = \(\.vaultID) AND m.role = 0 AND m.holder IS NOT NULL
+            AND (m.discarded_since IS NULL OR m.discarded_since <= \(\.since))
+        """
+}
+
+/// Finds out if an account owns a vault: it is the owner of the plan, and its member owns the vault by the log.
 struct IsOwner: Statement {
-    typealias Row = Bool
+    /// The time at which the vault's recovery began, if it recovers.
+    typealias Row = Timestamp?
 
     let vaultID: VaultID
     let accountID: AccountID
 
     static let isReadOnly = true
     static let sql: SQL<Self> = """
-        SELECT a.owner_account = \(\.accountID) FROM saltern.vaults a WHERE a.vault_id = \(\.vaultID)
+        SELECT \(VaultRecovery.began) FROM saltern.vaults a
+        WHERE a.vault_id = \(\.vaultID) AND a.owner_account = \(\.accountID) AND EXISTS (
+            SELECT FROM saltern.vault_members m
+            WHERE m.vault_id = \(\.vaultID) AND m.member_id = a.owner_member AND m.holder = \(\.accountID))
         """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Timestamp? { try row.next() }
 }
 
 /// Removes a deleted account from its member. The member stays in the log.

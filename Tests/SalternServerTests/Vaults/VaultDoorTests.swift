@@ -1,0 +1,235 @@
+import Cryptography
+import HTTPCore
+import Postgres
+import SalternTesting
+import Synchronization
+import Testing
+import VaultLog
+
+@testable import SalternServer
+
+/// The admission of requests to a vault's queues, and logs in memory.
+@Suite struct VaultDoorTests {
+    private final class Flag: Sendable {
+        private let value = Mutex(false)
+        var isSet: Bool { value.withLock(\.self) }
+        func set() { value.withLock { $0 = true } }
+    }
+
+    private struct LockVaults: Statement {
+        typealias Row = Void
+        static let sql: SQL<Self> = "SELECT FROM saltern.vaults FOR UPDATE"
+    }
+
+    private struct LockAccounts: Statement {
+        typealias Row = Void
+        static let sql: SQL<Self> = "SELECT FROM saltern.accounts FOR UPDATE"
+    }
+
+    private static func hold(
+        _ lock: some Statement, _ app: TestApplication, _ body: @Sendable () async throws -> Void
+    ) async throws {
+        let (isHeld, mayEnd) = (Flag(), Flag())
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask {
+                try await HeldRow.hold(lock, in: app) { _ in
+                    isHeld.set()
+                    try await eventually { mayEnd.isSet }
+                }
+            }
+            try await eventually { isHeld.isSet }
+            do { try await body() } catch {
+                mayEnd.set()
+                throw error
+            }
+            mayEnd.set()
+            try await group.waitForAll()
+        }
+    }
+
+    @Test func `requests of others than members do not wait for a vault`() async throws {
+        try await TestApplication.with { app in
+            var vault = try await VaultScene(app)
+            let bob = try await vault.join(as: .writer)
+            let (generation, keys) = try vault.newKeys(without: [bob.member])
+            // Its own entry of before, and its session, are known.
+            #expect(try await vault.append(.remove(generation, [bob.member]), keys).status == 200)
+            let stranger = try await app.register()
+            let fields = vault.fields(["If-None-Match": "*"])
+            let (path, item, head) = (vault.path, vault.item(), vault.log.head)
+            try await Self.hold(LockVaults(), app) {
+                for client in [bob.client, stranger.client] {
+                    let statuses = try await [
+                        client.put("\(path)/items/\(Fixtures.uuid())", item, fields).status,
+                        client.delete("\(path)/items/\(Fixtures.uuid())", fields).status,
+                        client.delete("\(path)/boxes/mine").status, client.delete(path).status,
+                        client.post("\(path)/recovered", ["head": .object(JSONObject(VaultScene.members(of: head)))])
+                            .status,
+                    ]
+                    #expect(statuses == [404, 404, 404, 404, 404])
+                }
+            }
+        }
+    }
+
+    @Test func `a member with many requests leaves room for others, and for the log`() async throws {
+        try await TestApplication.with { app in
+            var vault = try await VaultScene(app)
+            let bob = try await vault.join(as: .writer)
+            let (generation, keys) = try vault.newKeys(without: [bob.member])
+            let removal = VaultScene.body(try vault.entry(.remove(generation, [bob.member])), keys)
+            let fields = vault.fields(["If-None-Match": "*"])
+            let (path, item, founder) = (vault.path, vault.item(), vault.founder.client)
+            let (isHeld, mayEnd) = (Flag(), Flag())
+            let statuses = Mutex<[Int]>([])
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask {
+                    try await HeldRow.hold(LockVaults(), in: app) { _ in
+                        isHeld.set()
+                        try await eventually { mayEnd.isSet }
+                    }
+                }
+                try await eventually { isHeld.isSet }
+                // Of 40 requests of one member 16 wait.
+                for _ in 0..<40 {
+                    group.addTask {
+                        let reply = try await bob.client.put("\(path)/items/\(Fixtures.uuid())", item, fields)
+                        statuses.withLock { $0.append(reply.status) }
+                    }
+                }
+                try await eventually { statuses.withLock { $0.count } >= 24 }
+                #expect(statuses.withLock { $0.filter { $0 == 429 }.count } == 24)
+                mayEnd.set()
+                #expect(try await founder.post("\(path)/log", removal).status == 200)
+                try await group.waitForAll()
+            }
+        }
+    }
+
+    @Test func `the queue of a member has 16 places`() async throws {
+        let queues = VaultQueues()
+        let (account, vault) = (AccountID(UUID.random()), SalternServer.VaultID(UUID.random()))
+        let mayEnd = Flag()
+        let started = Mutex(0)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<VaultQueues.limit {
+                group.addTask {
+                    try await queues.run(account, vault, .items) {
+                        started.withLock { $0 += 1 }
+                        try await eventually { mayEnd.isSet }
+                    }
+                }
+            }
+            try await eventually { started.withLock { $0 } == VaultQueues.limit }
+            await #expect(throws: PostgresError.self) { try await queues.run(account, vault, .items) {} }
+            try await queues.run(account, vault, .log) {}
+            try await queues.run(AccountID(UUID.random()), vault, .items) {}
+            try await queues.run(account, SalternServer.VaultID(UUID.random()), .items) {}
+            mayEnd.set()
+            try await group.waitForAll()
+        }
+        try await queues.run(account, vault, .items) {}
+    }
+
+    @Test func `a member without an offer locks no other account`() async throws {
+        try await TestApplication.with { app in
+            var vault = try await VaultScene(app)
+            let bob = try await vault.join(as: .manager)
+            let carol = try await vault.join(as: .manager)
+            #expect(try await vault.append(.offer(carol.member)).status == 200)
+            let accept = VaultScene.body(try vault.entry(.accept(vault.log.head.number), by: bob))
+            let path = vault.path
+            try await Self.hold(LockAccounts(), app) {
+                let reply = try await bob.client.post("\(path)/owner", accept)
+                #expect(reply.status == 422)
+                #expect(reply.string("reason") == "noOffer")
+            }
+        }
+    }
+
+    @Test func `an account with many rejected requests about logs waits`() async throws {
+        try await TestApplication.with { app in
+            let vault = try await VaultScene(app)
+            let wrong = VaultScene.body(try vault.entry(.offer(nil)))
+            var codes: Set<String> = []
+            for _ in 0..<80 {
+                let reply = try await vault.founder.client.post("\(vault.path)/log", wrong)
+                codes.insert(reply.code ?? "")
+            }
+            #expect(codes == ["entry_refused", "too_many_entries"])
+            // Items go on.
+            let written = try await vault.founder.client.put(
+                "\(vault.path)/items/\(Fixtures.uuid())", vault.item(), vault.fields(["If-None-Match": "*"]))
+            #expect(written.status == 201)
+        }
+    }
+
+    // MARK: Logs in memory
+
+    /// A log of so many entries, with its entries.
+    private static func log(_ count: Int) throws -> (log: MembershipLog, entries: [Entry]) {
+        let keys = try MemberPrivateKeys.generate()
+        let member = VaultLog.MemberID.random()
+        let time = try #require(EntryTime(seconds: 1_800_000_000))
+        let founding = try EntryWriter.found(
+            by: member, named: try #require(MemberName("Ada")), keys, .random(), at: time)
+        var (log, entries) = (try MembershipLog(founding: founding), [founding])
+        for _ in 1..<count {
+            let key = GenerationKey.random(for: log)
+            let number = try #require(log.currentGeneration.number.next)
+            let entry = try EntryWriter.entry(
+                .rotate(Generation(key, number: number)), by: try MemberSigner(member, of: log.vault, keys), after: log,
+                at: time)
+            try log.append(entry)
+            entries.append(entry)
+        }
+        return (log, entries)
+    }
+
+    private static func head(_ log: MembershipLog) -> StoredHead {
+        StoredHead(number: Int64(log.head.number.value), hash: log.head.hash.bytes)
+    }
+
+    @Test func `a known log reads only the entries behind it`() async throws {
+        let (log, entries) = try Self.log(80)
+        let (vault, cache) = (SalternServer.VaultID(log.vault.bytes), LogCache())
+        let reads = Mutex<[Int64]>([])
+        func read(_ end: Int, of entries: [Entry]) async throws -> MembershipLog {
+            let head = StoredHead(number: Int64(end), hash: entries[end - 1].hash.bytes)
+            return try await cache.read(vault, upTo: head, pace: .yielding) { find in
+                reads.withLock { $0.append(find.after) }
+                return entries.dropFirst(Int(find.after)).prefix(Int(find.limit)).map(\.bytes)
+            }
+        }
+        #expect(try await read(78, of: entries).head.number.value == 78)
+        #expect(reads.withLock { $0 } == [0, 64])
+        #expect(try await read(80, of: entries).head == log.head)
+        #expect(try await read(80, of: entries).head == log.head)
+        #expect(reads.withLock { $0 } == [0, 64, 78])
+        // A restore: the log ends before, and goes on otherwise.
+        #expect(try await read(70, of: entries).head == entries[69].head)
+        let (other, others) = try Self.log(72)
+        _ = other
+        await #expect(throws: Problem.self) { _ = try await read(72, of: Array(entries.prefix(70)) + others.suffix(2)) }
+    }
+
+    @Test func `logs in memory have a bound in bytes`() async throws {
+        let (log, _) = try Self.log(10)
+        let cache = LogCache(limit: 40_000)
+        var vaults: [SalternServer.VaultID] = []
+        for _ in 0..<20 {
+            let vault = SalternServer.VaultID(UUID.random())
+            cache.insert(log, of: vault)
+            vaults.append(vault)
+            _ = cache.log(of: vaults[0])
+            #expect(cache.size <= 40_000)
+        }
+        // The first is used all the time.
+        #expect(cache.log(of: vaults[0]) != nil)
+        #expect(cache.log(of: vaults[1]) == nil)
+        #expect(cache.log(of: vaults[19]) != nil)
+        let small = LogCache(limit: 100)
+        small.insert(log, of: vaults[0])
+        #expect(small.size == 0)
+    }
+}
