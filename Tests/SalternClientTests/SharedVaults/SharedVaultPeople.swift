@@ -30,9 +30,6 @@ final class SharedVaultPeople {
         return device
     }
 
-    /// What the account of a person talks to, beside its devices.
-    func transport(of name: String) -> (any HTTPTransport)? { accounts[name].map { vaults.transport($0) } }
-
     /// Lets a person join by an invitation without a code.
     @discardableResult
     func join(

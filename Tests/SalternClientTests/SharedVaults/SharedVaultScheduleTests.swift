@@ -100,12 +100,13 @@ import VaultLog
         let words = try await cast.shared(cast.ada).verificationWords
         let former = try await cast.state(cast.eve)
         cast.people.vaults.restore(backup)
-        // Eve is a manager of the restored log again, and appends what the server permits or not.
+        // Eve is a manager of the restored log again, and a helper puts a new entry of hers back.
         let entry = try EntryWriter.entry(
             .leave, by: former.signer, after: former.log, at: EntryTime(Date()))
-        let transport = try #require(cast.people.transport(of: "eve"))
-        _ = try? await SalternAPI(transport)
-            .putEntriesBack(cast.id, [entry.bytes], Token(SecureBytes(copying: Array("slt_x".utf8))))
+        cast.people.change(cast.id) { vault in
+            try? vault.log.append(entry)
+            vault.entries.append(entry)
+        }
         for _ in 0..<3 { try await cast.sync(cast.ada, cast.bob) }
         for device in [cast.ada, cast.bob] {
             let shared = try await cast.shared(device)
@@ -189,7 +190,7 @@ import VaultLog
         }
         try await cast.ada.vault().collection("notes", of: Note.self).put(Note(text: "of the account"))
         try await cast.ada.notes(club.id).put(Note(text: "of the club"))
-        try? await cast.ada.vault().sync()
+        _ = try? await cast.ada.vault().sync()
         #expect(try await cast.ada.vault().items().allSatisfy { !$0.isUnsent })
         #expect(try await cast.ada.vault().unsentCount(of: club.id) == 0)
         let member = try #require(try await cast.ada.vault().shared(club.id).members.first { !$0.isOwn })
