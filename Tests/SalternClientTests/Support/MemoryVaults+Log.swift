@@ -111,6 +111,9 @@ extension MemoryVaults {
         guard entry.previous == vault.log.head.hash else { return moved(vault, since: Int(entry.number.value) - 1) }
         if vault.isRecovering { return problem(409, "recovering") }
         if let problem = skew(entry, state) { return problem }
+        if entry.payload.kind == .rekey, members["currentPasswordKey"] == nil {
+            return problem(422, "missing_member")
+        }
         if entry.payload.kind == .rotate, let rotations = state.rotations {
             guard rotations > 0 else { return problem(429, "too_many_entries") }
             state.rotations = rotations - 1

@@ -19,7 +19,9 @@ extension MemoryVaults {
             let number = Int(entry.number.value)
             if isOwners, known.count >= number, number > settled {
                 known = Array(known.prefix(number - 1))
-                guard let shorter = try? MembershipLog(known, areVerified: true) else { return problem(500, "internal") }
+                guard let shorter = try? MembershipLog(known, areVerified: true) else {
+                    return problem(500, "internal")
+                }
                 log = shorter
             }
             guard entry.previous == log.head.hash else { return moved(vault, since: number - 1) }
