@@ -329,6 +329,7 @@ extension SyncEngine {
         let reason = reasonPutAside(server, content, over: item)
         if reason?.isOpen ?? isUnderUnknownKey(content) { return try leaveConflict(server, item, listing) }
         try keepSealed(server, over: item, listing, into: &report)
+        try store.forgetSetAside(server.id)
         var change = change
         change.base = server.revision
         change.forgetWhatWasReplaced()

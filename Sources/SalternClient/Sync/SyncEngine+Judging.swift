@@ -28,6 +28,18 @@ extension SyncEngine {
         }
         try store.set(.judgedBy, stamp)
     }
+
+    /// Fetches the versions that were set aside of items that this device has changed. A manager may have decided that
+    /// one does not count: then the change is sent over it.
+    func settleSetAside(into report: inout SyncReport) async throws {
+        guard sealer.stamp != nil, sealer.canSeal else { return }
+        for id in try store.changedItemsSetAside(limit: Self.singleFetches) {
+            let state = try await Result.of({ () throws(APIError) in try await server.item(id) }).get()
+            try Task.checkCancellation()
+            guard let state, !state.deleted, !state.isChunk else { continue }
+            try store.transaction { try apply(state, into: &report) }
+        }
+    }
 }
 
 /// The items of a shared vault of which the server has a version that this device has not accepted yet.
@@ -41,6 +53,17 @@ extension Store {
         try database.rows("SELECT id FROM set_aside ORDER BY revision, id LIMIT ?", .integer(Int64(limit))) {
             try Self.id($0, 0)
         }
+    }
+
+    func changedItemsSetAside(limit: Int) throws -> [ItemID] {
+        try database.rows(
+            "SELECT s.id FROM set_aside s WHERE EXISTS (SELECT 1 FROM changes c WHERE c.id = s.id) ORDER BY s.id LIMIT ?",
+            .integer(Int64(limit))
+        ) { try Self.id($0, 0) }
+    }
+
+    func isSetAside(_ id: ItemID) throws -> Bool {
+        try !database.rows("SELECT 1 FROM set_aside WHERE id = ?", .blob(id.bytes), decode: { _ in true }).isEmpty
     }
 
     func hasItemsSetAside() throws -> Bool { try !itemsSetAside(limit: 1).isEmpty }

@@ -24,7 +24,7 @@ extension SyncEngine {
                 for change in changes where !refused.contains(change.sequence) {
                     if change.isPointless {
                         try store.forgetChange(change.id)
-                    } else if try waitsForChunks(change) {
+                    } else if try waitsForChunks(change) || waitsForVerdict(change) {
                         refused.insert(change.sequence)
                         report.unsent += 1
                     } else if let change = try sendable(change) {
@@ -145,6 +145,11 @@ extension SyncEngine {
         return []
     }
 
+    /// Returns true for a change whose item has a version on the server that may count later.
+    private func waitsForVerdict(_ change: LocalChange) throws -> Bool {
+        try sealer.stamp != nil && store.isSetAside(change.id)
+    }
+
     /// Withdraws the unsent changes where the account may no longer write.
     func retireChangesOfReader(into report: inout SyncReport) throws {
         if sealer.stamp != nil, !sealer.canWrite, !sealer.isStopped { try retireChanges(into: &report) }
@@ -173,6 +178,8 @@ extension SyncEngine {
                 try store.forgetChange(change.id)
                 try store.note(.refused, change.id)
                 report.changed.insert(change.id)
+                // Conflicts with them have ended.
+                try store.set(.judgedBy, nil)
             }
         }
     }

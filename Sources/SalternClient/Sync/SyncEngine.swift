@@ -52,8 +52,8 @@ final class SyncEngine {
         var refused: Set<Int64> = []
         var fruitless = 0
         for _ in 0..<limits.rounds {
-            try await judgeAgain(into: &report)
             if sends { try retireChangesOfReader(into: &report) }
+            try await judgeAgain(into: &report)
             try await pull(&guardian, agreement, &progress, learns: learns, into: &report)
             if !sends { return }
             if sealer.isStopped { return try countUnsent(into: &report) }
@@ -61,6 +61,7 @@ final class SyncEngine {
             // After a restore of the server, no change is sent before all of its items were compared.
             if report.isHeld, try store.number(.comparing) != nil { return }
             try await settle(disputed, into: &report)
+            if fruitless == 0 { try await settleSetAside(into: &report) }
             do {
                 disputed = try await push(except: &refused, into: &report)
                 if disputed.isEmpty { return }

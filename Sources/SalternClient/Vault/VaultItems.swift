@@ -230,6 +230,7 @@ final class VaultItems {
             }
             try store.forgetChange(id)
             try store.forgetRefusals(of: id)
+            if scope.owner != .account { try store.set(.judgedBy, nil) }
         }
         scope.notify([id])
     }

@@ -19,9 +19,9 @@ import VaultLog
         init() throws {
             keys = try .generate()
             generations = [.random()]
-            let name = try #require(VaultLog.MemberName("Ada"))
+            let name = try #require(ClaimedName("Ada"))
             log = try MembershipLog(
-                founding: try EntryWriter.found(
+                founding: EntryWriter.found(
                     by: member, named: name, keys, generations[0], at: EntryTime(.now)))
         }
 

@@ -81,7 +81,7 @@ import VaultLog
         let state = try #require(try await eve.vaultState(family.id))
         let sealing = VaultSealing(
             id: family.id, log: state.log, keys: state.keys, signer: try state.signer, role: .writer,
-            evidence: HeadEvidence(), isStopped: false, lists: SealLists([]), names: [:])
+            evidence: JudgingEvidence(), refused: [], isStopped: false, lists: SealLists([]), names: [:])
         let id = ItemID.random()
         let forged = try sealing.seal(
             PlainItem(body: SecureBytes(copying: Array(#"{"text":"mine"}"#.utf8))), id, collection: "notes", .first)

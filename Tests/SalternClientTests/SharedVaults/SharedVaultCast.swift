@@ -90,6 +90,16 @@ struct SharedVaultCast {
         }
     }
 
+    /// Replaces the box of a device's member by another text.
+    func spoilBox(of device: PersonDevice) {
+        let account = device.account
+        people.change(id) { vault in
+            for member in vault.boxes.keys where vault.holders[member] == account {
+                vault.boxes[member] = String(repeating: "A", count: 152)
+            }
+        }
+    }
+
     /// Shows a device what the server has.
     func beHonest(to device: PersonDevice) { device.link.setRewrite { $1 } }
 
@@ -98,7 +108,7 @@ struct SharedVaultCast {
         let state = try await state(device)
         return VaultSealing(
             id: id, log: state.log, keys: state.keys, signer: try state.signer, role: .writer,
-            evidence: HeadEvidence(), isStopped: false, lists: SealLists([]), names: [:])
+            evidence: JudgingEvidence(), refused: [], isStopped: false, lists: SealLists([]), names: [:])
     }
 
     static func item(_ text: String) -> PlainItem {

@@ -76,11 +76,7 @@ import VaultLog
     @Test func `a key that comes later without an entry lets the items be judged`() async throws {
         let cast = try await SharedVaultCast(eve: .reader)
         try await cast.shared(cast.ada).rotate()
-        cast.people.change(cast.id) { vault in
-            for member in vault.boxes.keys where vault.holders[member] == cast.bob.account {
-                vault.boxes[member] = String(repeating: "A", count: 152)
-            }
-        }
+        cast.spoilBox(of: cast.bob)
         try await cast.sync(cast.eve)
         try await cast.forge("forged", cast.sealing(cast.eve))
         try await cast.write("of Ada", cast.ada)
@@ -108,11 +104,7 @@ import VaultLog
         try await cast.write("before", cast.ada)
         try await cast.sync(cast.bob)
         try await cast.shared(cast.ada).rotate()
-        cast.people.change(cast.id) { vault in
-            for member in vault.boxes.keys where vault.holders[member] == cast.bob.account {
-                vault.boxes[member] = String(repeating: "A", count: 152)
-            }
-        }
+        cast.spoilBox(of: cast.bob)
         try await cast.write("under the second key", cast.ada)
         try await cast.sync(cast.eve)
         try await cast.shared(cast.eve).leave()

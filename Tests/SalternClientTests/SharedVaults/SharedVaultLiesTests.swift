@@ -11,9 +11,9 @@ import VaultLog
         let cast = try await SharedVaultCast()
         let log = try await cast.state(cast.ada).log
         let secrets = try InvitationSecrets(.random(), secret: SecureRandom.secureBytes(16), code: nil)
+        let name = try #require(ClaimedName("Mallory"))
         let join = try EntryWriter.join(
-            secrets, as: .random(), named: #require(VaultLog.MemberName("Mallory")), .generate(),
-            NameKey(GenerationKey.random()), after: log, at: EntryTime(Date()))
+            secrets, as: .random(), named: name, .generate(), NameKey(GenerationKey.random()), after: log, at: EntryTime(Date()))
         cast.show(cast.entries + [join], to: cast.bob)
         _ = try? await cast.bob.vault().sync()
         let shared = try await cast.shared(cast.bob)
@@ -28,9 +28,9 @@ import VaultLog
         let keys = try MemberPrivateKeys.generate()
         // The server has no secret of the invitation.
         let secrets = try InvitationSecrets(.random(), secret: SecureRandom.secureBytes(16), code: nil)
+        let name = try #require(ClaimedName("Eve"))
         let join = try EntryWriter.join(
-            secrets, as: entries[index].author, named: #require(VaultLog.MemberName("Eve")), keys,
-            NameKey(GenerationKey.random()), after: log, at: EntryTime(Date()))
+            secrets, as: entries[index].author, named: name, keys, NameKey(GenerationKey.random()), after: log, at: EntryTime(Date()))
         let tablet = try await cast.people.person("bob")
         cast.show(Array(entries.prefix(index)) + [join], to: tablet)
         _ = try? await tablet.vault().sync()
@@ -93,8 +93,7 @@ import VaultLog
         let (item, body) = (ItemID.random(), SharedVaultCast.item("old key").body)
         let statement = try #require(
             EditStatement(
-                item: VaultItemID(item), collection: "notes", number: .first,
-                previous: #require(EditHash(SealedBox.Edit.first.previous)), title: nil, body: body))
+                item: VaultItemID(item), collection: "notes", number: .first, previous: .none, title: nil, body: body))
         let signed = try SignedBody(body, statement, by: state.signer, state.log.head)
         let key = try #require(old.presentKey.flatMap { DataKey($0.bytes) })
         let place = SealedBox.Place(

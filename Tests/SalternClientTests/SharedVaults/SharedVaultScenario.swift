@@ -89,7 +89,9 @@ final class SharedVaultScenario {
             device.kill(
                 inExchange: .random(in: 0..<10, using: &random), random.chance(0.5) ? .beforeRequest : .beforeReply)
         } else if random.chance(oneIn: 10) {
-            device.kill([.killBefore, .killWithin, .killAfter][Int.random(in: 0..<3, using: &random)], atCall: .random(in: 1..<60, using: &random))
+            device.kill(
+                [.killBefore, .killWithin, .killAfter][Int.random(in: 0..<3, using: &random)],
+                atCall: .random(in: 1..<60, using: &random))
             reached.note(.endsOfStores)
         }
         try await act(device)
@@ -194,11 +196,12 @@ final class SharedVaultScenario {
                 vault.boxes[member.id] = String(repeating: "A", count: 152)
             }
             reached.note(.garbageBoxes)
-        case 1: rewriteOnce(device, "/log", .garbagePreviousKeys) { reply in
-            guard let keys = reply["previousKeys"] as? [[String: Any]], !keys.isEmpty else { return false }
-            reply["previousKeys"] = keys.map { $0.merging(["key": String(repeating: "A", count: 80)]) { $1 } }
-            return true
-        }
+        case 1:
+            rewriteOnce(device, "/log", .garbagePreviousKeys) { reply in
+                guard let keys = reply["previousKeys"] as? [[String: Any]], !keys.isEmpty else { return false }
+                reply["previousKeys"] = keys.map { $0.merging(["key": String(repeating: "A", count: 80)]) { $1 } }
+                return true
+            }
         case 2:
             guard let server, server.entries.count > 2 else { return }
             let earlier = server.entries[server.entries.count - 2]
@@ -209,16 +212,18 @@ final class SharedVaultScenario {
                 return true
             }
         case 3, 6, 7: try await forge()
-        case 4: rewriteOnce(device, "/log", .cutPages) { reply in
-            guard reply["more"] as? Bool == true else { return false }
-            reply["more"] = false
-            return true
-        }
-        default: rewriteOnce(device, "/v1/vaults", .omissions) { reply in
-            guard let listed = reply["vaults"] as? [Any], !listed.isEmpty else { return false }
-            reply["vaults"] = [Any]()
-            return true
-        }
+        case 4:
+            rewriteOnce(device, "/log", .cutPages) { reply in
+                guard reply["more"] as? Bool == true else { return false }
+                reply["more"] = false
+                return true
+            }
+        default:
+            rewriteOnce(device, "/v1/vaults", .omissions) { reply in
+                guard let listed = reply["vaults"] as? [Any], !listed.isEmpty else { return false }
+                reply["vaults"] = [Any]()
+                return true
+            }
         }
     }
 
@@ -247,7 +252,8 @@ final class SharedVaultScenario {
         else { return }
         stolen.append(
             VaultSealing(
-                id: id, log: state.log, keys: state.keys, signer: signer, role: .writer, evidence: HeadEvidence(), isStopped: false,
+                id: id, log: state.log, keys: state.keys, signer: signer, role: .writer, evidence: JudgingEvidence(),
+                refused: [], isStopped: false,
                 lists: SealLists([]), names: [:]))
     }
 
@@ -354,7 +360,9 @@ final class SharedVaultScenario {
         guard let since = absentSince[device.name], let shared = try await vault.shared.vault(id) else { return }
         #expect(shared.role == nil, place)
         let present = try await device.texts(id).values
-        for text in present { #expect((leaves[text]?.step ?? 0) <= since || leaves[text]?.author == device.name, "\(place): \(text)") }
+        for text in present {
+            #expect((leaves[text]?.step ?? 0) <= since || leaves[text]?.author == device.name, "\(place): \(text)")
+        }
         #expect(try await vault.key(id).map { server.log.currentGeneration.describes($0) } != true, place)
     }
 

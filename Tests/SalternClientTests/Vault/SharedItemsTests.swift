@@ -162,6 +162,29 @@ import Testing
         }
     }
 
+    @Test func `content that waits is sent under the present key`() async throws {
+        try await with { shared, ada, bob in
+            _ = try await bob.sync()
+            let content = SecureBytes(copying: [UInt8](repeating: 7, count: 700_000))
+            bob.device.link.setUnreachable(true)
+            let attachment = try await bob.items.attach(
+                AttachmentSource(content), AttachmentDraft(nil), properties: [:])
+            let id = ItemID.random()
+            try await bob.items.put(PlainItem(title: "long", body: attachment.body()), id, in: "files")
+            bob.device.link.setUnreachable(false)
+            shared.rotate()
+            try await ada.items.learn()
+            try await ada.notes.put(Note(text: "new"))
+            _ = try await ada.sync()
+            _ = try await bob.sync()
+            let chunk = try #require(attachment.chunks.first)
+            let sealed = try #require(try await bob.items.perform { store, _ in try store.chunkContent(chunk) })
+            #expect(try SealedBox.keyID(of: sealed.body.bytes) == shared.sealing([]).keys[1].id)
+            _ = try await ada.sync()
+            #expect(try await ada.items.wholeItem(id)?.body == content)
+        }
+    }
+
     @Test func `members sync a folder`() async throws {
         try await with { _, ada, bob in
             let (here, there) = (try TemporaryDirectory(.memory), try TemporaryDirectory(.memory))
