@@ -126,7 +126,9 @@ import VaultLog
         let vault = try cast.bob.vault()
         _ = try await vault.shared.all()
         try await vault.lock()
-        await #expect { try await vault.shared.all() } throws: { if case .locked = $0 as? VaultError { true } else { false } }
+        await #expect { try await vault.shared.all() } throws: {
+            if case .locked = $0 as? VaultError { true } else { false }
+        }
         await #expect { try await vault.shared(cast.id) } throws: {
             if case .locked = $0 as? VaultError { true } else { false }
         }

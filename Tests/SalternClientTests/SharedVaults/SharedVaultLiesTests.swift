@@ -13,7 +13,8 @@ import VaultLog
         let secrets = try InvitationSecrets(.random(), secret: SecureRandom.secureBytes(16), code: nil)
         let name = try #require(ClaimedName("Mallory"))
         let join = try EntryWriter.join(
-            secrets, as: .random(), named: name, .generate(), NameKey(GenerationKey.random()), after: log, at: EntryTime(Date()))
+            secrets, as: .random(), named: name, .generate(), NameKey(GenerationKey.random()), after: log,
+            at: EntryTime(Date()))
         cast.show(cast.entries + [join], to: cast.bob)
         _ = try? await cast.bob.vault().sync()
         let shared = try await cast.shared(cast.bob)
@@ -30,7 +31,8 @@ import VaultLog
         let secrets = try InvitationSecrets(.random(), secret: SecureRandom.secureBytes(16), code: nil)
         let name = try #require(ClaimedName("Eve"))
         let join = try EntryWriter.join(
-            secrets, as: entries[index].author, named: name, keys, NameKey(GenerationKey.random()), after: log, at: EntryTime(Date()))
+            secrets, as: entries[index].author, named: name, keys, NameKey(GenerationKey.random()), after: log,
+            at: EntryTime(Date()))
         let tablet = try await cast.people.person("bob")
         cast.show(Array(entries.prefix(index)) + [join], to: tablet)
         _ = try? await tablet.vault().sync()
@@ -180,7 +182,8 @@ import VaultLog
         #expect(try await carol.vault().shared.all().isEmpty)
     }
 
-    @Test func `an invitation that shows an earlier end of the log lets nobody join beside later entries`() async throws {
+    @Test func `an invitation that shows an earlier end of the log lets nobody join beside later entries`() async throws
+    {
         let cast = try await SharedVaultCast()
         let invitation = try await cast.shared(cast.ada).invite(base: SharedVaultPeople.base, code: .none)
         let entries = cast.entries
@@ -222,7 +225,8 @@ import VaultLog
     @Test func `an entry of the year 2099 neither closes invitations nor stops joins`() async throws {
         let cast = try await SharedVaultCast(eve: .manager)
         let date = Date(timeIntervalSince1970: 4_080_000_000)
-        let entry = try await cast.entry(.role(VaultLog.MemberID(cast.member(cast.bob)), .reader), by: cast.eve, at: date)
+        let entry = try await cast.entry(
+            .role(VaultLog.MemberID(cast.member(cast.bob)), .reader), by: cast.eve, at: date)
         cast.people.change(cast.id) { vault in
             try? vault.log.append(entry)
             vault.entries.append(entry)

@@ -111,6 +111,9 @@ extension MemoryVaults {
         guard entry.previous == vault.log.head.hash else { return moved(vault, since: Int(entry.number.value) - 1) }
         if vault.isRecovering { return problem(409, "recovering") }
         if let problem = skew(entry, state) { return problem }
+        if entry.payload.kind == .rekey, members["currentPasswordKey"] == nil {
+            return problem(422, "missing_member")
+        }
         if entry.payload.kind == .rotate, let rotations = state.rotations {
             guard rotations > 0 else { return problem(429, "too_many_entries") }
             state.rotations = rotations - 1
@@ -138,6 +141,9 @@ extension MemoryVaults {
             guard let boxes, let previous = members["previousKey"] as? String, named.count == boxes.count,
                 named.count == Set(named).count, Set(named) == Set(next.presentMembers.map(\.id))
             else { return problem(422, "invalid_boxes") }
+            guard bytes(previous).count == 60, boxes.allSatisfy({ bytes($0["box"]).count == 113 }) else {
+                return problem(422, "invalid_boxes")
+            }
             vault.boxes = Dictionary(uniqueKeysWithValues: zip(named, boxes.map { $0["box"] as? String ?? "" }))
             vault.previousKeys[next.currentGeneration.number.value] = previous
         } else if boxes != nil || members["previousKey"] != nil {

@@ -23,6 +23,7 @@ extension MemoryVaults {
     }
 
     static func accept(_ id: String, _ members: [String: Any], _ account: AccountID, _ state: inout State) -> Answer {
+        if state.invitations[id] == nil, let known = accepted(members, account, state) { return known }
         guard let invitation = state.invitations[id], var vault = state.vaults[invitation.vault],
             SHA256.hash(bytes(members["token"])).bytes == invitation.tokenHash,
             let entry = try? Entry(bytes(members["entry"]))
@@ -54,6 +55,16 @@ extension MemoryVaults {
                 "vault": invitation.vault, "number": Int(entry.number.value), "hash": text(entry.hash.bytes),
                 "keyBox": invitation.keyBox,
             ]
+        )
+    }
+
+    /// The reply to a repeated acceptance whose invitation was closed since. It has no key.
+    private static func accepted(_ members: [String: Any], _ account: AccountID, _ state: State) -> Answer? {
+        guard let entry = try? Entry(bytes(members["entry"])), let vault = state.vaults[entry.vault.text],
+            vault.log.hash(at: entry.number) == entry.hash, vault.holders[entry.author] == account
+        else { return nil }
+        return (
+            200, ["vault": entry.vault.text, "number": Int(entry.number.value), "hash": text(entry.hash.bytes)]
         )
     }
 

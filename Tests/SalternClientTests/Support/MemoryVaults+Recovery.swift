@@ -14,29 +14,30 @@ extension MemoryVaults {
             entries.append(entry)
         }
         var (log, known) = (vault.log, vault.entries)
+        let isOwners = own?.id == ownerAtBackup(vault)
         for entry in entries where log.hash(at: entry.number) != entry.hash {
-            if known.count >= Int(entry.number.value), Int(entry.number.value) > settled, own?.id == ownerAtBackup(vault) {
-                known = Array(known.prefix(Int(entry.number.value) - 1))
-                guard let shorter = try? MembershipLog(known, areVerified: true) else { return problem(500, "internal") }
+            let number = Int(entry.number.value)
+            if isOwners, known.count >= number, number > settled {
+                known = Array(known.prefix(number - 1))
+                guard let shorter = try? MembershipLog(known, areVerified: true) else {
+                    return problem(500, "internal")
+                }
                 log = shorter
             }
-            guard entry.previous == log.head.hash else { return moved(vault, since: Int(entry.number.value) - 1) }
-            if let own, own.id != ownerAtBackup(vault), entry.author == own.id {
-                return problem(422, "entry_refused", ["reason": "notPermitted"])
-            }
+            guard entry.previous == log.head.hash else { return moved(vault, since: number - 1) }
+            // Nobody but the owner puts own entries back.
+            if let own, !isOwners, entry.author == own.id { break }
             do { try log.append(entry) } catch { return problem(422, "entry_refused", ["reason": error.rawValue]) }
             known.append(entry)
         }
-        if log.generations.count != vault.log.generations.count { vault.boxes = [:] }
-        (vault.log, vault.entries) = (log, known)
-        vault.items.takeRevision()
-        return (
-            200,
-            [
-                "number": Int(log.head.number.value), "hash": text(log.head.hash.bytes),
-                "revision": vault.items.revision,
-            ]
-        )
+        var reply: [String: Any] = ["number": Int(log.head.number.value), "hash": text(log.head.hash.bytes)]
+        if log.head != vault.log.head {
+            if log.currentGeneration != vault.log.currentGeneration { vault.boxes = [:] }
+            (vault.log, vault.entries) = (log, known)
+            vault.items.takeRevision()
+            reply["revision"] = vault.items.revision
+        }
+        return (200, reply)
     }
 
     /// The owner by the entries of the backup.
@@ -46,7 +47,7 @@ extension MemoryVaults {
     }
 
     static func endRecovery(_ members: [String: Any], _ vault: inout Vault, _ own: VaultMember) -> Answer {
-        guard own.id == vault.log.owner else { return problem(403, "role_too_low") }
+        guard own.id == ownerAtBackup(vault) else { return problem(403, "role_too_low") }
         let head = members["head"] as? [String: Any] ?? [:]
         guard (head["number"] as? NSNumber)?.uint64Value == vault.log.head.number.value,
             bytes(head["hash"]) == vault.log.head.hash.bytes
@@ -62,7 +63,10 @@ extension MemoryVaults {
         guard var vault = state.vaults[id] else { return problem(404, "not_found") }
         if vault.isRecovering {
             let answer = putBack(members, &vault, nil)
-            if answer.0 >= 400 { return answer }
+            if answer.0 >= 400 {
+                return answer.1["code"] as? String == "membership_moved"
+                    ? problem(409, "membership_moved", ["head": vault.entries.count]) : answer
+            }
         }
         let head = members["head"] as? [String: Any] ?? [:]
         guard let member = VaultLog.MemberID(text: members["member"] as? String ?? ""),

@@ -23,8 +23,14 @@ final class MemoryVaults: @unchecked Sendable {
 
         var isRecovering: Bool { settled != nil }
 
+        /// The present member of an account. One that joined by a provisional invitation is none until the recovery ends.
         func member(_ account: AccountID) -> VaultMember? {
-            log.presentMembers.first { holders[$0.id] == account }
+            log.presentMembers.first { holders[$0.id] == account && !isProvisional($0) }
+        }
+
+        private func isProvisional(_ member: VaultMember) -> Bool {
+            guard let settled, let invitation = member.invitation.flatMap({ log.invitations[$0] }) else { return false }
+            return Int(invitation.entry.number.value) > settled
         }
 
         /// The role of a member. What provisional entries add does not count.
@@ -164,14 +170,21 @@ final class MemoryVaults: @unchecked Sendable {
         _ method: HTTPRequest.Method, _ path: [String], _ members: [String: Any], _ after: Int, _ account: AccountID,
         _ state: inout State
     ) -> Answer {
-        guard var vault = state.vaults[path[1]], let own = vault.member(account) else {
-            return path.last == "claim" ? claim(path[1], members, account, &state) : problem(404, "not_found")
+        guard var vault = state.vaults[path[1]] else { return problem(404, "not_found") }
+        guard let own = vault.member(account) else {
+            if path.last == "claim" { return claim(path[1], members, account, &state) }
+            // The author has left by the entry, or was removed since.
+            guard method == .post, path.last == "log", let entry = try? Entry(bytes(members["entry"])),
+                vault.log.hash(at: entry.number) == entry.hash, vault.holders[entry.author] == account
+            else { return problem(404, "not_found") }
+            return (200, ["number": Int(entry.number.value), "hash": text(entry.hash.bytes)])
         }
         let answer: Answer
         switch (method, path.dropFirst(2).first) {
         case (.get, nil): return (200, description(path[1], vault, own, isWhole: true))
         case (.delete, nil):
             guard own.id == vault.log.owner else { return problem(403, "role_too_low") }
+            if vault.isRecovering { return problem(409, "recovering") }
             state.vaults[path[1]] = nil
             state.invitations = state.invitations.filter { $1.vault != path[1] }
             return (204, [:])
