@@ -28,7 +28,7 @@ import Testing
 /// The numbers of times that runs have reached states of interest. A run without them would prove nothing.
 struct ReachedStates: CustomStringConvertible {
     enum State: String, CaseIterable {
-        case joins, returns, removals, lowerings, leaves, rotations, automaticRotations, seals, restores, claims, ends
+        case joins, returns, removals, lowerings, leaves, rotations, seals, restores, claims, ends
         case endsOfStores, refusedForKey, refusedForHead, conflicts, deletions, unsentAcrossRotation, readersAtTheEnd
         case garbageBoxes, garbagePreviousKeys, earlierHeads, forgedByReader, forgedAfterRemoval, cutPages, omissions
     }
