@@ -22,7 +22,7 @@ import VaultLog
         await #expect {
             try await bob.shared.preview(invitation.link, code: "abandon ability able about above absent")
         } throws: {
-            $0.isShared(.wrongCode)
+            $0.isShared(.invitationGoneOrWrongCode)
         }
         let preview = try await bob.shared.preview(invitation.link, code: code)
         #expect(preview.vaultName == "Family" && preview.inviterName == "Ada" && preview.role == .writer)
@@ -40,7 +40,7 @@ import VaultLog
         // The link was used up.
         let eve = try await people.device("eve")
         await #expect { try await eve.shared.join(invitation.link, code: code, as: "Eve") } throws: {
-            $0.isShared(.wrongCode)
+            $0.isShared(.invitationGoneOrWrongCode)
         }
     }
 
