@@ -72,7 +72,8 @@ protocol ItemSealing: Sendable {
     func openChunk(_ content: ItemContent, _ id: ItemID) throws(SealedBox.Failure) -> SecureBytes
 
     /// Returns a key from which names of imported copies are derived.
-    func documentKey() -> SecureBytes
+    /// - Throws: ``SharedVaultError/keyMissing`` in a shared vault whose first key has not arrived.
+    func documentKey() throws(VaultError) -> SecureBytes
 }
 
 /// The content of a version and its place in the history of its item.
@@ -132,6 +133,9 @@ struct PutAsideReason: RawRepresentable, Hashable, Sendable {
 }
 
 extension ItemSealing {
+    /// True for the items of a shared vault.
+    var isOfVault: Bool { head != nil }
+
     var stamp: [UInt8]? { nil }
 
     var canSeal: Bool { true }
