@@ -72,7 +72,8 @@ protocol ItemSealing: Sendable {
     func openChunk(_ content: ItemContent, _ id: ItemID) throws(SealedBox.Failure) -> SecureBytes
 
     /// Returns a key from which names of imported copies are derived.
-    func documentKey() -> SecureBytes
+    /// - Throws: ``SharedVaultError/keyMissing`` in a shared vault whose first key has not arrived.
+    func documentKey() throws(VaultError) -> SecureBytes
 }
 
 /// The content of a version and its place in the history of its item.

@@ -202,7 +202,7 @@ struct MembershipRecord: Codable, Sendable {
 
     // MARK: Labels
 
-    /// Removes the labels of invitations by which nobody present has joined and nobody joins any more.
+    /// Removes the labels of closed invitations by which no present member has joined.
     mutating func dropLabels(in log: MembershipLog) {
         let used = Set(log.presentMembers.compactMap { $0.invitation.map { InvitationID($0) } })
         for id in labels.keys where !used.contains(id) {

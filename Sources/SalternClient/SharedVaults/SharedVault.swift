@@ -103,8 +103,8 @@ public struct SharedVault: Identifiable, Sendable {
 
     /// Removes the vault from this account's devices, after the membership has ended. Unsent edits are lost.
     /// - Parameter evenAsMember: True to remove a vault to which nothing is written any more, without leaving it.
-    /// - Throws: ``SharedVaultError/notPermitted`` while this account is a member, and ``VaultError/unsentEdits(count:)``
-    ///   without `evenAsMember`.
+    /// - Throws: Without `evenAsMember` ``SharedVaultError/notPermitted`` while this account is a member, and
+    ///   ``VaultError/unsentEdits(count:)``.
     public func forget(evenAsMember: Bool = false) async throws(VaultError) {
         try await vault.shared.withService { service throws(VaultError) in
             if !evenAsMember {

@@ -46,7 +46,8 @@ public enum SharedVaultError: Error, Hashable, Sendable {
     case noOffer
     /// The vault has no room for another entry, member or invitation.
     case full
-    /// This device does not have the present key. A person can replace it: see ``SharedVault/rotate(replacingMissingKey:)``.
+    /// This device does not have the present key. A person can replace it: see
+    /// ``SharedVault/rotate(replacingMissingKey:)``.
     case keyMissing
     /// Nothing is written to this vault: see ``SharedVault/problems``.
     case stopped

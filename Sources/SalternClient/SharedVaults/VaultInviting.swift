@@ -200,7 +200,7 @@ struct VaultInviting {
         return !log.isUsed(keys.publicKeys)
     }
 
-    /// Compares the log of a link with the one that this device knows from an earlier membership.
+    /// Compares the log of a link with the known one of an earlier membership.
     private func compare(_ log: MembershipLog, _ id: SharedVaultID) throws(VaultError) {
         guard let known = try service.state(id)?.log else { return }
         switch LogComparison(own: known.hashes, other: log.hashes) {

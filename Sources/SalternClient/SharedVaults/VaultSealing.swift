@@ -267,9 +267,8 @@ struct VaultSealing: ItemSealing {
     }
 
     /// The names of imported copies depend on the first key, so that all members import a document once.
-    func documentKey() -> SecureBytes {
-        // Without the key, names from public values would confirm guesses of contents.
-        let key = keys[.first]?.bytes ?? SecureRandom.secureBytes(GenerationKey.byteCount)
+    func documentKey() throws(VaultError) -> SecureBytes {
+        guard let key = keys[.first]?.bytes else { throw .shared(.keyMissing) }
         return HKDF.deriveKey(from: key, info: SealingLabels.documentID.utf8)
     }
 }
