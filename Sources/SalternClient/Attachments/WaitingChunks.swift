@@ -198,7 +198,7 @@ final class WaitingChunks {
         guard let content = try scope.stored({ try store.chunkContent(chunk.id) }),
             let plain = try? sealer.openChunk(content, chunk.id)
         else { return nil }
-        if sealer.stamp == nil || !sealer.isOutdated(content) { return content }
+        if !sealer.isOfVault || !sealer.isOutdated(content) { return content }
         guard let sealed = try? sealer.sealChunk(plain, chunk.id) else { return nil }
         try scope.stored { try store.replaceContent(chunk.id, by: sealed.body.bytes) }
         return sealed

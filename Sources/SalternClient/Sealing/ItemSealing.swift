@@ -133,6 +133,9 @@ struct PutAsideReason: RawRepresentable, Hashable, Sendable {
 }
 
 extension ItemSealing {
+    /// True for the items of a shared vault.
+    var isOfVault: Bool { head != nil }
+
     var stamp: [UInt8]? { nil }
 
     var canSeal: Bool { true }

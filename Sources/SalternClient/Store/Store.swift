@@ -103,6 +103,8 @@ final class Store {
                 "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
             ) { $0.text(0) ?? "" }
             for table in tables { try database.execute("DELETE FROM \(table)") }
+            // The last number of a vault.
+            try database.execute("DELETE FROM sqlite_sequence")
         }
     }
 

@@ -35,7 +35,7 @@ extension SyncEngine {
     /// Applies a tombstone of the server. An item without a local change goes to the trash; a change creates the item
     /// again.
     func storeTombstone(_ id: ItemID, _ deletion: Revision, into report: inout SyncReport) throws {
-        if sealer.stamp != nil { try store.forgetSetAside(id) }
+        if sealer.isOfVault { try store.forgetSetAside(id) }
         let item = try store.item(id)
         guard var change = try store.change(id) else {
             if let item {
@@ -84,7 +84,7 @@ extension SyncEngine {
             return try keepSealed(server, over: item, listing, into: &report)
         }
         let theirs = stored(server, content, opened, over: item)
-        if sealer.stamp != nil { try store.forgetSetAside(server.id) }
+        if sealer.isOfVault { try store.forgetSetAside(server.id) }
         if opened.edit.isCopy { try store.set(.copies, 1) }
         if let item, !item.isSealed, item.content != content {
             // The author of a version that follows the known one has seen it.
@@ -95,7 +95,7 @@ extension SyncEngine {
                 if !isDeletedHere { return try pushBack(item, over: theirs, opened.item, listing, into: &report) }
                 try store.note(.rolledBack, item.id)
             }
-        } else if let item, item.isSealed, sealer.stamp == nil, item.content != content,
+        } else if let item, item.isSealed, !sealer.isOfVault, item.content != content,
             try store.number(.comparing) != nil
         {
             // This device cannot make a copy of it.
@@ -175,7 +175,7 @@ extension SyncEngine {
     /// Returns true when the server's copy of a change is the one that other members accept. An entry can have cut its
     /// signature off since it was sent; then it is sent again.
     private func isFinal(_ change: LocalChange) -> Bool {
-        guard sealer.stamp != nil, let content = change.content else { return true }
+        guard sealer.isOfVault, let content = change.content else { return true }
         switch sealer.unsentForm(of: content, change.id, wasSent: true) {
         case .present: return true
         case .other(let other, _): return sealer.isSameEdit(other, as: content, change.id)
@@ -194,7 +194,7 @@ extension SyncEngine {
             return try keepUnreadable(server, item, listing, into: &report)
         }
         guard let theirs = judged(server, content, over: item) else {
-            if sealer.stamp != nil { return try goOnOverRefused(server, item, change, listing, into: &report) }
+            if sealer.isOfVault { return try goOnOverRefused(server, item, change, listing, into: &report) }
             return try keepBesideUnreadable(server, item, own.item, mine, listing, into: &report)
         }
         let taken = stored(server, content, theirs, over: item)

@@ -32,7 +32,7 @@ extension SyncEngine {
     /// Fetches the versions that were set aside of items that this device has changed. A manager may have decided that
     /// one does not count: then the change is sent over it.
     func settleSetAside(into report: inout SyncReport) async throws {
-        guard sealer.stamp != nil, sealer.canSeal else { return }
+        guard sealer.isOfVault, sealer.canSeal else { return }
         for id in try store.changedItemsSetAside(limit: Self.singleFetches) {
             let state = try await Result.of({ () throws(APIError) in try await server.item(id) }).get()
             try Task.checkCancellation()

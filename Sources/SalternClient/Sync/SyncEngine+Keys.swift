@@ -12,7 +12,7 @@ extension SyncEngine {
         guard let content = server.content else { return }
         try store.note(.unreadable, server.id, other: other)
         let reason = reasonPutAside(server, content, over: item)
-        if sealer.stamp == nil {
+        if !sealer.isOfVault {
             if isUnderUnknownKey(content) { try store.set(.unread, 1) }
         } else if reason?.mayPass ?? isUnderUnknownKey(content) {
             try store.setAside(server.id, server.revision)
@@ -25,7 +25,7 @@ extension SyncEngine {
         // A version that does not count is no item.
         if reason != nil { return try store.removeItem(server.id) }
         var kept = content
-        if sealer.stamp != nil { kept.format = SealedBox.unjudgedFormat }
+        if sealer.isOfVault { kept.format = SealedBox.unjudgedFormat }
         try store.put(StoredItem(id: server.id, revision: server.revision, content: kept, edit: 0), listing: listing)
     }
 

@@ -147,17 +147,17 @@ extension SyncEngine {
 
     /// Returns true for a change whose item has a version on the server that may count later.
     private func waitsForVerdict(_ change: LocalChange) throws -> Bool {
-        try sealer.stamp != nil && store.isSetAside(change.id)
+        try sealer.isOfVault && store.isSetAside(change.id)
     }
 
     /// Withdraws the unsent changes where the account may no longer write.
     func retireChangesOfReader(into report: inout SyncReport) throws {
-        if sealer.stamp != nil, !sealer.canWrite, !sealer.isStopped { try retireChanges(into: &report) }
+        if sealer.isOfVault, !sealer.canWrite, !sealer.isStopped { try retireChanges(into: &report) }
     }
 
     /// Counts the changes that a fruitless round of a shared vault has left.
     func countUnsent(into report: inout SyncReport) throws {
-        if sealer.stamp != nil { report.unsent = try max(report.unsent, store.changeCount()) }
+        if sealer.isOfVault { report.unsent = try max(report.unsent, store.changeCount()) }
     }
 
     /// Withdraws the unsent changes. Their content stays on this device, in the trash or among the replaced versions.

@@ -116,7 +116,7 @@ final class SyncEngine {
                 progress.begin()
                 if cursor != nil { continue }
             }
-            if sealer.stamp != nil {
+            if sealer.isOfVault {
                 // The known log judges all pages before it gets later entries: an entry can cut a writer off, and then
                 // only edits count that were accepted before.
                 if learns, !hasAsked, hasUnknownKey(page) { lacksEntries = true }
@@ -237,7 +237,7 @@ final class SyncEngine {
         let pointless = isComparing ? try pointlessCopies(listing) : []
         for item in try store.unlisted(listing) {
             try store.removeItem(item.id)
-            if sealer.stamp != nil, item.isSealed || !sealer.stillCounts(item) {
+            if sealer.isOfVault, item.isSealed || !sealer.stillCounts(item) {
                 // Nothing that no rule has accepted becomes a change of this device.
                 if !item.isSealed {
                     try store.trash(item, at: moment)

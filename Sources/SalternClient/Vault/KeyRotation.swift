@@ -177,7 +177,7 @@ struct KeyRotation {
         password: Password, newPassword: Password, onPasswordChange: @Sendable () -> Void
     ) async throws(VaultError) -> RecoveryCode? {
         // The rotation needs an empty list of held deletions, and an account whose items can be opened.
-        guard try await !syncing.sync(only: [.account]).isHeld else { throw .deletionsHeld }
+        guard try await !syncing.syncAccount().isHeld else { throw .deletionsHeld }
         let hasCode = try await plan.account().recovery.set
         // The lost device has the account's keys in shared vaults, too. An interruption leaves them due.
         try session.memberships?.noteLostDevice()

@@ -33,7 +33,7 @@ final class SyncService {
         // Vaults change neither by edits of the account's items, nor without a change of its records.
         if concerned == [.account], report.changed.isEmpty { return report }
         guard let memberships = session.memberships else { return report }
-        let refresh = try await memberships.refresh()
+        let refresh = try await refreshed(memberships)
         let present = refresh.present.filter { concerned?.contains(.vault($0)) ?? true }
         report.vaultFailures = refresh.failures
         try retireEnded(refresh, &report)
@@ -44,6 +44,18 @@ final class SyncService {
         if let failure = report.firstVaultFailure { session.note(.failed(failure, next: nil)) }
         return report
     }
+
+    /// Fetches what has changed in all logs. An error is that of each vault, so that the account's report is returned.
+    private func refreshed(_ memberships: any Memberships) async throws(VaultError) -> VaultRefresh {
+        do throws(VaultError) { return try await memberships.refresh() } catch {
+            let vaults = try session.stored { try store.vaults() }
+            if error.isOfAllOwners || vaults.isEmpty { throw error }
+            return VaultRefresh(failures: Dictionary(vaults.map { ($0, error) }) { first, _ in first })
+        }
+    }
+
+    /// Syncs the account's items only.
+    func syncAccount() async throws(VaultError) -> SyncReport { try await roundInTurn(.none) }
 
     /// Withdraws the unsent edits of shared vaults whose membership has ended.
     private func retireEnded(_ refresh: VaultRefresh, _ report: inout SyncReport) throws(VaultError) {
