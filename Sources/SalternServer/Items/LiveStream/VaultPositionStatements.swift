@@ -83,6 +83,7 @@ struct FindMovedVaults: Statement {
             WITH ORDINALITY AS w (holder, vault_id, revision, position)
         JOIN saltern.vaults a ON a.vault_id = w.vault_id AND a.vault_id = ANY(\(\.query.vaults)::uuid[])
         LEFT JOIN saltern.vault_members live ON live.vault_id = a.vault_id AND live.holder = w.holder AND live.role > 0
+            AND live.vault_id = ANY(\(\.query.vaults)::uuid[])
         JOIN saltern.installation b ON b.singleton
         """
 
