@@ -1,6 +1,6 @@
 extension SharedVault {
-    /// The items of the vault on this device: lists, unsent edits, the trash, replaced versions, notices, held deletions
-    /// and attachments. ``SharedVault/collection(_:of:schema:)`` reads and writes them as values of a type.
+    /// The items of the vault on this device: lists, unsent edits, the trash, replaced versions, notices, held
+    /// deletions and attachments. ``SharedVault/collection(_:of:schema:)`` reads and writes them as values of a type.
     ///
     /// ```swift
     /// for shared in try await vault.shared.all() {
