@@ -2,12 +2,18 @@ internal import Foundation
 
 /// The file of a store.
 enum StoreFile {
-    /// Returns a value that differs after each write to the file; a random one if it cannot be determined.
+    /// Returns true when there is a write-ahead log, which a process leaves behind when it is ended.
+    static func hasLog(in folder: URL) -> Bool {
+        var status = stat()
+        return lstat(folder.appending(path: "store.sqlite-wal").path, &status) == 0
+    }
+
+    /// Returns a value that differs after each write to the file without its log; a random one if it cannot be
+    /// determined.
     static func state(in folder: URL) -> [Int] {
         let path = folder.appending(path: "store.sqlite").path
         var status = stat()
-        // A write-ahead log that was not merged into the file may have any content.
-        guard lstat(path + "-wal", &status) != 0, lstat(path, &status) == 0 else { return [.random(in: 0...(.max))] }
+        guard lstat(path, &status) == 0 else { return [.random(in: 0...(.max))] }
         #if canImport(Darwin)
             let modified = status.st_mtimespec
         #else
@@ -31,6 +37,8 @@ struct StoreLending {
     var outsideWrites = 0
     /// The state of the store's file when it was released.
     var file: [Int] = []
+    /// The account of the store when it was released.
+    var account: AccountID?
 }
 
 /// A store that other processes use between the rounds of watched folders, and during long rounds.
@@ -114,9 +122,11 @@ final class StoreSharing {
         let wasWritten: Bool
         do {
             wasWritten = try await StoreTicket.waiting(in: session.settings.folder) {
-                let isSame = lending.file == StoreFile.state(in: session.settings.folder)
+                let folder = session.settings.folder
+                let hadLog = StoreFile.hasLog(in: folder)
                 do { try store.takeBack() } catch { throw VaultError(ofStore: error) }
-                return !isSame
+                // Compared while this process has the store: until then another one may write to it.
+                return hadLog || lending.file != StoreFile.state(in: folder)
             }
         } catch let error as VaultError {
             throw error
@@ -126,7 +136,7 @@ final class StoreSharing {
         lending.returns += 1
         guard wasWritten else { return }
         lending.outsideWrites += 1
-        try session.keys.reopen()
+        try session.keys.reopen(lending.account)
     }
 
     /// Closes the store for other processes, when no round needs it.
@@ -139,8 +149,12 @@ final class StoreSharing {
     }
 
     private func lend() {
-        store.lend()
+        if store.isLent { return }
+        lending.account = try? session.keys.knownAccount()
+        // Read while this process has the store. With its log merged, closing does not change the file.
+        store.truncateLog()
         lending.file = StoreFile.state(in: session.settings.folder)
+        store.lend()
     }
 
     // MARK: The app
