@@ -24,7 +24,7 @@ import Testing
         let directory = try TemporaryDirectory()
         let ada = try AccountName("ada")
         let profiles = try ProfileStore(["HOME": directory.path])
-        let place = FirstContact.Place(name: ada, profile: Self.profile, profiles: profiles, isRenamed: false)
+        let place = FirstContact.Place(name: ada, profile: Self.profile, profiles: profiles, known: nil)
         let events = Events()
         var second: Task<Void, any Error>?
         await #expect(throws: VaultError.self) {
@@ -49,6 +49,47 @@ import Testing
         #expect(await events.secondHasStore)
         #expect(!profiles.hasFolder(ada))
         #expect(try profiles.profile(ada) == nil)
+    }
+
+    @Test func `a log-in keeps changes of the profile by another process`() throws {
+        let directory = try TemporaryDirectory()
+        let ada = try AccountName("ada")
+        let profiles = try ProfileStore(["HOME": directory.path])
+        var mine = Self.profile
+        mine.deviceName = "tablet"
+        let place = FirstContact.Place(name: ada, profile: mine, profiles: profiles, known: Self.profile)
+        var stored = Self.profile
+        stored.server = "https://localhost:2"
+        stored.publishedPins = ["sha256//x"]
+        try profiles.save(stored, ada)
+        stored.deviceName = "tablet"
+        #expect(try place.present() == stored)
+        profiles.remove(ada)
+        #expect(try place.present() == mine)
+    }
+
+    @Test func `a command uses the profile of the moment at which it has the store`() async throws {
+        let directory = try TemporaryDirectory()
+        let ada = try AccountName("ada")
+        let console = Console(environment: ["HOME": directory.path], output: .nullDevice)
+        let profiles = try ProfileStore(console.environment)
+        try profiles.save(Self.profile, ada)
+        let folder = profiles.folder(ada)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        var ticket = StoreTicket(in: folder)
+        #expect(ticket != nil)
+        let opening = Task {
+            var arguments = try Arguments([], OptionNames())
+            _ = try await AccountOption(&arguments).open(console)
+        }
+        let queue = folder.appending(path: "queue").path
+        try await eventually { try FileManager.default.contentsOfDirectory(atPath: queue).count == 2 }
+        var stored = Self.profile
+        stored.server = "no address"
+        try profiles.save(stored, ada)
+        ticket = nil
+        // With the former profile, it opens the store and finds no account.
+        await #expect(throws: TransportError.self) { try await opening.value }
     }
 }
 

@@ -46,8 +46,10 @@ struct FirstContact {
         let name: AccountName
         var profile: AccountProfile
         let profiles: ProfileStore
+        /// The account's profile when the command began; nil for a new account.
+        let known: AccountProfile?
         /// True when the account had another userid on this device.
-        let isRenamed: Bool
+        var isRenamed: Bool { known.map { $0.userid != profile.userid } ?? false }
 
         func settings() throws(TransportError) -> VaultSettings {
             try profile.settings(folder: profiles.folder(name))
@@ -69,10 +71,17 @@ struct FirstContact {
                     throw error
                 }
             }
-            let profile = try await profile.naming(vault)
+            let profile = try await present().naming(vault)
             try profiles.save(profile, name)
             return OpenAccount(
                 name: name, profile: profile, profiles: profiles, vault: vault, transport: settings.transport)
+        }
+
+        /// Returns the stored profile with the changes of this command. Another process may have changed it during the wait
+        /// for the password and for the store.
+        func present() throws(CommandFailure) -> AccountProfile {
+            guard let known, let stored = try profiles.profile(name) else { return profile }
+            return stored.changed(from: known, to: profile)
         }
 
         /// Removes the folder of an account that has no profile and no data.
@@ -126,8 +135,7 @@ struct FirstContact {
         if known == nil { profile.saltPrefix = service.saltPrefix }
         try refuseForeignPrefix(of: profile, name, profiles, console)
         return Place(
-            name: name, profile: profile.learning(from: service), profiles: profiles,
-            isRenamed: known.map { $0.userid != userid } ?? false)
+            name: name, profile: profile.learning(from: service), profiles: profiles, known: known)
     }
 
     /// Rejects the salt prefix of another known server. With it, that site would get the other one's password key from
