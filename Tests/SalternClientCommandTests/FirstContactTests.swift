@@ -87,6 +87,7 @@ import Testing
         var stored = Self.profile
         stored.server = "no address"
         try profiles.save(stored, ada)
+        #expect(ticket?.isFirst == true)
         ticket = nil
         // With the former profile, it opens the store and finds no account.
         await #expect(throws: TransportError.self) { try await opening.value }
@@ -94,5 +95,7 @@ import Testing
 }
 
 extension ProfileStore {
-    fileprivate func hasFolder(_ name: AccountName) -> Bool { FileManager.default.fileExists(atPath: folder(name).path) }
+    fileprivate func hasFolder(_ name: AccountName) -> Bool {
+        FileManager.default.fileExists(atPath: folder(name).path)
+    }
 }

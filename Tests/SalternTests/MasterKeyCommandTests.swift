@@ -79,7 +79,8 @@ extension CommandLineTests {
         }
     }
 
-    @Test func `an older master key stays in the file when a secret is sealed with it beside its removal`() async throws {
+    @Test func `an older master key stays in the file when a secret is sealed with it beside its removal`() async throws
+    {
         let directory = try TemporaryDirectory()
         let file = MasterKeyFile(path: directory.path + "/master.key")
         let older = try file.create().ids[0]
