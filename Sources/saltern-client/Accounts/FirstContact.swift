@@ -77,8 +77,8 @@ struct FirstContact {
                 name: name, profile: profile, profiles: profiles, vault: vault, transport: settings.transport)
         }
 
-        /// Returns the stored profile with the changes of this command. Another process may have changed it during the wait
-        /// for the password and for the store.
+        /// Returns the stored profile with the changes of this command. Another process may have changed it while this
+        /// one waited for the password and for the store.
         func present() throws(CommandFailure) -> AccountProfile {
             guard let known, let stored = try profiles.profile(name) else { return profile }
             return stored.changed(from: known, to: profile)

@@ -78,7 +78,7 @@ import Testing
         try await TestApplication.with { app in
             let ada = try await app.register()
             let (assigned, removed) = try await HeldRow.hold(LockAuditHead(), in: app) { held in
-                // The command waits for the end of the audit log with its last statement, after it has changed the account.
+                // The last statement of the command waits for the end of the audit log. The account is changed by then.
                 let assigned = Task {
                     try await AccountAdministrationTests.administer(app) {
                         try await $0.assign("pro", to: .userid(ada.userid), by: InviteTests.signature(app))
