@@ -78,7 +78,8 @@ import Testing
             for moment in 0..<10_000 {
                 let folder = try TemporaryDirectory(.memory)
                 let marker = FolderMarker(id: .random(), collection: "files", account: .random())
-                let (calls, claim) = (Mutex(0), Mutex(Bool?.none))
+                let calls = Mutex(0)
+                let claim = Mutex(Bool?.none)
                 let system = CountedFolders {
                     let isNow = calls.withLock { calls in
                         calls += 1
