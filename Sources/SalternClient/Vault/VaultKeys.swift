@@ -119,6 +119,8 @@ struct VaultKeys {
         guard let account = try knownAccount(), let userid = try self.userid,
             let iterations = try session.stored({ try session.store.number(.iterations) })
         else { throw .sessionEnded }
+        // An unreadable device key is reported before the derivation, which takes long.
+        _ = try keptToken()
         let locks = session.lockCount
         let wasLocked = session.opened == nil
         let stretched = try await stretch(password, userid, Int(iterations))
