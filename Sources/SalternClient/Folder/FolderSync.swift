@@ -135,6 +135,7 @@ public actor FolderSync {
         try await abandonUploads(round)
         if !report.isOffline && round.focus == nil {
             round.tree.removeFetches()
+            round.tree.removeAbandonedMarkers()
             try await emptyTrash(round, &report)
         }
     }

@@ -25,13 +25,6 @@ extension FolderTree {
     /// file is removed, and a displaced file is kept in the trash. A file that cannot get a place now, such as on a
     /// full disk, stays for the next clean-up.
     func tidy() {
-        let now = timespecNow()
-        for name in (system.names(in: corner) ?? []).map({ String(decoding: $0, as: UTF8.self) })
-        where name.hasPrefix(Self.newMarkerPrefix) {
-            // A younger one may be that of a running process.
-            let changed = system.status(name, in: corner)?.signature.changed ?? now
-            if changed < now - Self.abandonedMarkerAge { system.removeFile(name, in: corner) }
-        }
         for name in partNames() where name.hasPrefix(Self.movePrefix) {
             let id = String(name.dropFirst(Self.movePrefix.count))
             _ = endMove(id, places(id))
@@ -53,7 +46,17 @@ extension FolderTree {
         }
     }
 
-    /// The age of a new marker that a process has left behind, in nanoseconds: a day.
+    /// Removes new markers that a process has left behind. A younger one may be that of a running process.
+    func removeAbandonedMarkers() {
+        let now = timespecNow()
+        for name in (system.names(in: corner) ?? []).map({ String(decoding: $0, as: UTF8.self) })
+        where name.hasPrefix(Self.newMarkerPrefix) {
+            let changed = system.status(name, in: corner)?.signature.changed ?? now
+            if changed < now - Self.abandonedMarkerAge { system.removeFile(name, in: corner) }
+        }
+    }
+
+    /// A day, in nanoseconds.
     private static let abandonedMarkerAge: Int64 = 86_400_000_000_000
 
     private func partNames() -> [String] {

@@ -129,24 +129,32 @@ import Testing
     }
 
     @Test func `a store that another process has given another account is not taken over`() async throws {
-        let app = try await signUp()
-        let notes = app.collection("notes", of: Note.self)
-        try await notes.put(Note(text: "of ada"))
-        try await app.sync()
-        try await app.lendStore()
-        try await other { _ = try await $0.signOut() }
-        let id = try await {
-            let vault = try await Vault.signUp(patient, userid: "grace", password: password)
-            return try await vault.collection("notes", of: Note.self).put(Note(text: "of grace"))
-        }()
-        await #expect { try await app.takeBackStore() } throws: {
-            if case VaultError.otherAccount = $0 { true } else { false }
+        try await LiveServer.with { server in
+            var settings = try Device("phone", server).settings
+            settings.folder = self.settings.folder
+            settings.storePatience = .seconds(3_600)
+            let app = try await Vault.signUp(settings, userid: "ada", password: password)
+            let notes = app.collection("notes", of: Note.self)
+            try await notes.put(Note(text: "of ada"))
+            try await app.sync()
+            try await app.lendStore()
+            try await {
+                let vault = try #require(try await Vault.resume(settings))
+                try await vault.signOut()
+            }()
+            let id = try await {
+                let vault = try await Vault.signUp(settings, userid: "grace", password: password)
+                return try await vault.collection("notes", of: Note.self).put(Note(text: "of grace"))
+            }()
+            await #expect { try await app.takeBackStore() } throws: {
+                if case VaultError.otherAccount = $0 { true } else { false }
+            }
+            await #expect { try await notes.put(Note(text: "again of ada")) } throws: {
+                if case VaultError.locked = $0 { true } else { false }
+            }
+            try await app.unlock(password)
+            #expect(try await notes.contents().items == [id: Note(text: "of grace")])
         }
-        await #expect { try await notes.put(Note(text: "again of ada")) } throws: {
-            if case VaultError.locked = $0 { true } else { false }
-        }
-        try await app.unlock(password)
-        #expect(try await notes.contents().items == [id: Note(text: "of grace")])
     }
 
     @Test func `a log-in that completes during an unlock keeps its session`() async throws {
