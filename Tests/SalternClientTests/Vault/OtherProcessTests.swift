@@ -130,8 +130,8 @@ import Testing
 
     @Test func `a store that another process has given another account is not taken over`() async throws {
         try await LiveServer.with { server in
-            var settings = try Device("phone", server).settings
-            settings.folder = self.settings.folder
+            var settings = VaultSettings.forTests(
+                folder: folder.path, try CurlTransport(server.address()), name: "phone")
             settings.storePatience = .seconds(3_600)
             let app = try await Vault.signUp(settings, userid: "ada", password: password)
             let notes = app.collection("notes", of: Note.self)
