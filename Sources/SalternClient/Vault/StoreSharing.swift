@@ -2,18 +2,12 @@ internal import Foundation
 
 /// The file of a store.
 enum StoreFile {
-    /// Returns true when there is a write-ahead log, which a process leaves behind when it is ended.
-    static func hasLog(in folder: URL) -> Bool {
-        var status = stat()
-        return lstat(folder.appending(path: "store.sqlite-wal").path, &status) == 0
-    }
-
-    /// Returns a value that differs after each write to the file without its log; a random one if it cannot be
-    /// determined.
+    /// Returns a value that differs after each write to the file; a random one if it cannot be determined.
     static func state(in folder: URL) -> [Int] {
         let path = folder.appending(path: "store.sqlite").path
         var status = stat()
-        guard lstat(path, &status) == 0 else { return [.random(in: 0...(.max))] }
+        // A write-ahead log that was not merged into the file may have any content.
+        guard lstat(path + "-wal", &status) != 0, lstat(path, &status) == 0 else { return [.random(in: 0...(.max))] }
         #if canImport(Darwin)
             let modified = status.st_mtimespec
         #else
@@ -122,11 +116,9 @@ final class StoreSharing {
         let wasWritten: Bool
         do {
             wasWritten = try await StoreTicket.waiting(in: session.settings.folder) {
-                let folder = session.settings.folder
-                let hadLog = StoreFile.hasLog(in: folder)
+                let isSame = lending.file == StoreFile.state(in: session.settings.folder)
                 do { try store.takeBack() } catch { throw VaultError(ofStore: error) }
-                // Compared while this process has the store: until then another one may write to it.
-                return hadLog || lending.file != StoreFile.state(in: folder)
+                return !isSame
             }
         } catch let error as VaultError {
             throw error
@@ -151,10 +143,8 @@ final class StoreSharing {
     private func lend() {
         if store.isLent { return }
         lending.account = try? session.keys.knownAccount()
-        // Read while this process has the store. With its log merged, closing does not change the file.
-        store.truncateLog()
-        lending.file = StoreFile.state(in: session.settings.folder)
         store.lend()
+        lending.file = StoreFile.state(in: session.settings.folder)
     }
 
     // MARK: The app
