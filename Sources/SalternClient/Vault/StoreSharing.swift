@@ -58,7 +58,8 @@ final class StoreSharing {
     /// Prepares sharing. The first round of a watched folder uses the open store.
     func begin() {
         session.demand.share()
-        attachments.beforePiece = { [weak self] () async throws(VaultError) in _ = try await self?.giveWay() }
+        let sharing = WeakReference(self)
+        attachments.beforePiece = { () async throws(VaultError) in _ = try await sharing.object?.giveWay() }
     }
 
     /// Opens the store for a round, after the processes that wait for it or use it. Each call that returns needs

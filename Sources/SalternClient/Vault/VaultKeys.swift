@@ -222,7 +222,8 @@ struct VaultKeys {
             sealer: Sealer(account: account, keyring: keyring), limits: session.settings.limits,
             newID: session.settings.newID)
         engine.merge = session.settings.mergeRule
-        engine.takeLaterKeyring = { [weak session] in try await session?.keys.takeLaterKeyring() }
+        let weakSession = WeakReference(session)
+        engine.takeLaterKeyring = { try await weakSession.object?.keys.takeLaterKeyring() }
         engine.onProgress = { [observers = session.observers, store = session.store] report in
             let unsent = (try? store.changeCount()) ?? 0
             observers.progress.notify(
