@@ -99,28 +99,20 @@ extension FolderSync {
         for _ in 0..<Self.markerAttempts {
             guard let (id, isAnew, before) = try await recognize(tree, checked, &report) else { return nil }
             let marker = FolderMarker(id: id, collection: settings.collection, account: account)
-            if before?.id != id, try await !mark(tree, marker, over: before) { continue }
-            try await records.noteFolder(id, settings.collection, at: root)
-            return (id, isAnew)
+            switch before?.id == id ? .done : tree.mark({ $0 == before ? marker : nil }) {
+            case .done:
+                try await records.noteFolder(id, settings.collection, at: root)
+                return (id, isAnew)
+            case .failed: throw FolderError.unusable
+            case .changed: try await Task.sleep(for: Self.markerPause)
+            }
         }
         throw FolderError.unusable
     }
 
-    /// The number of times that a marker is read again after another process has changed it.
+    /// The number of attempts to change a marker that another process is changing.
     private static let markerAttempts = 50
-
-    /// Marks the folder.
-    /// - Returns: False after a change by another process, which needs a new decision.
-    /// - Throws: ``FolderError/unusable`` when the marker cannot be written.
-    private func mark(_ tree: FolderTree, _ marker: FolderMarker, over before: FolderMarker?) async throws -> Bool {
-        switch before.map({ tree.setMarker(marker, over: $0) }) ?? tree.claim(marker) {
-        case .done: return true
-        case .failed: throw FolderError.unusable
-        case .changed:
-            try await Task.sleep(for: .milliseconds(20))
-            return false
-        }
-    }
+    private static let markerPause = Duration.milliseconds(20)
 
     /// Records the progress in the folder, and then in the store. If the process ends in between, the marker is the
     /// later one.
@@ -130,23 +122,23 @@ extension FolderSync {
         let store = try await records.storeID()
         let account = try await records.folderAccount()
         for _ in 0..<Self.markerAttempts {
-            // Without a wait between the reading and the change.
-            let old = round.tree.marker()
-            if let old, old.id != round.folder {
-                try await refuse(old)
+            var next: Int64 = 0
+            let change = round.tree.mark { old in
+                if let old, old.id != round.folder { return nil }
+                var marker = old ?? FolderMarker(id: round.folder)
+                next = max(marker.lines[store] ?? marker.generation, known) + 1
+                marker.collection = settings.collection
+                marker.account = account
+                marker.advance(store, to: next)
+                return marker
+            }
+            if change == .done { return try await records.setGeneration(next, ofFolder: round.folder) }
+            if change == .failed { break }
+            if let other = round.tree.marker(), other.id != round.folder {
+                try await refuse(other)
                 throw FolderError.unusable
             }
-            var marker = old ?? FolderMarker(id: round.folder)
-            let next = max(marker.lines[store] ?? marker.generation, known) + 1
-            marker.collection = settings.collection
-            marker.account = account
-            marker.advance(store, to: next)
-            do {
-                guard try await mark(round.tree, marker, over: old) else { continue }
-            } catch FolderError.unusable {
-                break
-            }
-            return try await records.setGeneration(next, ofFolder: round.folder)
+            try await Task.sleep(for: Self.markerPause)
         }
         // Files are sent even if a full disk prevents it.
         report.warn(.failed, FolderTree.markerPath, system.takeFailure())

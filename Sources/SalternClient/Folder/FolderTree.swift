@@ -133,17 +133,20 @@ final class FolderTree {
         case failed
     }
 
-    /// Replaces the marker. At any time there is one, except on file systems that can neither exchange nor replace.
-    /// - Parameter old: The expected marker.
-    func setMarker(_ marker: FolderMarker, over old: FolderMarker) -> MarkerChange {
+    /// Changes the marker. At any time there is one, except on file systems that can neither exchange nor replace.
+    /// - Parameter body: Returns the new marker for the present one; nil to leave it.
+    func mark(_ body: (FolderMarker?) -> FolderMarker?) -> MarkerChange {
         guard let lock = system.openFolder(FolderPath.corner, in: root) else { return .failed }
         // The lock ends with its descriptor.
         return withExtendedLifetime(lock) {
-            guard system.lock(lock), self.marker() == old else { return .changed }
-            return write(marker) { name in
+            guard system.lock(lock) else { return .changed }
+            let old = marker()
+            guard let new = body(old) else { return .changed }
+            if old == nil { return claim(new) }
+            return write(new) { name in
                 system.exchange(name, in: corner, with: Self.markerName, in: corner)
                     || system.rename(name, in: corner, to: Self.markerName, in: corner)
-                    || makeMarker(marker, isNew: false)
+                    || makeMarker(new, isNew: false)
             }
         }
     }

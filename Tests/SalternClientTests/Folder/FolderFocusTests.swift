@@ -48,7 +48,7 @@ import Testing
                 try phone.write("new", to: "new/\(count)")
                 #expect(try await measure("new").uploaded.map(\.text) == ["new/\(count)"])
                 costs.append(cost)
-                #expect(cost.allSatisfy { $0 < 120 }, "\(cost), \(whole)")
+                #expect(cost.allSatisfy { $0 < 100 }, "\(cost), \(whole)")
                 try phone.write("5", to: "5/5")
                 try phone.rename("4/renamed \(count)", "4/4")
                 try phone.remove("new/\(count)")
