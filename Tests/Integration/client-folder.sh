@@ -257,18 +257,19 @@ wait "$phone_pid" || true
 scenario "while long files of several watched folders are sent or fetched, other commands have the store soon"
 # transfer NAME WORD: watches both folders, on a slow line, until each has moved its long file; commands work meanwhile.
 transfer() {
-    local pid status_of=0 count=0
+    local pid status_of=0 count=0 busy=0
     env --ignore-environment HOME="$work/$1" PATH="$PATH" "$client" sync "$work/$1/files" "$work/$1/second" --watch \
         --limit-rate 150K >"$work/watch-long" 2>&1 </dev/null &
     pid=$!
     until grep --quiet --line-regexp "$2: long" "$work/watch-long"; do
         device "$1" list --json
-        expect_status 0
+        # Where the machine stands still, the wait for the store is over before the other process can lend it.
+        if [[ $status == 75 ]]; then busy=$((busy + 1)); else expect_status 0; fi
         count=$((count + 1))
         ((count < 500)) || fail "the files to be moved: $(<"$work/watch-long")"
         sleep 0.5
     done
-    ((count > 5)) || fail "commands while files are moved, not $count"
+    ((count - busy > 5)) || fail "commands while files are moved, not $count, of which $busy had no store"
     both_moved() { (($(grep --count --line-regexp "$1: long" "$work/watch-long") == 2)); }
     wait_until 180 both_moved "$2" || fail "both files: $(<"$work/watch-long")"
     end_process "$pid" INT 180

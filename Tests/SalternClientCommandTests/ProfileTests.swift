@@ -86,6 +86,27 @@ import Testing
         #expect(unpinned.learning(from: try service(active: [Self.pin], backup: [])) == unpinned)
     }
 
+    @Test func `published pins are added to the profile that is stored by then`() throws {
+        let directory = try TemporaryDirectory()
+        let profiles = try ProfileStore(["HOME": directory.path])
+        let ada = try AccountName("ada")
+        let published = try service(active: [Self.pin], backup: [Self.next])
+        try profiles.learn(from: published, over: profile(), ada)
+        #expect(try profiles.profile(ada) == nil)
+        var stored = profile()
+        stored.deviceName = "tablet"
+        try profiles.save(stored, ada)
+        try profiles.learn(from: published, over: profile(), ada)
+        stored.publishedPins = [Self.pin, Self.next]
+        #expect(try profiles.profile(ada) == stored)
+        // They are pins of the server that was contacted.
+        stored.server = "https://localhost:2"
+        stored.publishedPins = []
+        try profiles.save(stored, ada)
+        try profiles.learn(from: published, over: profile(), ada)
+        #expect(try profiles.profile(ada) == stored)
+    }
+
     @Test func `an item is named by its id, by the beginning of it, or by its title`() throws {
         func summary(_ id: String, _ title: String?) throws -> ItemSummary {
             ItemSummary(

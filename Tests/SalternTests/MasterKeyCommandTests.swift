@@ -1,3 +1,4 @@
+import CommandLineKit
 import Foundation
 import HTTPCore
 import SalternServer
@@ -77,5 +78,21 @@ extension CommandLineTests {
             let events = try await ada.client.get("/v1/account/events")
             #expect(events.text.contains("totp_disabled"))
         }
+    }
+
+    @Test func `an older master key stays in the file when a secret is sealed with it beside its removal`() async throws
+    {
+        let directory = try TemporaryDirectory()
+        let file = MasterKeyFile(path: directory.path + "/master.key")
+        let older = try file.create().ids[0]
+        let keys = try file.change { key throws(MasterKeyError) in try key.rotated() }.ids
+        var counts: [[MasterKeyID: Int64]] = [[:], [older: 1]]
+        await #expect(throws: CommandFailure.self) {
+            try await PruneMasterKeys.prune(file) { counts.removeFirst() }
+        }
+        #expect(counts.isEmpty)
+        #expect(try file.read().ids == keys)
+        #expect(try await PruneMasterKeys.prune(file) { [:] }.ids == [keys[0]])
+        #expect(try file.read().ids == [keys[0]])
     }
 }

@@ -113,6 +113,7 @@ await_step() {
     printf 'ok  %4d s of %4d, %4d s of CPU\n' "$seconds" "$budget" $(($(children_seconds "$shell") - before))
     # The test runner's own counts.
     grep -E '(Test run with|^[0-9]+ (passed|scenarios)|tests? passed)' "$log" | tail -n 3 | sed 's/^/    /' || true
+    grep --text '^repeated: ' "$log" | sed 's/^/    /' || true
 }
 
 steps_passed() { wc --lines <"$step_logs/passed"; }

@@ -115,7 +115,7 @@ begin_requests
 wait_for "requests" has_asked 3
 # For the first time and for the second; the third turn is the first instance's again.
 type_block 'Handover without a balancer 2' 2>/dev/null || fail "the instances to start: $(journalctl --no-pager --lines 20 --unit 'saltern@*')"
-systemctl enable --now saltern@a 2>/dev/null
+systemctl enable --now saltern@a 2>/dev/null || fail "saltern@a to start: $(journalctl --no-pager --lines 20 --unit saltern@a)"
 systemctl disable saltern@b 2>/dev/null
 for name in saltern saltern@b; do
     wait_for "$name to end" is "$name" ActiveState inactive

@@ -11,15 +11,15 @@ sudo() {
     as_postgres "${@:3}"
 }
 
-# wait_for WHAT COMMAND…: tries the command for three minutes.
+# wait_for WHAT COMMAND…: tries the command for ten minutes.
 wait_for() {
     local what=$1
     shift
-    for _ in {1..1800}; do
+    for _ in {1..6000}; do
         ! "$@" >/dev/null 2>&1 || return 0
         sleep 0.1
     done
-    fail "$what within three minutes"
+    fail "$what within ten minutes"
 }
 
 # The port of the server.

@@ -3,7 +3,8 @@ internal import Foundation
 /// Identifies the folder by its marker and by its last path.
 extension FolderSync {
     /// Rejects a folder that must not be synced, before anything is written in it.
-    func refuseWrongPlace() async throws {
+    /// - Returns: The marker that the folder has now.
+    func refuseWrongPlace() async throws -> FolderMarker? {
         guard CollectionName.isValid(settings.collection) else {
             throw FolderError.vault(.invalidCollection(settings.collection))
         }
@@ -12,10 +13,16 @@ extension FolderSync {
         if let outer = FolderPlace.outer(of: root, system) { throw FolderError.nested(in: outer) }
         let folder = system.openRoot(root)
         let known = folder.flatMap { FolderTree.marker(in: $0, system) }
+        try await refuse(known, isFolder: folder != nil)
+        return known
+    }
+
+    /// Rejects a folder that must not be synced because of its marker.
+    private func refuse(_ known: FolderMarker?, isFolder: Bool = true) async throws {
         // Before other comparisons of the marker, because another account has no data of the folder.
         if let other = known?.account, try await other != records.folderAccount() { throw FolderError.otherAccount }
         // A path without a folder is mistyped rather than a second one.
-        if !settings.allowsSecondFolder, folder != nil,
+        if !settings.allowsSecondFolder, isFolder,
             let other = try await records.otherFolder(than: known?.id, at: root, settings.collection, system)
         {
             throw FolderError.secondFolder(beside: other)
@@ -54,11 +61,16 @@ extension FolderSync {
     }
 
     /// Identifies the folder, without a change in it.
-    /// - Returns: nil when a known folder has lost its marker, and the user has not approved a new start.
+    /// - Parameter checked: The marker at the time of ``refuseWrongPlace()``.
+    /// - Returns: The marker that the folder has; nil when a known folder has lost its marker, and the user has not
+    ///   approved a new start.
     func recognize(
-        _ tree: FolderTree, _ report: inout FolderReport
-    ) async throws -> (id: ItemID, isAnew: Bool)? {
-        var marker = tree.marker()
+        _ tree: FolderTree, _ checked: FolderMarker?, _ report: inout FolderReport
+    ) async throws -> (id: ItemID, isAnew: Bool, marker: FolderMarker?)? {
+        let found = tree.marker()
+        // Another process may have marked the folder in between, possibly with another account.
+        if found != checked { try await refuse(found) }
+        var marker = found
         var isAnew = false
         if let old = marker, try await isOutdated(old) {
             marker = FolderMarker(id: .random())
@@ -75,47 +87,60 @@ extension FolderSync {
             id = .random()
             isAnew = true
         }
-        return (id, isAnew)
+        return (id, isAnew, found)
     }
 
     /// Identifies the folder, and marks a new one.
+    /// - Parameter checked: The marker at the time of ``refuseWrongPlace()``.
     func identify(
-        _ tree: FolderTree, _ report: inout FolderReport
+        _ tree: FolderTree, _ checked: FolderMarker?, _ report: inout FolderReport
     ) async throws -> (id: ItemID, isAnew: Bool)? {
-        guard let (id, isAnew) = try await recognize(tree, &report) else { return nil }
-        let before = tree.marker()
-        if before?.id != id {
-            let marker = FolderMarker(
-                id: id, collection: settings.collection, account: try await records.folderAccount())
-            let isMade = before == nil && tree.claim(marker)
-            if !isMade, let other = tree.marker(), before == nil {
-                // Another process has marked it first, possibly with another account.
-                try await refuseWrongPlace()
-                try await records.noteFolder(other.id, settings.collection, at: root)
-                return (other.id, false)
+        let account = try await records.folderAccount()
+        for _ in 0..<Self.markerAttempts {
+            guard let (id, isAnew, before) = try await recognize(tree, checked, &report) else { return nil }
+            let marker = FolderMarker(id: id, collection: settings.collection, account: account)
+            switch before?.id == id ? .done : tree.mark({ $0 == before ? marker : nil }) {
+            case .done:
+                try await records.noteFolder(id, settings.collection, at: root)
+                return (id, isAnew)
+            case .failed: throw FolderError.unusable
+            case .changed: try await Task.sleep(for: Self.markerPause)
             }
-            guard isMade || tree.setMarker(marker) else { throw FolderError.unusable }
         }
-        try await records.noteFolder(id, settings.collection, at: root)
-        return (id, isAnew)
+        throw FolderError.unusable
     }
+
+    /// The number of attempts to change a marker that another process is changing.
+    private static let markerAttempts = 50
+    private static let markerPause = Duration.milliseconds(20)
 
     /// Records the progress in the folder, and then in the store. If the process ends in between, the marker is the
     /// later one.
+    /// - Throws: When another process has marked the folder as another one: nothing more may be done in it.
     func advance(_ round: Round, _ report: inout FolderReport) async throws {
         let known = try await records.generation(ofFolder: round.folder).number
         let store = try await records.storeID()
-        let old = round.tree.marker()
-        var marker =
-            old?.id == round.folder ? old ?? FolderMarker(id: round.folder) : FolderMarker(id: round.folder)
-        let next = max(marker.lines[store] ?? marker.generation, known) + 1
-        marker.collection = settings.collection
-        marker.account = try await records.folderAccount()
-        marker.advance(store, to: next)
-        // Files are sent even if a full disk prevents it.
-        guard round.tree.setMarker(marker) else {
-            return report.warn(.failed, FolderTree.markerPath, system.takeFailure())
+        let account = try await records.folderAccount()
+        for _ in 0..<Self.markerAttempts {
+            var next: Int64 = 0
+            let change = round.tree.mark { old in
+                if let old, old.id != round.folder { return nil }
+                var marker = old ?? FolderMarker(id: round.folder)
+                next = max(marker.lines[store] ?? marker.generation, known) + 1
+                marker.collection = settings.collection
+                marker.account = account
+                marker.advance(store, to: next)
+                return marker
+            }
+            if change == .done { return try await records.setGeneration(next, ofFolder: round.folder) }
+            if change == .failed { break }
+            if let other = round.tree.marker(), other.id != round.folder {
+                try await refuse(other)
+                throw FolderError.unusable
+            }
+            try await Task.sleep(for: Self.markerPause)
         }
-        try await records.setGeneration(next, ofFolder: round.folder)
+        // Files are sent even if a full disk prevents it.
+        report.warn(.failed, FolderTree.markerPath, system.takeFailure())
     }
 }

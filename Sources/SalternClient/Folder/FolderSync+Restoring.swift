@@ -54,11 +54,15 @@ extension FolderSync {
 
     /// Opens a synced folder; nil for one that is not synced.
     private func openTrash() async throws -> (FolderTree, ItemID)? {
-        guard let folder = system.openRoot(root) else { throw FolderError.unusable }
-        guard let marker = FolderTree.marker(in: folder, system) else { return nil }
-        try await refuseWrongPlace()
-        guard try await records.place(ofFolder: marker.id) != nil else { return nil }
-        return (try FolderTree(root, system), marker.id)
+        guard system.openRoot(root) != nil else { throw FolderError.unusable }
+        guard let marker = try await refuseWrongPlace(), try await records.place(ofFolder: marker.id) != nil else {
+            return nil
+        }
+        let tree = try FolderTree(root, system)
+        // Another process may have marked the folder in between.
+        guard tree.marker()?.id == marker.id else { throw FolderError.unusable }
+        tree.tidy()
+        return (tree, marker.id)
     }
 
     private static func entry(_ name: String, _ path: FolderPath?, _ tree: FolderTree) -> TrashEntry? {

@@ -78,7 +78,7 @@ public actor FolderSync {
         let before = memory.take()
         isCutOff = false
         do {
-            try await refuseWrongPlace()
+            let checked = try await refuseWrongPlace()
             if try await isMarkerMissing() {
                 // Nothing is created in a folder that was replaced.
                 var report = FolderReport()
@@ -90,12 +90,13 @@ public actor FolderSync {
             let tree = try FolderTree(root, system)
             tree.onRead = { [observers = vault.observers.progress] in observers.notify(.read($0)) }
             var report = FolderReport()
-            guard let (id, isAnew) = try await identify(tree, &report) else {
+            guard let (id, isAnew) = try await identify(tree, checked, &report) else {
                 // A replaced folder gives no information about the known one, and gets none of its files.
                 _ = try await syncVault(allowed, &report)
                 report.unsent = try await owned.unsentCount()
                 return report
             }
+            tree.tidy()
             // The user has approved a new start on the condition that nothing is deleted.
             var round = Round(
                 tree: tree, folder: id, allowed: isAnew ? [] : allowed, foldsCase: tree.folds,
@@ -142,6 +143,7 @@ public actor FolderSync {
         try await abandonUploads(round)
         if !report.isOffline && round.focus == nil {
             round.tree.removeFetches()
+            round.tree.removeAbandonedMarkers()
             try await emptyTrash(round, &report)
         }
     }

@@ -25,11 +25,11 @@ extension FolderTree {
     /// file is removed, and a displaced file is kept in the trash. A file that cannot get a place now, such as on a
     /// full disk, stays for the next clean-up.
     func tidy() {
-        for name in partNames() where name.hasPrefix(Self.movePrefix) {
+        for name in names(in: parts) where name.hasPrefix(Self.movePrefix) {
             let id = String(name.dropFirst(Self.movePrefix.count))
             _ = endMove(id, places(id))
         }
-        let names = partNames()
+        let names = names(in: parts)
         let waiting = names.filter { $0.hasPrefix(Self.movePrefix) }
         var kept = Set(waiting)
         for name in waiting { kept.insert(Self.placesPrefix + name.dropFirst(Self.movePrefix.count)) }
@@ -46,7 +46,19 @@ extension FolderTree {
         }
     }
 
-    private func partNames() -> [String] {
-        (system.names(in: parts) ?? []).map { String(decoding: $0, as: UTF8.self) }
+    /// Removes new markers that a process has left behind. A younger one may be that of a running process.
+    func removeAbandonedMarkers() {
+        let now = timespecNow()
+        for name in names(in: corner) where name.hasPrefix(Self.newMarkerPrefix) {
+            let changed = system.status(name, in: corner)?.signature.changed ?? now
+            if changed < now - Self.abandonedMarkerAge { system.removeFile(name, in: corner) }
+        }
+    }
+
+    /// A day, in nanoseconds.
+    private static let abandonedMarkerAge: Int64 = 86_400_000_000_000
+
+    private func names(in folder: Descriptor) -> [String] {
+        (system.names(in: folder) ?? []).map { String(decoding: $0, as: UTF8.self) }
     }
 }

@@ -21,8 +21,15 @@ extension FolderTree {
         {
             return system.lock(file) && isPart(name, file) ? (name, file) : nil
         }
-        system.removeFile(name, in: parts)
-        guard let file = system.createFile(name, in: parts) else { throw .unusable }
+        if let found = system.status(name, in: parts) {
+            // Another process has created it since.
+            if found.isFile, found.st_nlink <= 1 { return nil }
+            system.removeFile(name, in: parts)
+        }
+        guard let file = system.createFile(name, in: parts) else {
+            if system.status(name, in: parts) != nil { return nil }
+            throw .unusable
+        }
         return system.lock(file) && isPart(name, file) ? (name, file) : nil
     }
 
@@ -37,8 +44,8 @@ extension FolderTree {
         for name in (system.names(in: parts) ?? []).map({ String(decoding: $0, as: UTF8.self) })
         where name.hasPrefix(Self.fetchPrefix) && !unfinishedFetches.contains(name) {
             // Another process may be fetching it.
-            if let file = system.openForAppending(name, in: parts), !system.lock(file) { continue }
-            system.removeFile(name, in: parts)
+            let file = system.openForAppending(name, in: parts)
+            if let file, system.lock(file), isPart(name, file) { system.removeFile(name, in: parts) }
         }
     }
 
@@ -63,15 +70,19 @@ extension FolderTree {
         guard let over else {
             // An empty folder can be removed.
             if old?.isFolder == true { removeEmptyFolders(in: path) }
-            let isPlaced = system.rename(part.name, in: parts, to: name, in: folder)
-            return isPlaced && system.sync(folder)
+            let own = "part-\(ItemID.random())"
+            guard take(part, as: own) else { return false }
+            guard system.rename(own, in: parts, to: name, in: folder) else {
+                _ = system.rename(own, in: parts, to: part.name, in: parts)
+                return false
+            }
+            return system.sync(folder)
         }
         // From here on the name may be that of the displaced file, which a clean-up keeps.
         let trashed = trashed ?? Self.trashName(path)
         let swap = Self.swapPrefix + trashed
-        guard system.rename(part.name, in: parts, to: swap, in: parts),
-            system.exchange(swap, in: parts, with: name, in: folder)
-        else {
+        guard take(part, as: swap) else { return false }
+        guard system.exchange(swap, in: parts, with: name, in: folder) else {
             system.removeFile(swap, in: parts)
             return false
         }
@@ -84,6 +95,14 @@ extension FolderTree {
             keep(swap, aside)
         }
         return true
+    }
+
+    /// Gives a part a name that no other process uses. The former name may belong to another process's part.
+    private func take(_ part: (name: String, file: Descriptor), as name: String) -> Bool {
+        guard system.rename(part.name, in: parts, to: name, in: parts) else { return false }
+        if isPart(name, part.file) { return true }
+        _ = system.rename(name, in: parts, to: part.name, in: parts)
+        return false
     }
 
     /// Returns a mode with or without the executable bits, for the users with read access to the file.

@@ -85,7 +85,6 @@ final class FolderTree {
         self.parts = parts
         self.trash = trash
         rules = FolderRules(system, root, status.st_dev)
-        tidy()
     }
 
     /// Opens a folder for a plan: nothing is created in it. Only functions that read may be called.
@@ -124,35 +123,57 @@ final class FolderTree {
         return count.flatMap { FolderMarker(bytes.prefix($0)) }
     }
 
-    /// Replaces the marker. At any time there is one, except on file systems that can neither exchange nor replace.
-    /// - Returns: True when it is on the disk.
-    func setMarker(_ marker: FolderMarker) -> Bool {
-        let part = "marker-\(ItemID.random())"
-        guard let file = system.createFile(part, in: parts) else { return false }
-        defer { system.removeFile(part, in: parts) }
-        guard write(marker, to: file) else { return false }
-        let isThere =
-            system.exchange(part, in: parts, with: Self.markerName, in: corner)
-            || system.rename(part, in: parts, to: Self.markerName, in: corner) || makeMarker(marker)
-        return isThere && system.sync(corner)
+    /// The result of a change of the marker.
+    enum MarkerChange {
+        /// The new marker is on the disk.
+        case done
+        /// There is another marker than the expected one, or another process is changing it.
+        case changed
+        /// The marker cannot be written.
+        case failed
+    }
+
+    /// Changes the marker. At any time there is one, except on file systems that can neither exchange nor replace.
+    /// - Parameter body: Returns the new marker for the present one; nil to leave it.
+    func mark(_ body: (FolderMarker?) -> FolderMarker?) -> MarkerChange {
+        guard let lock = system.openFolder(FolderPath.corner, in: root) else { return .failed }
+        // The lock ends with its descriptor.
+        return withExtendedLifetime(lock) {
+            guard system.lock(lock) else { return .changed }
+            let old = marker()
+            guard let new = body(old) else { return .changed }
+            if old == nil { return claim(new) }
+            return write(new) { name in
+                system.exchange(name, in: corner, with: Self.markerName, in: corner)
+                    || system.rename(name, in: corner, to: Self.markerName, in: corner)
+                    || makeMarker(new, isNew: false)
+            }
+        }
     }
 
     /// Writes the first marker of a folder. If several processes do so at the same time, one succeeds.
-    /// - Returns: False when there is a marker, or none can be written.
-    func claim(_ marker: FolderMarker) -> Bool {
-        // Outside of `parts`, which another process cleans up at its start.
-        let name = "claim-\(ItemID.random())"
-        guard let file = system.createFile(name, in: corner) else { return false }
-        guard write(marker, to: file), system.rename(name, in: corner, to: Self.markerName, in: corner) else {
-            system.removeFile(name, in: corner)
-            return false
+    func claim(_ marker: FolderMarker) -> MarkerChange {
+        let change = write(marker) { name in
+            system.rename(name, in: corner, to: Self.markerName, in: corner) || makeMarker(marker, isNew: true)
         }
-        return system.sync(corner)
+        return change == .failed && self.marker() != nil ? .changed : change
     }
 
-    /// If the process ends within it, the folder has no marker. Nothing is then done in it until a user corrects it.
-    private func makeMarker(_ marker: FolderMarker) -> Bool {
-        system.removeFile(Self.markerName, in: corner)
+    /// Writes a new marker to a file, and calls `body` with its name, which moves it to the marker's place.
+    private func write(_ marker: FolderMarker, _ body: (_ name: String) -> Bool) -> MarkerChange {
+        let name = Self.newMarkerPrefix + ItemID.random().description
+        guard let file = system.createFile(name, in: corner) else { return .failed }
+        defer { system.removeFile(name, in: corner) }
+        return write(marker, to: file) && body(name) && system.sync(corner) ? .done : .failed
+    }
+
+    /// The prefix of a new marker in the corner. In `parts`, another process would remove it at its start.
+    static let newMarkerPrefix = "marker-"
+
+    /// Creates the marker on a file system that cannot rename without replacing. If the process ends within it, the
+    /// folder has no marker. Nothing is then done in it until a user corrects it.
+    private func makeMarker(_ marker: FolderMarker, isNew: Bool) -> Bool {
+        if !isNew { system.removeFile(Self.markerName, in: corner) }
         return system.createFile(Self.markerName, in: corner).map { write(marker, to: $0) } ?? false
     }
 

@@ -21,3 +21,13 @@ final class Locked<Value>: @unchecked Sendable {
         return try body(&value)
     }
 }
+
+/// A reference that does not retain its object, for async closures of an actor.
+///
+/// The compiler (Swift 6.3) runs an async closure with a capture list, such as `[weak self]`, outside of its caller's
+/// actor. Without a list it runs in it.
+final class WeakReference<Object: AnyObject> {
+    private(set) weak var object: Object?
+
+    init(_ object: Object) { self.object = object }
+}

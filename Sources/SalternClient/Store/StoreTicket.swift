@@ -57,12 +57,12 @@ public final class StoreTicket: Sendable {
 
     private static func waiting(in folder: String) -> [String] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
-        return names.sorted().filter { name in
+        // A file that is being created has no lock for a moment, and a lock here would prevent its own.
+        return names.filter { !$0.hasPrefix(temporary) }.sorted().filter { name in
             let path = folder + "/" + name
             guard let file = Descriptor(open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW)) else { return false }
-            if flock(file.number, LOCK_EX | LOCK_NB) != 0 { return !name.hasPrefix(temporary) }
-            // A file that is being created has no lock for a moment.
-            if !name.hasPrefix(temporary) { unlink(path) }
+            if flock(file.number, LOCK_EX | LOCK_NB) != 0 { return true }
+            unlink(path)
             return false
         }
     }

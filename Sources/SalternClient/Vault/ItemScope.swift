@@ -111,7 +111,8 @@ final class ItemScope {
             }
             let keys = Keys(sealing)
             let engine = session.keys.makeEngine(store, owner, account.token) { keys.sealing }
-            engine.learn = { [weak self] in try await self?.learn(id, keys) }
+            let scope = WeakReference(self)
+            engine.learn = { try await scope.object?.learn(id, keys) }
             let opened = Opened(token: account.token, engine: engine)
             vault = (keys, opened)
             return opened

@@ -38,9 +38,10 @@ struct ServerVersions {
         var next: String?
         for _ in 0..<Self.versionPageLimit {
             let page: VersionPage
+            let cursor = next
             do throws(APIError) {
-                page = try await scope.settings.retries({ [next] () throws(APIError) in
-                    try await scope.api.listVersions(id, limit: 500, page: next, token)
+                page = try await scope.settings.retries({ () throws(APIError) in
+                    try await scope.api.listVersions(id, limit: 500, page: cursor, token)
                 })
             } catch {
                 if error.code == .notFound { return [] }

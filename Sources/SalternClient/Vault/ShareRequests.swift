@@ -16,8 +16,9 @@ struct ShareRequests {
         var ids: Set<String> = []
         var next: String?
         for _ in 0..<Self.pageLimit {
-            let page = try await session.call { [next] api throws(APIError) in
-                try await api.listShares(page: next, limit: 500, token)
+            let cursor = next
+            let page = try await session.call { api throws(APIError) in
+                try await api.listShares(page: cursor, limit: 500, token)
             }
             guard page.shares.count <= 500, page.shares.allSatisfy({ ids.insert($0.id).inserted }) else { break }
             shares += page.shares

@@ -31,6 +31,8 @@ struct StoreLending {
     var outsideWrites = 0
     /// The state of the store's file when it was released.
     var file: [Int] = []
+    /// The account of the store when it was released.
+    var account: AccountID?
 }
 
 /// A store that other processes use between the rounds of watched folders, and during long rounds.
@@ -56,7 +58,8 @@ final class StoreSharing {
     /// Prepares sharing. The first round of a watched folder uses the open store.
     func begin() {
         session.demand.share()
-        owners.beforePiece = { [weak self] () async throws(VaultError) in _ = try await self?.giveWay() }
+        let sharing = WeakReference(self)
+        owners.beforePiece = { () async throws(VaultError) in _ = try await sharing.object?.giveWay() }
     }
 
     /// Opens the store for a round, after the processes that wait for it or use it. Each call that returns needs
@@ -126,7 +129,7 @@ final class StoreSharing {
         lending.returns += 1
         guard wasWritten else { return }
         lending.outsideWrites += 1
-        try session.keys.reopen()
+        try session.keys.reopen(lending.account)
     }
 
     /// Closes the store for other processes, when no round needs it.
@@ -139,6 +142,8 @@ final class StoreSharing {
     }
 
     private func lend() {
+        if store.isLent { return }
+        lending.account = try? session.keys.knownAccount()
         store.lend()
         lending.file = StoreFile.state(in: session.settings.folder)
     }

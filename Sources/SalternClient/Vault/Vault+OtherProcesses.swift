@@ -42,7 +42,8 @@ extension Vault {
     /// ```
     /// - Returns: True when another process has written to the store.
     /// - Throws: ``VaultError/store(_:)`` with ``StoreError/inUse`` when no process has released the store for 30
-    ///   seconds; it then stays closed. ``VaultError/locked`` when another process has locked or signed out the vault.
+    ///   seconds; it then stays closed. ``VaultError/locked`` when another process has locked or signed out the vault,
+    ///   ``VaultError/otherAccount`` when it has logged another account in: the vault is then locked.
     @discardableResult
     public func takeBackStore() async throws(VaultError) -> Bool {
         try await sharing.takeBack()
@@ -59,8 +60,6 @@ extension Vault {
             throw error as? VaultError ?? .cancelled
         }
     }
-
-    // MARK: Watched folders
 
     func beginLending() { sharing.begin() }
 

@@ -61,9 +61,9 @@ extension Vault {
         password: Password, code: String? = nil, userid: String? = nil, restoringKeyring: Bool = false,
         passkey authenticator: (any PasskeyAuthenticator)? = nil
     ) async throws(VaultError) {
-        guard let known = try session.keys.userid else { throw .locked }
         await session.serverLock.lock()
         defer { session.serverLock.unlock() }
+        guard let known = try session.keys.userid else { throw .locked }
         guard let userid else {
             return try await logIn.logIn(asKnown: known, password, code, restoringKeyring, authenticator)
         }
@@ -116,9 +116,9 @@ extension Vault {
     /// - Throws: The errors of ``logIn(_:passkey:)``. ``VaultError/unsentEdits(count:)`` when another device has
     ///   changed password and keys while this vault was locked.
     public func logInAgain(passkey authenticator: any PasskeyAuthenticator) async throws(VaultError) {
-        guard try session.keys.knownAccount() != nil else { throw .locked }
         await session.serverLock.lock()
         defer { session.serverLock.unlock() }
+        guard try session.keys.knownAccount() != nil else { throw .locked }
         try await logIn(by: authenticator)
     }
 

@@ -86,8 +86,11 @@ struct VaultKeys {
     }
 
     /// Continues with the state that another process has stored.
-    func reopen() throws(VaultError) {
+    /// - Parameter account: The account before; nil when there was none.
+    /// - Throws: ``VaultError/otherAccount`` when another account is logged in now. Its keys are not opened.
+    func reopen(_ account: AccountID?) throws(VaultError) {
         do throws(VaultError) {
+            if let account, let now = try knownAccount(), now != account { throw .otherAccount }
             let isThere = try resume()
             let kept = try keptOpen()
             if !isThere || kept == nil { session.opened = nil }
@@ -116,13 +119,19 @@ struct VaultKeys {
         guard let account = try knownAccount(), let userid = try self.userid,
             let iterations = try session.stored({ try session.store.number(.iterations) })
         else { throw .sessionEnded }
-        let token = try keptToken() ?? .missing
+        // An unreadable device key is reported before the derivation, which takes long.
+        _ = try keptToken()
         let locks = session.lockCount
+        let wasLocked = session.opened == nil
         let stretched = try await stretch(password, userid, Int(iterations))
         guard locks == session.lockCount else { throw .locked }
-        // The keyring is read after the wait, because a running change may have completed.
+        // Everything else is read after the wait, because a running change or a log-in may have completed.
         guard let sealed = try session.stored({ try session.store.fact(.keyring) }) else { throw .sessionEnded }
-        guard let keyring = try? Keyring(sealed: sealed, openedBy: stretched) else { throw .wrongCredentials }
+        guard try knownAccount() == account, try self.userid == userid,
+            let keyring = try? Keyring(sealed: sealed, openedBy: stretched)
+        else { throw .wrongCredentials }
+        if wasLocked, session.opened != nil { return }
+        let token = try keptToken() ?? .missing
         let known = stretched.known
         try session.stored {
             try session.deviceSecrets.change([.openKeys: known.encoded(with: keyring), .openKeyring: nil])
@@ -209,7 +218,8 @@ struct VaultKeys {
     ) -> VaultSession.Opened {
         let keys = VaultSession.OpenKeys(Sealer(account: account, keyring: keyring))
         let engine = makeEngine(session.store, .account, token) { keys.sealer }
-        engine.learn = { [weak session] in try await session?.keys.takeLaterKeyring() }
+        let weakSession = WeakReference(session)
+        engine.learn = { try await weakSession.object?.keys.takeLaterKeyring() }
         return VaultSession.Opened(
             account: account, userid: userid, token: token, password: password, keys: keys, engine: engine)
     }

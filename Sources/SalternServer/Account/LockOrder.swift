@@ -27,6 +27,7 @@
 enum LockOrder: Int, CaseIterable {
     /// A single row, changed on its own.
     case installation
+    /// Removed by one transaction, and kept `FOR KEY SHARE` by those that assign it.
     case plans
     /// Locked alone, by the statement that disables a destination.
     case destinations

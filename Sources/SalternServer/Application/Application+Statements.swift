@@ -92,7 +92,7 @@ extension Application {
             statement(ReplaceSealedPairwiseKey.self),
             // Plans
             statement(FindPlans.self), statement(SetPlan.self), statement(FindPlanUse.self), statement(RemovePlan.self),
-            statement(FindAccountOfUserid.self),
+            statement(FindAccountOfUserid.self), statement(KeepPlan.self),
             statement(AssignPlan.self),
             // Purge
             statement(TakePurgeLock.self), statement(ReleasePurgeLock.self), statement(HoldPurgeLock.self),

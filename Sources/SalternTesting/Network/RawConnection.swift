@@ -92,10 +92,14 @@ public final class RawConnection: @unchecked Sendable {
         let isBound = source.map { Self.with($0, port: 0) { bind(descriptor, $0, $1) } == 0 } ?? true
         let connected = Self.with("127.0.0.1", port: port) { connect(descriptor, $0, $1) }
         guard isBound, connected == 0 else { throw Failure.cannotConnect(errno: errno) }
+        if context != nil { Self.ignoreBrokenPipes }
         tls = try context.map { try TLSConnection(context: $0, descriptor: descriptor, hostName: "localhost") }
         beforeHandshake()
         if let tls, try tls.handshake() != .finished { throw Failure.timedOut }
     }
+
+    /// OpenSSL writes to a connection that the server has closed, which would end the process of the tests.
+    private static let ignoreBrokenPipes: Void = { _ = signal(SIGPIPE, SIG_IGN) }()
 
     private static func with<Result>(
         _ host: String, port: UInt16, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result

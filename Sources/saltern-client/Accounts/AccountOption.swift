@@ -29,15 +29,18 @@ struct AccountOption {
     func open(_ console: Console) async throws -> OpenAccount {
         let profiles = try ProfileStore(console.environment)
         let name = try resolve(profiles)
-        guard let profile = try profiles.profile(name) else { throw Self.nobody(name) }
-        let settings = try profile.settings(folder: profiles.folder(name), rateLimit: rateLimit)
-        guard let vault = try await OpenAccount.waiting(settings.folder, { try await Vault.resume(settings) }) else {
-            throw Self.nobody(name)
+        let (vault, profile, transport) = try await OpenAccount.waiting(profiles.folder(name)) {
+            guard let profile = try profiles.profile(name) else { throw Self.nobody(name) }
+            let settings = try profile.settings(folder: profiles.folder(name), rateLimit: rateLimit)
+            guard let vault = try await Vault.resume(settings) else { throw Self.nobody(name) }
+            // The process that had the store before may have changed the profile since: this is then repeated.
+            guard try profiles.profile(name) == profile else { throw VaultError.store(.inUse) }
+            return (vault, profile, settings.transport)
         }
         let present = try await profile.naming(vault)
         if present != profile { try profiles.save(present, name) }
         let account = OpenAccount(
-            name: name, profile: present, profiles: profiles, vault: vault, transport: settings.transport)
+            name: name, profile: present, profiles: profiles, vault: vault, transport: transport)
         for folder in PrivateFolder.abandoned(console.environment, of: account.folder) {
             console.notice(
                 "an edit was interrupted; the text saved until then is in \(folder): remove it when you no longer need it",
@@ -80,8 +83,8 @@ struct OpenAccount {
 
     /// Stores the pins that the server publishes now.
     func learnPins() async throws {
-        let next = profile.learning(from: try await SalternAPI(transport).describeService())
-        if next != profile { try profiles.save(next, name) }
+        let service = try await SalternAPI(transport).describeService()
+        try profiles.learn(from: service, over: profile, name)
     }
 
     /// Removes the files of the account after a sign-out. They stay when another process has logged in since then.

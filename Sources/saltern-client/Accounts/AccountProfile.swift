@@ -40,6 +40,22 @@ struct AccountProfile: Codable, Equatable {
         return next
     }
 
+    /// Returns the profile with the values of `next` that differ from `former`.
+    func changed(from former: AccountProfile, to next: AccountProfile) -> AccountProfile {
+        var result = self
+        func take<Value: Equatable>(_ value: WritableKeyPath<AccountProfile, Value>) {
+            if next[keyPath: value] != former[keyPath: value] { result[keyPath: value] = next[keyPath: value] }
+        }
+        take(\.server)
+        take(\.userid)
+        take(\.pins)
+        take(\.publishedPins)
+        take(\.certificate)
+        take(\.saltPrefix)
+        take(\.deviceName)
+        return result
+    }
+
     /// Returns the profile with the server's published pins. Malformed ones, and those of a connection without a pin,
     /// are ignored.
     func learning(from service: ServiceDescription) -> AccountProfile {

@@ -46,12 +46,10 @@ struct FirstContact {
         let name: AccountName
         var profile: AccountProfile
         let profiles: ProfileStore
+        /// The account's profile when the command began; nil for a new account.
+        let known: AccountProfile?
         /// True when the account had another userid on this device.
-        let isRenamed: Bool
-
-        private func isAbsent() throws -> Bool {
-            try profiles.profile(name) == nil && !FileManager.default.fileExists(atPath: profiles.folder(name).path)
-        }
+        var isRenamed: Bool { known.map { $0.userid != profile.userid } ?? false }
 
         func settings() throws(TransportError) -> VaultSettings {
             try profile.settings(folder: profiles.folder(name))
@@ -59,25 +57,41 @@ struct FirstContact {
 
         /// Creates or opens the account by `body`. After an error, an account that was new is removed again.
         func arrive(_ body: (VaultSettings) async throws -> Vault) async throws -> OpenAccount {
-            var isNew = false
-            let vault: Vault
             let settings = try settings()
-            do {
-                vault = try await OpenAccount.waiting(profiles.folder(name)) {
-                    // Checked after the password was typed, because another process may have created it since.
-                    isNew = try isAbsent()
+            // The queue of the store is in its folder. Other processes then wait until the removal, too.
+            try? FileManager.default.createDirectory(
+                at: settings.folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+            let vault = try await OpenAccount.waiting(settings.folder) {
+                do {
                     return try await body(settings)
+                } catch VaultError.store(.inUse) {
+                    throw VaultError.store(.inUse)
+                } catch {
+                    await removeNew(settings)
+                    throw error
                 }
-            } catch VaultError.store(.inUse) {
-                throw VaultError.store(.inUse)
-            } catch {
-                if isNew, (try? profiles.profile(name)) == .some(nil) { profiles.remove(name) }
-                throw error
             }
-            let profile = try await profile.naming(vault)
+            let profile = try await present().naming(vault)
             try profiles.save(profile, name)
             return OpenAccount(
                 name: name, profile: profile, profiles: profiles, vault: vault, transport: settings.transport)
+        }
+
+        /// Returns the stored profile with the changes of this command. Another process may have changed it while this
+        /// one waited for the password and for the store.
+        func present() throws(CommandFailure) -> AccountProfile {
+            guard let known, let stored = try profiles.profile(name) else { return profile }
+            return stored.changed(from: known, to: profile)
+        }
+
+        /// Removes the folder of an account that has no profile and no data.
+        private func removeNew(_ settings: VaultSettings) async {
+            do {
+                guard try profiles.profile(name) == nil, try await Vault.resume(settings) == nil else { return }
+                profiles.remove(name)
+            } catch {
+                // A store that cannot be opened may have data.
+            }
         }
     }
 
@@ -121,8 +135,7 @@ struct FirstContact {
         if known == nil { profile.saltPrefix = service.saltPrefix }
         try refuseForeignPrefix(of: profile, name, profiles, console)
         return Place(
-            name: name, profile: profile.learning(from: service), profiles: profiles,
-            isRenamed: known.map { $0.userid != userid } ?? false)
+            name: name, profile: profile.learning(from: service), profiles: profiles, known: known)
     }
 
     /// Rejects the salt prefix of another known server. With it, that site would get the other one's password key from

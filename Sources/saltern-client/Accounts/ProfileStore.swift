@@ -1,5 +1,6 @@
 import CommandLineKit
 import Foundation
+import SalternClient
 
 /// The accounts of this device: a profile each under `XDG_CONFIG_HOME`, and a folder each under `XDG_DATA_HOME`.
 struct ProfileStore {
@@ -71,6 +72,17 @@ struct ProfileStore {
         } catch {
             throw CommandFailure("cannot write \(file(name).path)", status: ExitStatus.store, code: "store_unusable")
         }
+    }
+
+    /// Stores the pins that a server has published over a connection by `used`, the account's profile at that time.
+    /// Pins of another server, or of a removed account, are ignored.
+    func learn(
+        from service: ServiceDescription, over used: AccountProfile, _ name: AccountName
+    ) throws(CommandFailure) {
+        // Another process may have changed the profile since.
+        guard let present = try profile(name), present.server == used.server, present.pins == used.pins else { return }
+        let next = present.learning(from: service)
+        if next != present { try save(next, name) }
     }
 
     /// Returns the folder of the account's store.

@@ -32,7 +32,7 @@ struct ChangeUserid: Command {
         let stopped = try await proof.withAccount(console) { account, password in
             let known = try await account.vault.notices()
             try await account.vault.changeUserid(to: userid, password: password)
-            var profile = account.profile
+            var profile = try account.profiles.profile(account.name) ?? account.profile
             profile.userid = userid
             try account.profiles.save(profile, account.name)
             return try await StoppedPasskeys(in: account.vault, except: known)

@@ -52,15 +52,40 @@ struct PruneMasterKeys: Command {
     init(_ arguments: inout Arguments) throws(UsageError) { option = try MasterKeyFileOption(&arguments) }
 
     func run(_ console: Console) async throws {
-        let file = try option.file(console)
+        let key = try await Self.prune(try option.file(console)) {
+            try await DatabaseCommand.asOwner(console) { try await SealedSecrets(database: $0).counts() }
+        }
+        console.printKeys(key)
+    }
+
+    /// Removes the older keys from the file.
+    /// - Parameter counts: Returns the number of secrets of each key. It is called before the removal and after it.
+    /// - Throws: ``CommandFailure`` while a secret needs one of the keys. The file then still has them.
+    static func prune(
+        _ file: MasterKeyFile, counts: () async throws -> [MasterKeyID: Int64]
+    ) async throws -> MasterKey {
         // Only keys that are older now may be removed, not those that a simultaneous rotation makes older.
-        let older = Set(try file.read().ids.dropFirst())
-        let counts = try await DatabaseCommand.asOwner(console) { try await SealedSecrets(database: $0).counts() }
-        let needed = counts.filter { older.contains($0.key) }
+        let former = try file.read()
+        let older = Set(former.ids.dropFirst())
+        try requireUnused(older, try await counts())
+        let key = try file.change { key throws(MasterKeyError) in key.removing(older) }
+        do {
+            // A server without the new key may have sealed a secret since the first count.
+            try requireUnused(older, try await counts())
+        } catch {
+            _ = try file.change { key throws(MasterKeyError) in try key.restoring(older, of: former) }
+            throw error
+        }
+        return key
+    }
+
+    private static func requireUnused(
+        _ keys: Set<MasterKeyID>, _ counts: [MasterKeyID: Int64]
+    ) throws(CommandFailure) {
+        let needed = counts.filter { keys.contains($0.key) }
         guard needed.isEmpty else {
             throw CommandFailure(
                 needed.map { "\($0.value) secrets need the key \($0.key); saltern master-key reseal reseals them" })
         }
-        console.printKeys(try file.change { key throws(MasterKeyError) in key.removing(older) })
     }
 }

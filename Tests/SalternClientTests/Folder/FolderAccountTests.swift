@@ -1,6 +1,7 @@
 import Cryptography
 import Foundation
 import SalternTesting
+import Synchronization
 import Testing
 
 @testable import SalternClient
@@ -70,11 +71,46 @@ import Testing
         }
     }
 
+    @Test func `whenever another account marks a folder, one of the two is refused`() async throws {
+        try await LiveServer.with { server in
+            let ada = try await FolderDevice("phone", server, isFirst: true)
+            var outcomes: Set<Bool> = []
+            for moment in 0..<10_000 {
+                let folder = try TemporaryDirectory(.memory)
+                let marker = FolderMarker(id: .random(), collection: "files", account: .random())
+                let calls = Mutex(0)
+                let claim = Mutex(Bool?.none)
+                let system = CountedFolders {
+                    let isNow = calls.withLock { calls in
+                        calls += 1
+                        return calls == moment + 1
+                    }
+                    guard isNow else { return }
+                    let isClaimed = (try? FolderTree(folder.path))?.claim(marker) == .done
+                    claim.withLock { $0 = isClaimed }
+                }
+                var settings = FolderSettings(deviceName: "phone")
+                settings.allowsSecondFolder = true
+                let root = URL(filePath: folder.path).standardizedFileURL.resolvingSymlinksInPath().path
+                let sync = FolderSync(ada.vault, root, settings, system)
+                var isRefused = false
+                do { try await sync.run() } catch FolderError.otherAccount { isRefused = true }
+                // A round has fewer calls.
+                guard let isClaimed = claim.withLock({ $0 }) else { break }
+                #expect(isRefused == isClaimed, "\(moment)")
+                let account = try #require(try FolderTree(folder.path).marker()?.account)
+                #expect((account == marker.account) == isClaimed, "\(moment)")
+                outcomes.insert(isClaimed)
+            }
+            #expect(outcomes == [true, false])
+        }
+    }
+
     @Test func `of two processes that mark a folder at once, one succeeds`() throws {
         let folder = try TemporaryDirectory(.memory)
         let tree = try FolderTree(folder.path)
         let (first, second) = (FolderMarker(id: .random(), account: .random()), FolderMarker(id: .random()))
-        #expect(tree.claim(first) && !tree.claim(second))
+        #expect(tree.claim(first) == .done && tree.claim(second) == .changed)
         #expect(tree.marker() == first)
         let names = try FileManager.default.contentsOfDirectory(atPath: folder.path + "/.saltern")
         #expect(names.sorted() == ["folder", "parts", "trash"])

@@ -128,6 +128,52 @@ import Testing
         #expect(await !app.isLocked)
     }
 
+    @Test func `a store that another process has given another account is not taken over`() async throws {
+        try await LiveServer.with { server in
+            var settings = VaultSettings.forTests(
+                folder: folder.path, try CurlTransport(server.address()), name: "phone")
+            settings.storePatience = .seconds(3_600)
+            let app = try await Vault.signUp(settings, userid: "ada", password: password)
+            let notes = app.collection("notes", of: Note.self)
+            try await notes.put(Note(text: "of ada"))
+            try await app.sync()
+            try await app.lendStore()
+            try await {
+                let vault = try #require(try await Vault.resume(settings))
+                try await vault.signOut()
+            }()
+            let id = try await {
+                let vault = try await Vault.signUp(settings, userid: "grace", password: password)
+                return try await vault.collection("notes", of: Note.self).put(Note(text: "of grace"))
+            }()
+            await #expect { try await app.takeBackStore() } throws: {
+                if case VaultError.otherAccount = $0 { true } else { false }
+            }
+            await #expect { try await notes.put(Note(text: "again of ada")) } throws: {
+                if case VaultError.locked = $0 { true } else { false }
+            }
+            try await app.unlock(password)
+            #expect(try await notes.contents().items == [id: Note(text: "of grace")])
+        }
+    }
+
+    @Test func `a log-in that completes during an unlock keeps its session`() async throws {
+        try await LiveServer.with { server in
+            let phone = try Device("phone", server)
+            let app = try await Vault.signUp(phone.settings, userid: "ada", password: password)
+            let laptop = try await Vault.logIn(
+                try Device("laptop", server).settings, userid: "ada", password: password)
+            for _ in 0..<20 {
+                _ = try await laptop.endOtherSessions()
+                try await app.lock()
+                async let unlocking: Void = app.unlock(password)
+                async let logIn: Void = app.logInAgain(password: password)
+                _ = try await (unlocking, logIn)
+                try await app.sync()
+            }
+        }
+    }
+
     /// Waits until no other process has the store, and opens it as one.
     private func other<Result>(_ body: (Vault) async throws -> Result) async throws -> Result {
         try await body(try #require(try await Vault.resume(patient)))

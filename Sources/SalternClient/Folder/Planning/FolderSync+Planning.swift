@@ -24,7 +24,7 @@ extension FolderSync {
     }
 
     private func simulate() async throws -> FolderReport {
-        try await refuseWrongPlace()
+        let checked = try await refuseWrongPlace()
         var report = FolderReport()
         if try await isMarkerMissing() {
             report.warn(.markerMissing, root)
@@ -32,7 +32,7 @@ extension FolderSync {
             return report
         }
         let tree = try FolderTree(reading: root, system)
-        guard let (id, isAnew) = try await recognize(tree, &report) else { return report }
+        guard let (id, isAnew, _) = try await recognize(tree, checked, &report) else { return report }
         try await fetchNews(&report)
         var round = Round(
             tree: tree, folder: id, allowed: isAnew ? [] : allowed, foldsCase: tree.folds, date: Self.today(),

@@ -80,6 +80,11 @@ final class CurlLoop: @unchecked Sendable {
     // MARK: On the thread
 
     private func work() {
+        // Some versions of libcurl write to closed connections without MSG_NOSIGNAL, which would end the process.
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        sigaddset(&signals, SIGPIPE)
+        pthread_sigmask(SIG_BLOCK, &signals, nil)
         var isStopped = false
         while !isStopped {
             let commands = inbox.withLock { inbox in

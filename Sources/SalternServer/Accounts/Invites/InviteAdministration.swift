@@ -56,7 +56,7 @@ public struct InviteAdministration {
         _ count: Int, _ terms: Terms, by signature: AuditSignature, show: ([New]) throws -> Void = { _ in }
     ) async throws -> [New] {
         try await database.withTransaction { transaction in
-            if let plan = terms.plan, try await !transaction.execute(FindPlans()).contains(where: { $0.name == plan }) {
+            if let plan = terms.plan, try await transaction.execute(KeepPlan(name: plan)).isEmpty {
                 throw Refusal.noSuchPlan
             }
             let invites = (0..<count).map { _ in New(id: .random(), code: .random()) }

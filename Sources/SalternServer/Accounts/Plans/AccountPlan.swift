@@ -74,21 +74,6 @@ extension AccountPlan.Changes {
             after.flatMap { $0 < before ? "\(name) from \(before) to \($0)" : nil }
         }
     }
-
-    /// Sets all limits of a plan.
-    init(_ limits: AccountPlan.Limits) {
-        items = limits.items
-        itemBytes = limits.itemBytes
-        bytes = limits.bytes
-        sessions = limits.sessions
-        shares = limits.shares
-        deletedDays = limits.deletedDays
-        vaults = limits.vaults
-        memberships = limits.memberships
-        vaultMembers = limits.vaultMembers
-        vaultItems = limits.vaultItems
-        vaultBytes = limits.vaultBytes
-    }
 }
 
 extension AccountPlan.Changes: CustomStringConvertible {

@@ -42,27 +42,16 @@ public struct PlanAdministration {
     /// - Throws: ``Refusal``, or a `PostgresError`.
     public func remove(_ name: String, by signature: AuditSignature) async throws {
         guard name != AccountPlan.defaultName else { throw Refusal.isDefault }
-        guard try await plans().contains(where: { $0.name == name }) else { throw Refusal.noSuchPlan }
-        try await requireUnused(name, now: signature.now)
-        let removed = try await database.withTransaction { transaction in
-            guard let plan = try await transaction.execute(RemovePlan(name: name)).first else {
-                throw Refusal.noSuchPlan
+        try await database.withTransaction(use: .long(by: nil)) { transaction in
+            guard try await !transaction.execute(RemovePlan(name: name)).isEmpty else { throw Refusal.noSuchPlan }
+            // A separate statement: behind the lock of the removal it sees all assignments. A registration that began
+            // with an invite may commit when that has expired.
+            let find = FindPlanUse(name: name, now: signature.now - .seconds(60))
+            if let use = try await transaction.execute(find).first, use.hasAccounts || use.hasInvites {
+                throw Refusal.isInUse(accounts: use.hasAccounts)
             }
             try await transaction.record(AppendAudit(signature, .planRemoved, detail: "plan \(name)"))
-            return plan
         }
-        // Another command may have assigned the plan to an account at the same moment. The plan is then restored.
-        do {
-            try await requireUnused(name, now: signature.now)
-        } catch {
-            _ = try await set(name, AccountPlan.Changes(removed.limits), by: signature)
-            throw error
-        }
-    }
-
-    private func requireUnused(_ name: String, now: Timestamp) async throws {
-        guard let use = try await database.execute(FindPlanUse(name: name, now: now)).first else { return }
-        if use.hasAccounts || use.hasInvites { throw Refusal.isInUse(accounts: use.hasAccounts) }
     }
 
     /// Changes a plan, or creates one from `default` with the changes.

@@ -100,7 +100,17 @@ struct FindPlanUse: Statement {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
-/// Removes a plan. Requires the rights of the schema's owner.
+/// Prevents the removal of a plan until the transaction ends, before accounts or invites receive it. Returns no row if
+/// there is no such plan. Requires the rights of the schema's owner.
+struct KeepPlan: Statement {
+    typealias Row = String
+
+    let name: String
+
+    static let sql: SQL<Self> = "SELECT p.plan FROM saltern.plans p WHERE p.plan = \(\.name) FOR KEY SHARE"
+}
+
+/// Removes a plan, and waits for transactions that assign it (``KeepPlan``). Requires the rights of the schema's owner.
 struct RemovePlan: Statement {
     typealias Row = AccountPlan
 

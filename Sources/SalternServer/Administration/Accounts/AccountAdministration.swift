@@ -74,7 +74,7 @@ public struct AccountAdministration: Sendable {
     public func assign(
         _ plan: String, to reference: AccountReference, by signature: AuditSignature
     ) async throws -> Outcome {
-        try await act(on: reference) { transaction, account in
+        try await reference.act(in: database, plan: plan) { transaction, account in
             let former = try await transaction.execute(FindPlanOfAccount(accountID: account)).first
             guard try await transaction.execute(AssignPlan(accountID: account, plan: plan)).first != nil else {
                 throw AccountRefusal.noSuchPlan

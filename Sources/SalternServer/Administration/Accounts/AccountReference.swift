@@ -41,13 +41,16 @@ extension AccountReference {
     /// Runs `body` in a transaction that excludes log-ins, writes and other admins from the account. All acts on a
     /// userid use it.
     ///
+    /// - Parameter plan: The plan that the account receives. It stays until the transaction ends, and its lock comes
+    ///   first (``LockOrder``).
     /// - Throws: ``AccountRefusal``, an error of `body`, or a `PostgresError`.
     func act<Result>(
-        in database: PostgresClient, use: LeaseUse = .short,
+        in database: PostgresClient, use: LeaseUse = .short, plan: String? = nil,
         _ body: (Transaction, AccountID) async throws -> Result
     ) async throws -> Result {
         let account = try await accountID(in: database)
         return try await database.withTransaction(key: .account(account), use: use) { transaction in
+            if let plan, try await transaction.execute(KeepPlan(name: plan)).isEmpty { throw AccountRefusal.noSuchPlan }
             // Separate statements: those behind the lock see the state at the time when it was granted.
             guard try await transaction.execute(LockAccountWholly(accountID: account)).first != nil,
                 let userid = try await transaction.execute(Owned(accountID: account, read: FindUserid())).first

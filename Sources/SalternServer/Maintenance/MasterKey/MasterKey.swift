@@ -72,6 +72,15 @@ extension MasterKey {
     public func removing(_ ids: Set<MasterKeyID>) -> MasterKey {
         MasterKey(active: active, older: older.filter { !ids.contains($0.id) })
     }
+
+    /// Returns the keys with those of these ids of `former` as the oldest ones, where they are missing.
+    ///
+    /// - Throws: ``MasterKeyError/tooManyKeys`` if there are too many.
+    public func restoring(_ ids: Set<MasterKeyID>, of former: MasterKey) throws(MasterKeyError) -> MasterKey {
+        let missing = former.keys.filter { ids.contains($0.id) && !self.ids.contains($0.id) }
+        guard keys.count + missing.count <= Self.maximumKeys else { throw .tooManyKeys }
+        return MasterKey(active: active, older: older + missing)
+    }
 }
 
 /// The short name of a key: the first four bytes of its SHA-256, which reveal nothing about 32 random bytes.

@@ -110,6 +110,33 @@ import VaultLog
         }
     }
 
+    @Test(.enabled(if: !TestEnvironment.isCluster))
+    func `a plan stays when it is removed while a command gives it to an account`() async throws {
+        try await TestApplication.with { app in
+            let ada = try await app.register()
+            let (assigned, removed) = try await HeldRow.hold(LockAuditHead(), in: app) { held in
+                // The last statement of the command waits for the end of the audit log. The account is changed by then.
+                let assigned = Task {
+                    try await AccountAdministrationTests.administer(app) {
+                        try await $0.assign("pro", to: .userid(ada.userid), by: InviteTests.signature(app))
+                    }
+                }
+                try await eventually { try await held.execute(CountWaitingCommands()) == [1] }
+                let removed = Task {
+                    try await asOwner(app) { try await $0.remove("pro", by: InviteTests.signature(app)) }
+                }
+                try await eventually { try await held.execute(CountWaitingCommands()) == [2] }
+                return (assigned, removed)
+            }
+            #expect(try await assigned.value.isChanged)
+            await #expect(throws: PlanAdministration.Refusal.isInUse(accounts: true)) { try await removed.value }
+            #expect(try await ada.client.get("/v1/account").string("plan") == "pro")
+            let postgres = app.postgres
+            let entries = try await app.run { try await AuditReview(database: postgres).latest(10) }
+            #expect(!entries.contains { $0.action == "plan_removed" })
+        }
+    }
+
     @Test func `fifty writers at the edge of a limit never exceed it`() async throws {
         try await TestApplication.with(connections: 8) { app in
             try await app.administer("UPDATE saltern.plans SET max_items = 60, max_bytes = 4000")
@@ -147,4 +174,19 @@ import VaultLog
             #expect(counted.bytes == counted.storedBytes)
         }
     }
+}
+
+private struct LockAuditHead: Statement {
+    typealias Row = Int64
+    static let sql: SQL<Self> = "SELECT h.sequence FROM saltern.audit_head h WHERE h.singleton FOR UPDATE"
+}
+
+/// Counts the sessions that wait for this one, directly or behind another one.
+private struct CountWaitingCommands: Statement {
+    typealias Row = Int64
+    static let sql: SQL<Self> = """
+        SELECT count(DISTINCT l.pid) FROM pg_locks l
+        WHERE NOT l.granted AND (pg_backend_pid() = ANY(pg_blocking_pids(l.pid)) OR EXISTS (
+            SELECT FROM unnest(pg_blocking_pids(l.pid)) b WHERE pg_backend_pid() = ANY(pg_blocking_pids(b))))
+        """
 }
