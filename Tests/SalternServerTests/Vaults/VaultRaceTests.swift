@@ -9,6 +9,9 @@ import VaultLog
 @Suite struct VaultRaceTests {
     private static let writesOfEach = 20
 
+    /// A join that others have overtaken too often.
+    private struct Overtaken: Error {}
+
     /// The number of requests that have returned.
     private final class Begun: Sendable {
         let count = Mutex(0)
@@ -201,7 +204,7 @@ import VaultLog
             var vault = try await VaultScene(first)
             let secrets = try await vault.invite(as: .writer, uses: UInt16(uses))
             let founder = vault.founder.client
-            let scene = Mutex(vault)
+            let scene = Guarded(vault)
             let path = "/v1/invitations/\(secrets.id.text)/acceptance"
             var joiners: [VaultScene.Sharer] = []
             for _ in 0..<6 { joiners.append(try VaultScene.Sharer(try await first.register())) }
@@ -209,7 +212,7 @@ import VaultLog
                 for (index, joiner) in joiners.enumerated() {
                     let client = [first, second][index % 2].client.with(token: joiner.client.token)
                     group.addTask {
-                        while true {
+                        for _ in 0..<500 {
                             let (entry, body) = try scene.withLock { try $0.joining(secrets, joiner) }
                             let reply = try await client.post(path, body)
                             if reply.status == 201 { try scene.withLock { try $0.note(entry) } }
@@ -220,6 +223,7 @@ import VaultLog
                             }
                             return reply
                         }
+                        throw Overtaken()
                     }
                 }
                 return try await group.reduce(into: []) { $0.append($1) }

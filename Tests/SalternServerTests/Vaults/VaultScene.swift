@@ -2,6 +2,7 @@ import Cryptography
 import HTTPCore
 import Postgres
 import SalternTesting
+import Synchronization
 import Testing
 import VaultLog
 
@@ -199,4 +200,15 @@ struct VaultScene {
             "body": .string(Base64.encodeToString(sealed)),
         ]
     }
+}
+
+/// A value that several tasks of a test change.
+final class Guarded<Value>: Sendable {
+    private let value: Mutex<Value>
+
+    init(_ value: consuming sending Value) { self.value = Mutex(value) }
+
+    func withLock<Result, Failure>(
+        _ body: (inout sending Value) throws(Failure) -> sending Result
+    ) throws(Failure) -> sending Result { try value.withLock(body) }
 }
