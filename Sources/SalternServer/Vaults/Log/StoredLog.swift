@@ -49,8 +49,9 @@ struct StoredLog {
         if isRecovering { throw VaultProblem.recovering }
         try VaultTime.check(entry, at: now)
         let isOwners = MemberID(entry.author.bytes) == state.owner
-        try await EntryRates(vaultID: vaultID, transaction: transaction).check(entry, isOwners: isOwners, at: now)
         let before = log
+        try await EntryRates(vaultID: vaultID, transaction: transaction)
+            .check(entry, after: before, isOwners: isOwners, at: now)
         do throws(EntryRejection) { try log.append(entry) } catch { throw VaultProblem.refused(error) }
         try additions.keys.check(since: before, log)
         transaction.enqueue(InsertEntries(vaultID: vaultID, entries: [entry], arrivedAt: now))
