@@ -146,6 +146,41 @@ import VaultLog
         }
     }
 
+    @Test func `a member whose account is locked keeps no other member waiting`() async throws {
+        try await TestApplication.with { app in
+            var vault = try await VaultScene(app)
+            let bob = try await vault.join(as: .writer)
+            let fields = vault.fields(["If-None-Match": "*"])
+            let signer = try MemberSigner(bob.member, of: vault.log.vault, bob.keys)
+            let seen = VaultScene.body(
+                vault.log.head, try MemberStatement(.seen, by: signer, vault.log.head).signature)
+            let role = VaultScene.body(try vault.entry(.role(bob.member, .reader)))
+            let (path, item, founder) = (vault.path, vault.item(), vault.founder.client)
+            @Sendable func put(_ client: TestClient) async throws -> Int {
+                try await client.put("\(path)/items/\(Fixtures.uuid())", item, fields).status
+            }
+            #expect(try await put(bob.client) == 201)
+            let statuses = Guarded<[Int]>([])
+            try await HeldRow.account(bob.account, in: app) { _ in
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for index in 0..<12 {
+                        group.addTask {
+                            let status =
+                                index < 4
+                                ? try await bob.client.put("\(path)/seen", seen).status : try await put(bob.client)
+                            statuses.withLock { $0.append(status) }
+                        }
+                    }
+                    try await Task.sleep(for: .milliseconds(200))
+                    for _ in 0..<3 { #expect(try await put(founder) == 201) }
+                    #expect(try await founder.post("\(path)/log", role).status == 200)
+                    try await group.waitForAll()
+                }
+            }
+            #expect(statuses.withLock { $0 } == [Int](repeating: 503, count: 12))
+        }
+    }
+
     @Test func `the queue of a member has 16 places`() async throws {
         let queues = VaultQueues()
         let (account, vault) = (AccountID(UUID.random()), SalternServer.VaultID(UUID.random()))

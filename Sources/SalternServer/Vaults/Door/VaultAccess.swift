@@ -198,7 +198,7 @@ extension Authorization {
     /// account, and another one.
     ///
     /// Such a transaction waits for the vault's row. Under the account's key each of several accounts would occupy a
-    /// connection meanwhile.
+    /// connection meanwhile. It waits for accounts only shortly, because other members wait with it.
     func transaction<Result>(
         joining vault: VaultID, lockingWith other: AccountID? = nil,
         _ body: (Transaction) async throws -> Result
@@ -206,6 +206,7 @@ extension Authorization {
         try await requireKnown()
         return try await door.queues.run(accountID, vault, .log) {
             try await database.withTransaction(key: .vaultLog(vault)) { transaction in
+                transaction.enqueue(LimitLockWait(milliseconds: 200))
                 for account in [accountID, other ?? accountID].sorted(by: { $0.uuid < $1.uuid }) {
                     transaction.enqueue(LockAccount(accountID: account))
                 }
@@ -214,6 +215,7 @@ extension Authorization {
                 // An admin has locked the account.
                 if held.isEmpty { try accept([]) }
                 try accept(sessions)
+                transaction.enqueue(LimitLockWait(milliseconds: 5_000))
                 return try await body(transaction)
             }
         }
