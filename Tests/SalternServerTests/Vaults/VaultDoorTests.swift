@@ -26,6 +26,11 @@ import VaultLog
         static let sql: SQL<Self> = "SELECT FROM saltern.accounts FOR UPDATE"
     }
 
+    private struct LockItems: Statement {
+        typealias Row = Void
+        static let sql: SQL<Self> = "SELECT FROM saltern.vault_items FOR UPDATE"
+    }
+
     private static func hold(
         _ lock: some Statement, _ app: TestApplication, _ body: @Sendable () async throws -> Void
     ) async throws {
@@ -178,6 +183,25 @@ import VaultLog
                 }
             }
             #expect(statuses.withLock { $0 } == [Int](repeating: 503, count: 12))
+        }
+    }
+
+    @Test func `a vault's deletion does not outlive its session`() async throws {
+        try await TestApplication.with { app in
+            let vault = try await VaultScene(app)
+            let (path, founder) = (vault.path, vault.founder.client)
+            let item = "\(path)/items/\(Fixtures.uuid())"
+            #expect(try await founder.put(item, vault.item(), vault.fields(["If-None-Match": "*"])).status == 201)
+            let other = try await app.logIn(vault.founder.account)
+            let deletion = try await HeldRow.hold(LockItems(), in: app) { held in
+                let deletion = Task { try await other.delete(path).status }
+                try await held.waiters(1)
+                #expect([200, 204].contains(try await founder.delete("/v1/sessions").status))
+                return deletion
+            }
+            #expect(try await deletion.value == 401)
+            #expect(try await founder.get(item).status == 200)
+            #expect(try await founder.delete(path).status == 204)
         }
     }
 

@@ -150,7 +150,8 @@ extension Authorization {
     }
 
     /// Runs `body` in a transaction that has locked the vault's row for a long time. It does not keep the session: the
-    /// end of a session and an admin's lock wait for no deletion of a large vault.
+    /// end of a session and an admin's lock wait for no deletion of a large vault. The session is checked again behind
+    /// `body`, so nothing is committed after its end.
     func longTransaction<Result>(
         in vault: VaultID, _ body: (Transaction, VaultSeat) async throws -> Result
     ) async throws -> Result {
@@ -161,7 +162,9 @@ extension Authorization {
                 let (sessions, seats) = try await transaction.execute(Authenticate(caller: caller), find)
                 try accept(sessions)
                 guard let seat = seats.first else { throw Problem.notFound }
-                return try await body(transaction, seat)
+                let result = try await body(transaction, seat)
+                try accept(try await transaction.execute(Authenticate(caller: caller)))
+                return result
             }
         }
     }
