@@ -205,29 +205,40 @@ import VaultLog
         }
     }
 
-    @Test func `the queue of a member has 16 places`() async throws {
+    @Test func `a member without a box locks no vault`() async throws {
+        try await TestApplication.with { app in
+            var vault = try await VaultScene(app)
+            let bob = try await vault.join(as: .reader)
+            let path = "\(vault.path)/boxes/mine"
+            try await Self.hold(LockVaults(), app) { #expect(try await bob.client.delete(path).status == 204) }
+        }
+    }
+
+    @Test(arguments: [(VaultQueues.Lane.items, 16), (.log, 4)])
+    func `a member has few places in a queue`(lane: VaultQueues.Lane, places: Int) async throws {
+        let other: VaultQueues.Lane = lane == .log ? .items : .log
         let queues = VaultQueues()
         let (account, vault) = (AccountID(UUID.random()), SalternServer.VaultID(UUID.random()))
         let mayEnd = Flag()
         let started = Guarded(0)
         try await withThrowingTaskGroup(of: Void.self) { group in
-            for _ in 0..<VaultQueues.limit {
+            for _ in 0..<places {
                 group.addTask {
-                    try await queues.run(account, vault, .items) {
+                    try await queues.run(account, vault, lane) {
                         started.withLock { $0 += 1 }
                         try await eventually { mayEnd.isSet }
                     }
                 }
             }
-            try await eventually { started.withLock { $0 } == VaultQueues.limit }
-            await #expect(throws: PostgresError.self) { try await queues.run(account, vault, .items) {} }
-            try await queues.run(account, vault, .log) {}
-            try await queues.run(AccountID(UUID.random()), vault, .items) {}
-            try await queues.run(account, SalternServer.VaultID(UUID.random()), .items) {}
+            try await eventually { started.withLock { $0 } == places }
+            await #expect(throws: PostgresError.self) { try await queues.run(account, vault, lane) {} }
+            try await queues.run(account, vault, other) {}
+            try await queues.run(AccountID(UUID.random()), vault, lane) {}
+            try await queues.run(account, SalternServer.VaultID(UUID.random()), lane) {}
             mayEnd.set()
             try await group.waitForAll()
         }
-        try await queues.run(account, vault, .items) {}
+        try await queues.run(account, vault, lane) {}
     }
 
     @Test func `a member without an offer locks no other account`() async throws {

@@ -59,14 +59,19 @@ final class KnownSeats: Sendable {
 ///
 /// A vault has one queue, so one member could otherwise fill it.
 final class VaultQueues: Sendable {
-    /// Maximum number of requests of one account for the items of a vault, and of those for its log.
-    static let limit = 16
-
     /// The queues of a vault.
     enum Lane: Hashable {
         case items
         /// Apart from items, so that no number of writes keeps a removal waiting.
         case log
+
+        /// Maximum number of requests of one account.
+        var limit: Int {
+            switch self {
+            case .items: 16
+            case .log: 4
+            }
+        }
 
         func key(of vault: VaultID) -> RequestKey {
             switch self {
@@ -93,8 +98,8 @@ final class VaultQueues: Sendable {
         let key = Key(account: account, vault: vault, lane: lane)
         let isAdmitted = counts.withLock { counts in
             let count = counts[key, default: 0]
-            if count < Self.limit { counts[key] = count + 1 }
-            return count < Self.limit
+            if count < lane.limit { counts[key] = count + 1 }
+            return count < lane.limit
         }
         guard isAdmitted else { throw PostgresError.queueFull }
         defer {
