@@ -207,8 +207,13 @@ import VaultLog
             let claimed = try await bob.client.post(path, claim(bob, signedBy: bob))
             #expect(claimed.status == 200, "\(claimed)")
             #expect(claimed.string("memberId") == bob.member.text)
-            // The join gives nothing before the end of the recovery.
+            // The join gives nothing before the end of the recovery, and counts for the limit of the plan.
             #expect(try await bob.client.get(vault.path).status == 404)
+            try await app.administer("UPDATE saltern.plans SET max_memberships = 1")
+            let second = try EntryWriter.found(
+                by: .random(), named: try #require(MemberName("Bob")), try .generate(), .random(),
+                at: try VaultScene.time(app))
+            #expect(try await bob.client.post("/v1/vaults", VaultScene.body(second)).string("limit") == "memberships")
             let recovered = try await vault.founder.client.post("\(vault.path)/recovered", Self.body(vault.log.head))
             #expect(recovered.status == 204)
             #expect(try await bob.client.get(vault.path).string("role") == "writer")
