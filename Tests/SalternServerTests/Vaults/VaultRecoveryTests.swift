@@ -275,6 +275,23 @@ import VaultLog
         }
     }
 
+    @Test func `a member puts no join back that is older than the backup`() async throws {
+        try await TestApplication.with { app in
+            var vault = try await VaultScene(app)
+            let bob = try await vault.join(as: .reader)
+            let secrets = try await vault.invite(as: .manager)
+            app.clock.advance(by: .seconds(4_000))
+            _ = try await vault.invite(as: .reader)
+            try await VaultBackup.moveBase(app)
+            // By such a time an invitation that has expired since would be open.
+            let mallory = try VaultScene.Sharer(bob.account)
+            let late = try vault.joining(secrets, mallory, after: -3_900).entry
+            let path = "\(vault.path)/log"
+            #expect(try await bob.client.put(path, Self.entries([late])).code == "clock_skew")
+            #expect(try await vault.founder.client.put(path, Self.entries([late])).status == 200)
+        }
+    }
+
     @Test func `nobody claims the member of a deleted account`() async throws {
         try await TestApplication.with { app in
             var vault = try await VaultScene(app)

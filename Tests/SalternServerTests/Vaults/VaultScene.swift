@@ -149,10 +149,12 @@ struct VaultScene {
         return secrets
     }
 
-    func joining(_ secrets: InvitationSecrets, _ sharer: Sharer) throws -> (entry: Entry, body: JSONValue) {
+    func joining(
+        _ secrets: InvitationSecrets, _ sharer: Sharer, after seconds: Int = 0
+    ) throws -> (entry: Entry, body: JSONValue) {
         let entry = try EntryWriter.join(
             secrets, as: sharer.member, named: try #require(Self.name), sharer.keys, NameKey(key), after: log,
-            at: try Self.time(app))
+            at: try Self.time(app, after: seconds))
         let token = secrets.token.withUnsafeBytes { Base64.encodeToString([UInt8]($0)) }
         return (entry, Self.body(entry, [(name: "token", value: .string(token))]))
     }

@@ -120,6 +120,13 @@ enum VaultTime {
         }
     }
 
+    /// Checks that an entry can have been made after an earlier one, by a device whose clock differs within the bounds.
+    static func checkOrder(_ entry: Entry, after earlier: EntryTime, at now: Timestamp) throws(VaultProblem) {
+        guard entry.time.seconds + 2 * EntryTime.tolerance >= earlier.seconds else {
+            throw .clockSkew(seconds: seconds(now))
+        }
+    }
+
     /// Returns a time in whole seconds since 1970.
     static func seconds(_ now: Timestamp) -> UInt64 { UInt64(max(now.unixMicroseconds / 1_000_000, 0)) }
 }
