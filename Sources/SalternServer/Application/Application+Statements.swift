@@ -222,6 +222,7 @@ extension Application {
             statement(FindPreviousKeys.self), statement(IsOwner.self), statement(FindItemAbove.self),
             statement(FindUnlockedAccounts.self), statement(CountOpening.self), statement(FindOpenings.self),
             statement(FindSealLimit.self), statement(InsertSealList.self), statement(RemoveEarlySeals.self),
+            statement(RemoveFormerSeals.self),
             statement(FindSealList.self), statement(FindSeals.self), statement(RemoveSeals.self),
             statement(StoreSeen.self), statement(FindVaultState.self), statement(EndRecovery.self),
             statement(BindMember.self), statement(FindOtherMember.self), statement(FindHeldVaults.self),

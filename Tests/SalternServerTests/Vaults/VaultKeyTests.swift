@@ -162,6 +162,34 @@ import VaultLog
         }
     }
 
+    @Test func `the lists of former managers have one budget together`() async throws {
+        try await TestApplication.with { app in
+            try await app.administer("UPDATE saltern.plans SET vault_items = 2")
+            var vault = try await VaultScene(app)
+            try await Self.fill(vault, items: 2)
+            let writer = try await Self.cut(&vault)
+            var numbers: [UInt64] = []
+            func seal(_ manager: VaultScene.Sharer?) async throws {
+                let list = try Self.list(2)
+                let reply = try await vault.append(
+                    Self.seal(writer, vault, list), by: manager, VaultScene.member(of: list))
+                #expect(reply.status == 200, "\(reply)")
+                numbers.append(vault.log.head.number.value)
+            }
+            for _ in 0..<5 {
+                let manager = try await vault.join(as: .manager)
+                try await seal(manager)
+                #expect(try await vault.append(.leave, by: manager).status == 200)
+            }
+            try await seal(nil)
+            // Four lists of two edits fit the budget. The earliest stay.
+            let late = numbers.remove(at: 4)
+            let stored = try await vault.founder.client.get("\(vault.path)/log").array("seals")
+            #expect(stored == numbers.map { .integer(Int64($0)) })
+            #expect(try await vault.founder.client.get("\(vault.path)/seals/\(late)").status == 404)
+        }
+    }
+
     /// The entry that lists the edits of a writer that the latest entry has cut off.
     private static func seal(_ writer: MemberID, _ vault: VaultScene, _ list: SealList) -> EntryPayload {
         .seal(Seal(of: writer, list))
