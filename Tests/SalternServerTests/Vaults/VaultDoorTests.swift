@@ -121,7 +121,7 @@ import VaultLog
             let fields = vault.fields(["If-None-Match": "*"])
             let (path, item, founder) = (vault.path, vault.item(), vault.founder.client)
             let (isHeld, mayEnd) = (Flag(), Flag())
-            let statuses = Guarded<[Int]>([])
+            let statuses = SharedValue<[Int]>([])
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask {
                     try await HeldRow.hold(LockVaults(), in: app) { _ in
@@ -150,7 +150,7 @@ import VaultLog
         let queues = VaultQueues()
         let (account, vault) = (AccountID(UUID.random()), SalternServer.VaultID(UUID.random()))
         let mayEnd = Flag()
-        let started = Guarded(0)
+        let started = SharedValue(0)
         try await withThrowingTaskGroup(of: Void.self) { group in
             for _ in 0..<VaultQueues.limit {
                 group.addTask {
