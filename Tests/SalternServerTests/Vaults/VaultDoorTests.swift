@@ -165,7 +165,7 @@ import VaultLog
                 try await client.put("\(path)/items/\(Fixtures.uuid())", item, fields).status
             }
             #expect(try await put(bob.client) == 201)
-            let statuses = Guarded<[Int]>([])
+            let statuses = SharedValue<[Int]>([])
             try await HeldRow.account(bob.account, in: app) { _ in
                 try await withThrowingTaskGroup(of: Void.self) { group in
                     for index in 0..<12 {
