@@ -299,7 +299,7 @@ extension VaultSealing {
         if author == signer.member {
             let stands = log.place(of: head) == .known && log.cut(of: author, at: head.number) == nil
             if stands, isUnderPresentKey { return .present }
-        } else if counts(signed, isHeld: false) {
+        } else if rejection(of: signed, isHeld: false) == nil {
             if isUnderPresentKey { return .present }
             return renewed(content, id, from: self).map { .other($0, edit: signed.edit.number) } ?? .none
         } else if !own.contains(author) {
@@ -313,15 +313,23 @@ extension VaultSealing {
         return .other(sealed, edit: edit.number)
     }
 
-    func stillCounts(_ item: StoredItem) -> Bool {
-        // A version whose key is missing was accepted with it.
-        guard let signed = try? signed(item.content, item.id) else { return true }
-        let cut = log.cut(of: signed.body.author, at: signed.body.head.number)
-        return counts(signed, isHeld: cut.map { (item.judgedAt ?? .max) < Int64($0.value) } ?? true)
+    func rejection(of item: StoredItem) -> PutAsideReason? {
+        // A version whose key is missing was accepted with it. Only a cut changes the verdict about an accepted version.
+        guard let signed = try? signed(item.content, item.id), log.place(of: signed.body.head) == .known,
+            let cut = log.cut(of: signed.body.author, at: signed.body.head.number)
+        else { return nil }
+        return rejection(of: signed, isHeld: (item.judgedAt ?? .max) < Int64(cut.value))
     }
 
-    private func counts(_ signed: Signed, isHeld: Bool) -> Bool {
+    var hasSealLists: Bool { !lists.byDigest.isEmpty }
+
+    private func rejection(of signed: Signed, isHeld: Bool) -> PutAsideReason? {
         let evidence = EditEvidence(isHeld: isHeld, lists: lists.byDigest)
-        return (try? log.check(signed.body, signed.statement, signed.generation, evidence)) != nil
+        do throws(EditRejection) {
+            try log.check(signed.body, signed.statement, signed.generation, evidence)
+            return nil
+        } catch {
+            return PutAsideReason(rawValue: error.rawValue)
+        }
     }
 }

@@ -106,6 +106,7 @@ extension SyncEngine {
     func judgeAgain(into report: inout SyncReport) async throws {
         guard let stamp = sealer.stamp, try store.fact(.judgedBy) != stamp else { return }
         let waiting = try store.itemsSetAside(limit: Self.singleFetches + 1)
+        try withdrawRefused(into: &report)
         if waiting.count > Self.singleFetches {
             try store.transaction {
                 try store.forgetAllSetAside()
@@ -125,6 +126,46 @@ extension SyncEngine {
             }
         }
         try store.set(.judgedBy, stamp)
+    }
+
+    /// Withdraws accepted versions that the lists of managers do not have. The latest replaced version that counts takes
+    /// the place, as on a device that has never accepted the other one. A change of a user stays.
+    private func withdrawRefused(into report: inout SyncReport) throws {
+        let sealer = sealer
+        guard sealer.hasSealLists else { return }
+        let listing = try store.number(.listing) ?? 0
+        try store.transaction {
+            try store.forEachAccepted { item in
+                guard let reason = sealer.rejection(of: item), !reason.isOpen, try store.change(item.id) == nil else {
+                    return
+                }
+                if let former = try formerVersion(of: item) {
+                    try store.put(former, listing: listing)
+                    try store.setBehind(item.id, item.revision)
+                    try store.note(.unreadable, item.id)
+                } else {
+                    try store.trash(item, at: moment)
+                    try store.removeItem(item.id)
+                    try store.note(.refused, item.id)
+                }
+                if reason.mayPass { try store.setAside(item.id, item.revision) }
+                report.changed.insert(item.id)
+            }
+        }
+    }
+
+    /// Returns the latest version of the server that an accepted one has replaced on this device, and that counts.
+    private func formerVersion(of item: StoredItem) throws -> StoredItem? {
+        var found: StoredItem?
+        try store.forEachReplaced(of: item.id) { version in
+            guard found == nil, let revision = version.revision, revision < item.revision,
+                let edit = try? sealer.open(version.content, item.id).edit
+            else { return }
+            let former = StoredItem(
+                id: item.id, revision: revision, content: version.content, edit: edit.number, judgedAt: sealer.head)
+            if sealer.stillCounts(former) { found = former }
+        }
+        return found
     }
 
     /// Fetches the versions that were set aside of items that this device has changed. A manager may have decided that
