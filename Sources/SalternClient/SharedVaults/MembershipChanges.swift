@@ -200,7 +200,11 @@ struct MembershipChanges {
 extension SharedVaultService {
     /// Records that the keys in all vaults are to be replaced, before a lost device is shut out.
     func noteLostDevice() throws(VaultError) {
-        for id in try ids() where try state(id)?.role != nil { try note(id) { $0.isRekeyDue = true } }
+        // The log of a vault may not have arrived yet.
+        for id in try recordIDs() {
+            if let state = try state(id), state.role == nil { continue }
+            try note(id) { $0.isRekeyDue = true }
+        }
     }
 
     /// Replaces this account's keys in all vaults. Where it fails, it stays due for the next sync, and
