@@ -228,14 +228,23 @@ struct VaultUpkeep {
         let since = try service.known(id).findings.unsealedSince ?? [:]
         let delay = canList(state) ? Self.sealDelay : Self.partialSealDelay
         guard state.presentKey != nil else { return }
-        for (author, cut) in cuts where !isRecent(since[cut], at: moment, within: delay) { try await seal(author) }
+        for (author, cut) in cuts where !isRecent(since[cut], at: moment, within: delay) {
+            try await sealAlone(author)
+        }
     }
 
     /// Seals all writers that were cut off and that no manager has sealed, if this device can open their items.
     func sealAll() async throws(VaultError) {
         let state = try service.known(id)
         guard canList(state) else { return }
-        for author in state.log.unsealed { try await seal(author) }
+        for author in state.log.unsealed { try await sealAlone(author) }
+    }
+
+    /// Seals one writer. A list that the server refuses prevents no other one.
+    private func sealAlone(_ author: VaultLog.MemberID) async throws(VaultError) {
+        do throws(VaultError) { try await seal(author) } catch .refused {
+            // The next sync tries again.
+        }
     }
 
     /// True when this device can open all items. A list without the others would omit edits that count.
@@ -268,6 +277,8 @@ struct VaultUpkeep {
                 guard let edit = sealing.mark(of: item.content, item.id), edit.author == author,
                     let cut = state.log.cut(of: author, at: edit.head)
                 else { return }
+                // The server no longer has an item whose deletion waits here for a person.
+                if try store.holdsDeletion(of: item.id) { return }
                 let id = VaultItemID(item.id)
                 let isHeld = item.judgedAt.map { $0 < Int64(cut.value) } ?? false
                 let isListed = seals.contains { seal in

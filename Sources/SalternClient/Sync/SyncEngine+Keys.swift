@@ -129,16 +129,17 @@ extension SyncEngine {
     }
 
     /// Withdraws accepted versions that the lists of managers do not have. The latest replaced version that counts takes
-    /// the place, as on a device that has never accepted the other one. A change of a user stays.
+    /// the place, as on a device that has never accepted the other one. A change of a user stays, and so does an item
+    /// whose deletion waits for approval.
     private func withdrawRefused(into report: inout SyncReport) throws {
         let sealer = sealer
         guard sealer.hasSealLists else { return }
         let listing = try store.number(.listing) ?? 0
         try store.transaction {
             try store.forEachAccepted { item in
-                guard let reason = sealer.rejection(of: item), !reason.isOpen, try store.change(item.id) == nil else {
-                    return
-                }
+                guard let reason = sealer.rejection(of: item), !reason.isOpen, try store.change(item.id) == nil,
+                    try !store.holdsDeletion(of: item.id)
+                else { return }
                 if let former = try formerVersion(of: item) {
                     try store.put(former, listing: listing)
                     try store.setBehind(item.id, item.revision)

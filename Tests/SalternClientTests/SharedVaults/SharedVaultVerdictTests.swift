@@ -59,6 +59,32 @@ import VaultLog
         #expect(try await cast.eve.vault().unsentCount(of: cast.id) == 0)
     }
 
+    @Test func `a list that the server refuses prevents no other list, and held deletions are in none`() async throws {
+        let cast = try await SharedVaultCast()
+        let notes = try cast.bob.notes(cast.id)
+        for number in 1...30 { try await notes.put(Note(text: "\(number)")) }
+        try await cast.sync(cast.bob)
+        try await cast.write("of Eve", cast.eve)
+        try await cast.sync(cast.ada)
+        for id in try await cast.bob.texts(cast.id).keys {
+            try await OwnedItems(cast.bob.vault(), of: .vault(cast.id)).delete(id)
+        }
+        try await cast.sync(cast.bob)
+        try await cast.shared(cast.bob).leave()
+        try await cast.shared(cast.eve).leave()
+        for _ in 0..<3 {
+            try await cast.sync(cast.ada)
+            cast.people.advance(70)
+        }
+        #expect(try await cast.state(cast.ada).log.unsealed.isEmpty)
+        #expect(cast.people.vaults.withState { $0.refusals["quota_exceeded"] } == nil)
+        // A person decides about the deletions.
+        #expect(try await cast.texts(cast.ada).count == 31)
+        let tablet = try await cast.people.person("ada")
+        try await cast.sync(tablet)
+        #expect(try await cast.texts(tablet) == ["of Eve"])
+    }
+
     @Test func `an edit that the list has stays`() async throws {
         let cast = try await SharedVaultCast()
         try await cast.write("of Bob", cast.bob)
