@@ -118,8 +118,12 @@ extension SyncEngine {
         for id in waiting {
             let state = try await Result.of({ () throws(APIError) in try await server.item(id) }).get()
             try Task.checkCancellation()
-            // The pages have the tombstones.
-            guard let state, !state.deleted, !state.isChunk else { continue }
+            // The pages have the tombstones. An item without one has no version that could count.
+            guard let state, !state.isChunk else {
+                try store.forgetSetAside(id)
+                continue
+            }
+            if state.deleted { continue }
             try store.transaction {
                 try store.forgetSetAside(id)
                 try apply(state, into: &report)
@@ -176,7 +180,11 @@ extension SyncEngine {
         for id in try store.changedItemsSetAside(limit: Self.singleFetches) {
             let state = try await Result.of({ () throws(APIError) in try await server.item(id) }).get()
             try Task.checkCancellation()
-            guard let state, !state.deleted, !state.isChunk else { continue }
+            guard let state, !state.isChunk else {
+                try store.forgetSetAside(id)
+                continue
+            }
+            if state.deleted { continue }
             try store.transaction { try apply(state, into: &report) }
         }
     }
