@@ -174,10 +174,12 @@ extension SyncEngine {
     }
 
     /// Fetches the versions that were set aside of items that this device has changed. A manager may have decided that
-    /// one does not count: then the change is sent over it.
+    /// one does not count: then the change is sent over it. So it is when a version names a key or an entry that the log
+    /// does not have, also after the log was fetched once more.
     func settleSetAside(into report: inout SyncReport) async throws {
         guard sealer.isOfVault, sealer.canSeal else { return }
-        for id in try store.changedItemsSetAside(limit: Self.singleFetches) {
+        var hasLearned = false
+        for (id, revision) in try store.changedItemsSetAside(limit: Self.singleFetches) {
             let state = try await Result.of({ () throws(APIError) in try await server.item(id) }).get()
             try Task.checkCancellation()
             guard let state, !state.isChunk else {
@@ -185,7 +187,24 @@ extension SyncEngine {
                 continue
             }
             if state.deleted { continue }
-            try store.transaction { try apply(state, into: &report) }
+            if !hasLearned, try needsEntries(state) {
+                try await learn?()
+                hasLearned = true
+            }
+            // A later version may name an entry that was made after the log was fetched.
+            let isSettled = hasLearned && state.revision == revision && !sealer.isRecovering
+            try store.transaction { try apply(state, into: &report, isSettled: isSettled) }
+        }
+    }
+
+    /// Returns true when only entries that this device does not have can let a version count.
+    private func needsEntries(_ version: ItemState) throws -> Bool {
+        guard let content = version.content else { return false }
+        let item = try store.item(version.id)
+        switch sealer.judge(version, content, known: item.flatMap { $0.isSealed ? nil : $0 }) {
+        case .accepted: return false
+        case .unreadable: return sealer.needsEntries(content, nil)
+        case .putAside(let reason): return sealer.needsEntries(content, reason)
         }
     }
 }
@@ -203,11 +222,13 @@ extension Store {
         }
     }
 
-    func changedItemsSetAside(limit: Int) throws -> [ItemID] {
+    func changedItemsSetAside(limit: Int) throws -> [(ItemID, Revision)] {
         try database.rows(
-            "SELECT s.id FROM set_aside s WHERE EXISTS (SELECT 1 FROM changes c WHERE c.id = s.id) ORDER BY s.id LIMIT ?",
-            .integer(Int64(limit))
-        ) { try Self.id($0, 0) }
+            """
+            SELECT s.id, s.revision FROM set_aside s WHERE EXISTS (SELECT 1 FROM changes c WHERE c.id = s.id)
+            ORDER BY s.id LIMIT ?
+            """, .integer(Int64(limit))
+        ) { (try Self.id($0, 0), Revision($0.integer(1) ?? 0)) }
     }
 
     func isSetAside(_ id: ItemID) throws -> Bool {
