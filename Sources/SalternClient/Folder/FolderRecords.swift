@@ -100,12 +100,6 @@ struct FolderRecords: Sendable {
         }
     }
 
-    /// Returns true for an item of a shared vault that the server has never had: an unsent one that was withdrawn.
-    func wasWithdrawn(_ id: ItemID) async throws(VaultError) -> Bool {
-        if owned.owner == .account { return false }
-        return try await owned.perform { store, _ in try store.tombstone(id) == nil && store.trashed(id) != nil }
-    }
-
     /// Returns true when this account may write the items.
     func canWrite() async throws(VaultError) -> Bool { try await owned.perform { _, items in try items.canWrite } }
 

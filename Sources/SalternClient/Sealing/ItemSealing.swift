@@ -35,6 +35,13 @@ protocol ItemSealing: Sendable {
     /// True when a version names an entry of the vault's log that this device does not have.
     func namesUnknownEntry(_ content: ItemContent, _ id: ItemID) -> Bool
 
+    /// Returns true when only further entries of the log can let a version count. After the log was fetched, that
+    /// version never counts.
+    func needsEntries(_ content: ItemContent, _ reason: PutAsideReason?) -> Bool
+
+    /// True while members put back entries of a vault's log that the server has lost.
+    var isRecovering: Bool { get }
+
     /// Names the log, the keys and the lists by which versions are judged and sealed. Nil for an account, which has its
     /// keys in the keyring.
     var stamp: [UInt8]? { get }
@@ -43,8 +50,11 @@ protocol ItemSealing: Sendable {
     /// - Parameter wasSent: True when the server may have received this content.
     func unsentForm(of content: ItemContent, _ id: ItemID, wasSent: Bool) -> UnsentForm
 
-    /// Returns true when a version that this device has accepted counts according to the present log.
-    func stillCounts(_ item: StoredItem) -> Bool
+    /// Returns the reason for which an accepted version does not count by the present log and lists.
+    func rejection(of item: StoredItem) -> PutAsideReason?
+
+    /// True in a shared vault while lists decide about the edits of writers that were cut off.
+    var hasSealLists: Bool { get }
 
     /// False where nothing can be sealed now: the account may only read, or the present key has not arrived.
     var canSeal: Bool { get }
@@ -123,7 +133,10 @@ enum UnsentForm: Sendable {
 struct PutAsideReason: RawRepresentable, Hashable, Sendable {
     let rawValue: String
 
-    private static let open: Set = ["unknownHead", "fork", "awaitsSeal", "listMissing"]
+    /// The version names an entry that the log does not have, and no present writer has signed that.
+    static let unprovenHead = PutAsideReason(rawValue: "unprovenHead")
+
+    private static let open: Set = ["unknownHead", unprovenHead.rawValue, "awaitsSeal", "listMissing"]
 
     /// True while no manager has decided about the version, or the decision has not arrived.
     var isOpen: Bool { Self.open.contains(rawValue) }
@@ -142,11 +155,19 @@ extension ItemSealing {
 
     func unsentForm(of content: ItemContent, _ id: ItemID, wasSent: Bool) -> UnsentForm { .present }
 
-    func stillCounts(_ item: StoredItem) -> Bool { true }
+    func rejection(of item: StoredItem) -> PutAsideReason? { nil }
+
+    func stillCounts(_ item: StoredItem) -> Bool { rejection(of: item) == nil }
+
+    var hasSealLists: Bool { false }
 
     var isStopped: Bool { false }
 
     func namesUnknownEntry(_ content: ItemContent, _ id: ItemID) -> Bool { false }
+
+    func needsEntries(_ content: ItemContent, _ reason: PutAsideReason?) -> Bool { false }
+
+    var isRecovering: Bool { false }
 
     func isChunkID(_ id: ItemID, _ attachment: ItemID, _ index: Int, _ content: SecureBytes) -> Bool {
         chunkID(attachment, index, content) == id

@@ -27,6 +27,8 @@ final class SharedVaultService {
     var descriptions: [SharedVaultID: VaultDescription] = [:]
     /// The server's statements about the openings of invitations' links.
     var openings: [SharedVaultID: [InvitationID: Int]] = [:]
+    /// By vault, the generations whose previous key this device has and the server lacked, when it was last asked.
+    var lostPreviousKeys: [SharedVaultID: Set<GenerationNumber>] = [:]
     /// The lists that this process has stored on the server again.
     var offeredLists: Set<OfferedList> = []
     /// The results of fetching items before a round.
@@ -49,6 +51,7 @@ final class SharedVaultService {
         sealings = [:]
         descriptions = [:]
         openings = [:]
+        lostPreviousKeys = [:]
         reports = [:]
         failures = [:]
     }
@@ -225,7 +228,11 @@ final class SharedVaultService {
 
     /// Returns the sealing of a state.
     func sealing(_ state: SharedVaultState) throws(VaultError) -> VaultSealing {
-        if let known = sealings[state.id], known.findings == state.findings { return known.sealing }
+        let isRecovering = descriptions[state.id]?.recoveringUntil.map { $0 > session.serverTime } ?? false
+        if let known = sealings[state.id], known.findings == state.findings, known.sealing.isRecovering == isRecovering
+        {
+            return known.sealing
+        }
         var names: [VaultLog.MemberID: String] = [:]
         for member in state.log.members.values { names[member.id] = name(of: member, state) }
         let lists = try session.stored { try session.store.sealLists(of: state.id) }
@@ -233,7 +240,7 @@ final class SharedVaultService {
             id: state.id, log: state.log, keys: state.keys, signer: try? state.signer, role: state.role,
             evidence: evidence, refused: state.findings.refused ?? [],
             isStopped: state.problems.contains { $0.stopsWriting && $0 != .ended }, lists: SealLists(lists),
-            names: names, own: state.ownMembers)
+            names: names, own: state.ownMembers, isRecovering: isRecovering)
         sealings[state.id] = (state.findings, sealing)
         return sealing
     }
@@ -287,6 +294,7 @@ final class SharedVaultService {
         forgetState(id)
         descriptions[id] = nil
         openings[id] = nil
+        lostPreviousKeys[id] = nil
         reports[id] = nil
         failures[id] = nil
         owners.forget(id)

@@ -58,6 +58,7 @@ struct VaultSealing: ItemSealing {
     let names: [VaultLog.MemberID: String]
     /// All members of the log that were this account, also in former memberships.
     var own: Set<VaultLog.MemberID> = []
+    var isRecovering = false
 
     /// An opened version, with everything that its signature covers.
     struct Signed {
@@ -154,10 +155,15 @@ struct VaultSealing: ItemSealing {
                 EditEvidence(isHeld: isHeld, lists: lists.byDigest))
             return .accepted(opened(signed))
         } catch {
-            if error == .fork || error == .unknownHead, log.hasSigned(signed.body, signed.statement) {
-                evidence.add(signed.body.head, by: signed.body.author, id)
+            let author = signed.body.author
+            guard error == .fork || error == .unknownHead else {
+                return .putAside(PutAsideReason(rawValue: error.rawValue))
             }
-            return .putAside(PutAsideReason(rawValue: error.rawValue))
+            let isSigned = log.hasSigned(signed.body, signed.statement)
+            if isSigned { evidence.add(signed.body.head, by: author, id) }
+            let isProven = isSigned && log.members[author]?.role?.writes ?? false
+            return .putAside(
+                error == .unknownHead && !isProven ? .unprovenHead : PutAsideReason(rawValue: error.rawValue))
         }
     }
 
@@ -233,6 +239,14 @@ struct VaultSealing: ItemSealing {
         return log.place(of: signed.body.head) == .unknown
     }
 
+    func needsEntries(_ content: ItemContent, _ reason: PutAsideReason?) -> Bool {
+        if let reason { return reason == .unprovenHead }
+        guard content.format == SealedBox.format, let key = try? SealedBox.keyID(of: content.body.bytes) else {
+            return false
+        }
+        return VaultKeyID(key.bytes).flatMap { log.generation(withKey: $0) } == nil
+    }
+
     // MARK: Chunks
 
     /// Returns the name of a chunk under the key of the present generation.
@@ -299,7 +313,7 @@ extension VaultSealing {
         if author == signer.member {
             let stands = log.place(of: head) == .known && log.cut(of: author, at: head.number) == nil
             if stands, isUnderPresentKey { return .present }
-        } else if counts(signed, isHeld: false) {
+        } else if rejection(of: signed, isHeld: false) == nil {
             if isUnderPresentKey { return .present }
             return renewed(content, id, from: self).map { .other($0, edit: signed.edit.number) } ?? .none
         } else if !own.contains(author) {
@@ -313,15 +327,23 @@ extension VaultSealing {
         return .other(sealed, edit: edit.number)
     }
 
-    func stillCounts(_ item: StoredItem) -> Bool {
-        // A version whose key is missing was accepted with it.
-        guard let signed = try? signed(item.content, item.id) else { return true }
-        let cut = log.cut(of: signed.body.author, at: signed.body.head.number)
-        return counts(signed, isHeld: cut.map { (item.judgedAt ?? .max) < Int64($0.value) } ?? true)
+    func rejection(of item: StoredItem) -> PutAsideReason? {
+        // A version whose key is missing was accepted with it. Only a cut changes a verdict.
+        guard let signed = try? signed(item.content, item.id), log.place(of: signed.body.head) == .known,
+            let cut = log.cut(of: signed.body.author, at: signed.body.head.number)
+        else { return nil }
+        return rejection(of: signed, isHeld: (item.judgedAt ?? .max) < Int64(cut.value))
     }
 
-    private func counts(_ signed: Signed, isHeld: Bool) -> Bool {
+    var hasSealLists: Bool { !lists.byDigest.isEmpty }
+
+    private func rejection(of signed: Signed, isHeld: Bool) -> PutAsideReason? {
         let evidence = EditEvidence(isHeld: isHeld, lists: lists.byDigest)
-        return (try? log.check(signed.body, signed.statement, signed.generation, evidence)) != nil
+        do throws(EditRejection) {
+            try log.check(signed.body, signed.statement, signed.generation, evidence)
+            return nil
+        } catch {
+            return PutAsideReason(rawValue: error.rawValue)
+        }
     }
 }

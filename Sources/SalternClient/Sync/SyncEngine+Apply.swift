@@ -3,7 +3,8 @@ internal import Foundation
 
 extension SyncEngine {
     /// Applies the decision of ``Reconciliation``, within the transaction of the page.
-    func apply(_ server: ItemState, into report: inout SyncReport) throws {
+    /// - Parameter isSettled: True for a version of a shared vault that this device had before it last fetched the log.
+    func apply(_ server: ItemState, into report: inout SyncReport, isSettled: Bool = false) throws {
         let item = try store.item(server.id)
         let change = try store.change(server.id)
         let listing = try store.number(.listing) ?? 0
@@ -23,9 +24,12 @@ extension SyncEngine {
         case .confirmed(let isDone):
             try confirm(server, isDone: isDone, change, listing)
         case .conflict:
-            try resolve(server, item, change, listing, into: &report)
+            try resolve(server, item, change, listing, isSettled, into: &report)
         case .undoDeletion:
             if let change, let taken = resealed(server, change, item) { return try goOn(change, from: taken, listing) }
+            if sealer.isOfVault, let change, let content = server.content, judged(server, content, over: item) == nil {
+                return try goOnOverRefused(server, item, change, listing, isSettled, into: &report)
+            }
             try store.forgetChange(server.id)
             try storeServerVersion(server, over: item, isDeletedHere: true, listing, into: &report)
             try store.note(.deletionUndone, server.id)
@@ -88,7 +92,9 @@ extension SyncEngine {
         if opened.edit.isCopy { try store.set(.copies, 1) }
         if let item, !item.isSealed, item.content != content {
             // The author of a version that follows the known one has seen it.
-            if try store.number(.comparing) != nil, !sealer.follows(opened.edit, item.content, item.id) {
+            if try store.number(.comparing) != nil, sealer.stillCounts(item),
+                !sealer.follows(opened.edit, item.content, item.id)
+            {
                 return try keepBoth(item.content, theirs, listing, into: &report)
             }
             if isOutdated(theirs, by: item) {
@@ -162,6 +168,7 @@ extension SyncEngine {
         _ server: ItemState, isDone: Bool, _ change: LocalChange?, _ listing: Int64
     ) throws {
         guard let change, let content = server.content else { return }
+        if sealer.isOfVault { try store.forgetSetAside(server.id) }
         var confirmed = StoredItem(
             id: server.id, revision: server.revision, content: content, edit: change.edit, judgedAt: sealer.head)
         if isDone, isFinal(change) {
@@ -185,7 +192,7 @@ extension SyncEngine {
 
     /// Resolves a conflict: changed on this device and on another one.
     private func resolve(
-        _ server: ItemState, _ item: StoredItem?, _ change: LocalChange?, _ listing: Int64,
+        _ server: ItemState, _ item: StoredItem?, _ change: LocalChange?, _ listing: Int64, _ isSettled: Bool,
         into report: inout SyncReport
     ) throws {
         guard var change, let content = server.content, let mine = change.content else { return }
@@ -194,10 +201,11 @@ extension SyncEngine {
             return try keepUnreadable(server, item, listing, into: &report)
         }
         guard let theirs = judged(server, content, over: item) else {
-            if sealer.isOfVault { return try goOnOverRefused(server, item, change, listing, into: &report) }
+            if sealer.isOfVault { return try goOnOverRefused(server, item, change, listing, isSettled, into: &report) }
             return try keepBesideUnreadable(server, item, own.item, mine, listing, into: &report)
         }
         let taken = stored(server, content, theirs, over: item)
+        if sealer.isOfVault { try store.forgetSetAside(server.id) }
         if theirs.edit.isCopy { try store.set(.copies, 1) }
         try forgetCopy(of: server.id, replacedBy: theirs.edit, into: &report)
         if let item, isOutdated(taken, by: item) { try store.note(.rolledBack, item.id) }
@@ -299,9 +307,11 @@ extension SyncEngine {
         try store.put(taken, listing: listing)
     }
 
-    /// Returns true when the server has another version than the known one, and no later one.
+    /// Returns true when the server has another version than the known one, and no later one. A known version that no
+    /// longer counts is behind each version that counts.
     private func isOutdated(_ theirs: StoredItem, by item: StoredItem) -> Bool {
         theirs.content != item.content && theirs.edit <= item.edit && !isKnown(theirs, as: item)
+            && sealer.stillCounts(item)
     }
 
     /// Keeps an unreadable version, which a device with another key may have written, and makes a copy of the local
@@ -322,11 +332,14 @@ extension SyncEngine {
     /// Continues a change of a shared vault's item over a version that does not count. While it may count later, the
     /// change waits.
     private func goOnOverRefused(
-        _ server: ItemState, _ item: StoredItem?, _ change: LocalChange, _ listing: Int64, into report: inout SyncReport
+        _ server: ItemState, _ item: StoredItem?, _ change: LocalChange, _ listing: Int64, _ isSettled: Bool,
+        into report: inout SyncReport
     ) throws {
         guard let content = server.content else { return }
         let reason = reasonPutAside(server, content, over: item)
-        if reason?.isOpen ?? isUnderUnknownKey(content) { return try leaveConflict(server, item, listing) }
+        if reason?.isOpen ?? isUnderUnknownKey(content), !isSettled || !sealer.needsEntries(content, reason) {
+            return try leaveConflict(server, item, listing)
+        }
         try keepSealed(server, over: item, listing, into: &report)
         try store.forgetSetAside(server.id)
         var change = change

@@ -106,6 +106,7 @@ extension SyncEngine {
     func judgeAgain(into report: inout SyncReport) async throws {
         guard let stamp = sealer.stamp, try store.fact(.judgedBy) != stamp else { return }
         let waiting = try store.itemsSetAside(limit: Self.singleFetches + 1)
+        try withdrawRefused(into: &report)
         if waiting.count > Self.singleFetches {
             try store.transaction {
                 try store.forgetAllSetAside()
@@ -117,8 +118,12 @@ extension SyncEngine {
         for id in waiting {
             let state = try await Result.of({ () throws(APIError) in try await server.item(id) }).get()
             try Task.checkCancellation()
-            // The pages have the tombstones.
-            guard let state, !state.deleted, !state.isChunk else { continue }
+            // The pages have the tombstones. An item without one has no version that could count.
+            guard let state, !state.isChunk else {
+                try store.forgetSetAside(id)
+                continue
+            }
+            if state.deleted { continue }
             try store.transaction {
                 try store.forgetSetAside(id)
                 try apply(state, into: &report)
@@ -127,15 +132,80 @@ extension SyncEngine {
         try store.set(.judgedBy, stamp)
     }
 
+    /// Withdraws accepted versions that the lists of managers do not have. The latest replaced version that counts
+    /// takes the place, as on a device that has never accepted the other one. A change of a user stays, and so does an
+    /// item whose deletion waits for approval.
+    private func withdrawRefused(into report: inout SyncReport) throws {
+        let sealer = sealer
+        guard sealer.hasSealLists else { return }
+        let listing = try store.number(.listing) ?? 0
+        try store.transaction {
+            try store.forEachAccepted { item in
+                guard let reason = sealer.rejection(of: item), !reason.isOpen, try store.change(item.id) == nil,
+                    try !store.holdsDeletion(of: item.id)
+                else { return }
+                if let former = try formerVersion(of: item) {
+                    try store.put(former, listing: listing)
+                    try store.setBehind(item.id, item.revision)
+                    try store.note(.unreadable, item.id)
+                } else {
+                    // A folder removes the file, too: as a new item it would be an edit of this member.
+                    try store.trash(item, at: moment)
+                    try store.storeTombstone(item.id, item.revision, at: moment)
+                    try store.note(.refused, item.id)
+                }
+                if reason.mayPass { try store.setAside(item.id, item.revision) }
+                report.changed.insert(item.id)
+            }
+        }
+    }
+
+    /// Returns the latest version of the server that an accepted one has replaced on this device, and that counts.
+    private func formerVersion(of item: StoredItem) throws -> StoredItem? {
+        var found: StoredItem?
+        try store.forEachReplaced(of: item.id) { version in
+            guard found == nil, let revision = version.revision, revision < item.revision,
+                let edit = try? sealer.open(version.content, item.id).edit
+            else { return }
+            let former = StoredItem(
+                id: item.id, revision: revision, content: version.content, edit: edit.number, judgedAt: sealer.head)
+            if sealer.stillCounts(former) { found = former }
+        }
+        return found
+    }
+
     /// Fetches the versions that were set aside of items that this device has changed. A manager may have decided that
-    /// one does not count: then the change is sent over it.
+    /// one does not count: then the change is sent over it. It is also sent over a version that names a key or an entry
+    /// which the log does not have after it was fetched once more.
     func settleSetAside(into report: inout SyncReport) async throws {
         guard sealer.isOfVault, sealer.canSeal else { return }
-        for id in try store.changedItemsSetAside(limit: Self.singleFetches) {
+        var hasLearned = false
+        for (id, revision) in try store.changedItemsSetAside(limit: Self.singleFetches) {
             let state = try await Result.of({ () throws(APIError) in try await server.item(id) }).get()
             try Task.checkCancellation()
-            guard let state, !state.deleted, !state.isChunk else { continue }
-            try store.transaction { try apply(state, into: &report) }
+            guard let state, !state.isChunk else {
+                try store.forgetSetAside(id)
+                continue
+            }
+            if state.deleted { continue }
+            if !hasLearned, try needsEntries(state) {
+                try await learn?()
+                hasLearned = true
+            }
+            // A later version may name an entry that was made after the log was fetched.
+            let isSettled = hasLearned && state.revision == revision && !sealer.isRecovering
+            try store.transaction { try apply(state, into: &report, isSettled: isSettled) }
+        }
+    }
+
+    /// Returns true when only entries that this device does not have can let a version count.
+    private func needsEntries(_ version: ItemState) throws -> Bool {
+        guard let content = version.content else { return false }
+        let item = try store.item(version.id)
+        switch sealer.judge(version, content, known: item.flatMap { $0.isSealed ? nil : $0 }) {
+        case .accepted: return false
+        case .unreadable: return sealer.needsEntries(content, nil)
+        case .putAside(let reason): return sealer.needsEntries(content, reason)
         }
     }
 }
@@ -153,11 +223,13 @@ extension Store {
         }
     }
 
-    func changedItemsSetAside(limit: Int) throws -> [ItemID] {
+    func changedItemsSetAside(limit: Int) throws -> [(ItemID, Revision)] {
         try database.rows(
-            "SELECT s.id FROM set_aside s WHERE EXISTS (SELECT 1 FROM changes c WHERE c.id = s.id) ORDER BY s.id LIMIT ?",
-            .integer(Int64(limit))
-        ) { try Self.id($0, 0) }
+            """
+            SELECT s.id, s.revision FROM set_aside s WHERE EXISTS (SELECT 1 FROM changes c WHERE c.id = s.id)
+            ORDER BY s.id LIMIT ?
+            """, .integer(Int64(limit))
+        ) { (try Self.id($0, 0), Revision($0.integer(1) ?? 0)) }
     }
 
     func isSetAside(_ id: ItemID) throws -> Bool {

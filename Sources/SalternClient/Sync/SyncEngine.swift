@@ -62,6 +62,7 @@ final class SyncEngine {
             if report.isHeld, try store.number(.comparing) != nil { return }
             try await settle(disputed, into: &report)
             if fruitless == 0 { try await settleSetAside(into: &report) }
+            if sealer.isStopped { return try countUnsent(into: &report) }
             do {
                 disputed = try await push(except: &refused, into: &report)
                 if disputed.isEmpty { return }
@@ -241,6 +242,7 @@ final class SyncEngine {
                 // Nothing that no rule has accepted becomes a change of this device.
                 if !item.isSealed {
                     try store.trash(item, at: moment)
+                    try store.storeTombstone(item.id, item.revision, at: moment)
                     try store.note(.refused, item.id)
                 }
                 report.changed.insert(item.id)

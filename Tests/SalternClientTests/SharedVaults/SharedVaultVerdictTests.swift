@@ -1,0 +1,207 @@
+import Cryptography
+import Foundation
+import Testing
+import VaultLog
+
+@testable import SalternClient
+
+/// Verdicts about versions that change after a device has accepted, or has put aside, a version.
+@Suite struct SharedVaultVerdictTests {
+    /// The server withholds an item from a device.
+    private func withhold(_ item: ItemID, from device: PersonDevice, _ cast: SharedVaultCast) {
+        let (name, path) = (item.description, "/v1/vaults/\(cast.id)/changes")
+        cast.rewrite(device) { target, reply in
+            guard target.hasPrefix(path), let changes = reply["changes"] as? [[String: Any]] else { return }
+            reply["changes"] = changes.filter { $0["id"] as? String != name }
+        }
+    }
+
+    /// Ada's device removes Bob and seals, and the server has withheld Bob's edit of an item from it.
+    private func removeBob(_ cast: SharedVaultCast, withholding item: ItemID) async throws {
+        withhold(item, from: cast.ada, cast)
+        try await cast.shared(cast.ada).remove([cast.member(cast.bob)])
+        #expect(try await cast.state(cast.ada).log.unsealed.isEmpty)
+        cast.beHonest(to: cast.ada)
+    }
+
+    // MARK: Accepted versions
+
+    @Test func `an accepted edit that the list does not have gives way to the version before it`() async throws {
+        let cast = try await SharedVaultCast()
+        let item = try await cast.write("one", cast.ada)
+        try await cast.sync(cast.ada, cast.bob, cast.eve)
+        try await cast.write("of Bob", cast.bob, item)
+        try await cast.sync(cast.eve)
+        #expect(try await cast.texts(cast.eve) == ["of Bob"])
+        try await removeBob(cast, withholding: item)
+        try await cast.sync(cast.eve)
+        #expect(try await cast.texts(cast.eve) == ["one"])
+        #expect(try await cast.eve.vault().keptTexts(of: cast.id).contains("of Bob"))
+        #expect(try await cast.eve.vault().unsentCount(of: cast.id) == 0)
+        // An edit of the version before it is no older one.
+        try await cast.write("two", cast.ada, item)
+        try await cast.sync(cast.eve, cast.ada)
+        for device in [cast.ada, cast.eve] {
+            #expect(try await device.texts(cast.id) == [item: "two"])
+            #expect(try await device.vault().unsentCount(of: cast.id) == 0)
+        }
+    }
+
+    @Test func `an accepted item that the list does not have goes to the trash`() async throws {
+        let cast = try await SharedVaultCast()
+        let item = try await cast.write("of Bob", cast.bob)
+        try await cast.sync(cast.eve)
+        try await removeBob(cast, withholding: item)
+        let tablet = try await cast.people.person("eve")
+        try await cast.sync(cast.eve, tablet)
+        for device in [cast.eve, tablet] { #expect(try await cast.texts(device).isEmpty) }
+        #expect(try await cast.eve.vault().keptTexts(of: cast.id) == ["of Bob"])
+        #expect(try await cast.eve.vault().unsentCount(of: cast.id) == 0)
+    }
+
+    @Test func `a list that the server refuses prevents no other list, and held deletions are in none`() async throws {
+        let cast = try await SharedVaultCast()
+        let notes = try cast.bob.notes(cast.id)
+        for number in 1...30 { try await notes.put(Note(text: "\(number)")) }
+        try await cast.sync(cast.bob)
+        try await cast.write("of Eve", cast.eve)
+        try await cast.sync(cast.ada)
+        for id in try await cast.bob.texts(cast.id).keys {
+            try await OwnedItems(cast.bob.vault(), of: .vault(cast.id)).delete(id)
+        }
+        try await cast.sync(cast.bob)
+        try await cast.shared(cast.bob).leave()
+        try await cast.shared(cast.eve).leave()
+        for _ in 0..<3 {
+            try await cast.sync(cast.ada)
+            cast.people.advance(70)
+        }
+        #expect(try await cast.state(cast.ada).log.unsealed.isEmpty)
+        #expect(cast.people.vaults.withState { $0.refusals["quota_exceeded"] } == nil)
+        // A person decides about the deletions.
+        #expect(try await cast.texts(cast.ada).count == 31)
+        let tablet = try await cast.people.person("ada")
+        try await cast.sync(tablet)
+        #expect(try await cast.texts(tablet) == ["of Eve"])
+    }
+
+    @Test func `an edit that the list has stays`() async throws {
+        let cast = try await SharedVaultCast()
+        try await cast.write("of Bob", cast.bob)
+        try await cast.sync(cast.eve)
+        try await cast.shared(cast.ada).remove([cast.member(cast.bob)])
+        try await cast.sync(cast.eve)
+        #expect(try await cast.texts(cast.eve) == ["of Bob"])
+    }
+
+    // MARK: Versions that wait
+
+    /// Bob's device gets a version of an item whose entry it does not have, beside a change of its own.
+    private func waiting(_ cast: SharedVaultCast) async throws -> ItemID {
+        let item = try await cast.write("one", cast.ada)
+        try await cast.sync(cast.bob)
+        try await cast.people.put(versionOfUnknownHead("strange", item, by: cast.eve, cast), item, cast.id)
+        try await cast.bob.notes(cast.id).put(Note(text: "two"), item)
+        try await cast.sync(cast.bob)
+        #expect(try await cast.bob.vault().unsentCount(of: cast.id) == 1)
+        return item
+    }
+
+    /// A version that names an entry which no log has.
+    private func versionOfUnknownHead(
+        _ text: String, _ item: ItemID, by device: PersonDevice, _ cast: SharedVaultCast
+    ) async throws -> ItemContent {
+        let state = try await cast.state(device)
+        let body = SharedVaultCast.item(text).body
+        let statement = try #require(
+            EditStatement(
+                item: VaultItemID(item), collection: "notes", number: .first, previous: .none, title: nil, body: body))
+        let head = Head(number: try #require(EntryNumber(4_000)), hash: state.log.head.hash)
+        let signed = try SignedBody(body, statement, by: state.signer, head)
+        let key = try #require(state.presentKey.flatMap { DataKey($0.bytes) })
+        let place = SealedBox.Place(.vaultBody, account: AccountID(cast.id.uuid), item: item, collection: "notes")
+        return ItemContent(
+            collection: "notes", format: SealedBox.format,
+            body: try SealedBox.seal(signed.bytes, .first, at: place, with: key))
+    }
+
+    @Test func `a version that was accepted in the meantime no longer holds an edit back`() async throws {
+        let cast = try await SharedVaultCast()
+        let item = try await waiting(cast)
+        let honest = try await #require(cast.ada.vault().storedContent(item, cast.id))
+        try await cast.people.put(honest, item, cast.id)
+        try await cast.sync(cast.bob)
+        #expect(try await cast.bob.vault().unsentCount(of: cast.id) == 0)
+        try await cast.sync(cast.ada)
+        #expect(try await cast.texts(cast.ada) == ["two"])
+    }
+
+    @Test func `a version that the server no longer has holds no edit back`() async throws {
+        let cast = try await SharedVaultCast()
+        let item = try await waiting(cast)
+        cast.people.onServer(cast.id)?.items.purge(item)
+        try await cast.sync(cast.bob, cast.bob)
+        #expect(try await cast.bob.vault().unsentCount(of: cast.id) == 0)
+    }
+
+    @Test func `bytes under a key that no generation has hold no edit and no deletion back`() async throws {
+        let cast = try await SharedVaultCast()
+        let (edited, deleted) = (try await cast.write("one", cast.ada), try await cast.write("other", cast.ada))
+        try await cast.sync(cast.bob)
+        for item in [edited, deleted] {
+            let content = try await #require(cast.ada.vault().storedContent(item, cast.id))
+            var body = content.body.bytes
+            for index in 1...4 { body[index] ^= 0xFF }
+            try await cast.people.put(
+                ItemContent(collection: "notes", format: SealedBox.format, body: body), item, cast.id)
+        }
+        try await cast.bob.notes(cast.id).put(Note(text: "two"), edited)
+        try await OwnedItems(cast.bob.vault(), of: .vault(cast.id)).delete(deleted)
+        try await cast.sync(cast.bob)
+        #expect(try await cast.bob.vault().unsentCount(of: cast.id) == 0)
+        for device in [cast.ada, cast.eve] {
+            try await cast.sync(device)
+            #expect(try await device.texts(cast.id) == [edited: "two"])
+        }
+    }
+
+    @Test func `a version of an entry that nobody has holds edits back until its author is removed`() async throws {
+        let cast = try await SharedVaultCast()
+        let item = try await waiting(cast)
+        try await cast.shared(cast.ada).remove([cast.member(cast.eve)])
+        try await cast.sync(cast.bob)
+        #expect(try await cast.bob.vault().unsentCount(of: cast.id) == 0)
+        try await cast.sync(cast.ada)
+        #expect(try await cast.ada.texts(cast.id) == [item: "two"])
+    }
+
+    @Test func `an item with a version that never counts can be deleted`() async throws {
+        let cast = try await SharedVaultCast(eve: .reader)
+        let item = try await cast.write("one", cast.ada)
+        try await cast.sync(cast.bob, cast.eve)
+        let forged = try await cast.sealing(cast.eve).seal(
+            SharedVaultCast.item("forged"), item, collection: "notes", .first)
+        try await cast.people.put(forged, item, cast.id)
+        try await OwnedItems(cast.bob.vault(), of: .vault(cast.id)).delete(item)
+        try await cast.sync(cast.bob)
+        #expect(try await cast.bob.vault().unsentCount(of: cast.id) == 0)
+        try await cast.sync(cast.ada)
+        for device in [cast.ada, cast.bob] { #expect(try await cast.texts(device).isEmpty) }
+    }
+
+    @Test func `an edit of a member whose join has not arrived is not overwritten`() async throws {
+        let cast = try await SharedVaultCast()
+        let item = try await cast.write("one", cast.ada)
+        try await cast.sync(cast.bob)
+        try await cast.bob.notes(cast.id).put(Note(text: "of Bob"), item)
+        let carol = try await cast.people.person("carol")
+        try await cast.people.join(cast.shared(cast.ada), carol.vault(), as: "Carol")
+        try await cast.sync(carol)
+        try await cast.write("of Carol", carol, item)
+        try await cast.sync(cast.bob, cast.ada, carol)
+        for device in [cast.bob, cast.ada, carol] {
+            #expect(try await cast.texts(device) == ["of Bob", "of Carol"])
+            #expect(try await device.vault().unsentCount(of: cast.id) == 0)
+        }
+    }
+}
