@@ -259,6 +259,28 @@ import VaultLog
         #expect(try await tablet.texts(family.id) == texts)
     }
 
+    @Test func `a key that arrives with a sync of the account opens the items of its vault`() async throws {
+        let family = try await Family()
+        let laptop = try await family.people.person("bob")
+        try await family.sync(family.bob, laptop)
+        let item = ItemID.random()
+        try await family.shared.rotate()
+        try await family.ada.notes(family.id).put(Note(text: "one"), item)
+        try await family.sync(family.ada)
+        let bob = VaultLog.MemberID(try await family.member("Bob"))
+        let box = family.people.onServer(family.id)?.boxes[bob]
+        family.people.change(family.id) { $0.boxes[bob] = nil }
+        _ = try await family.bob.vault().sync()
+        #expect(try await family.bob.texts(family.id).isEmpty)
+        family.people.change(family.id) { $0.boxes[bob] = box }
+        // The laptop puts the key into the account's record.
+        try await family.sync(laptop)
+        try await family.bob.vault().shared.withService { service throws(VaultError) in
+            _ = try await service.syncing.sync(only: [.account])
+        }
+        #expect(try await family.bob.texts(family.id) == [item: "one"])
+    }
+
     // MARK: Failures
 
     @Test func `a vault that fails is in the report, and stops nothing else`() async throws {
