@@ -85,6 +85,28 @@ import VaultLog
         #expect(try await cast.texts(tablet) == ["of Eve"])
     }
 
+    @Test func `a seal that the log's rules reject prevents no other seal`() async throws {
+        let cast = try await SharedVaultCast()
+        let bob = VaultLog.MemberID(try cast.member(cast.bob))
+        try await cast.write("of Bob", cast.bob)
+        try await cast.write("of Eve", cast.eve)
+        try await cast.sync(cast.ada)
+        try await cast.shared(cast.bob).leave()
+        try await cast.shared(cast.eve).leave()
+        cast.ada.link.setAnswer { request in
+            guard request.method == .post, request.target.hasSuffix("/log"),
+                let entry = try? Entry(MemoryVaults.bytes(MemoryVaults.json(request.body)["entry"])),
+                case .seal(let seal) = entry.payload, seal.author == bob
+            else { return nil }
+            return try? MemoryVaults.reply(MemoryVaults.problem(422, "entry_refused", ["reason": "windingDown"]))
+        }
+        for _ in 0..<3 {
+            try await cast.sync(cast.ada)
+            cast.people.advance(70)
+        }
+        #expect(cast.people.onServer(cast.id)?.log.unsealed == [bob])
+    }
+
     @Test func `an edit that the list has stays`() async throws {
         let cast = try await SharedVaultCast()
         try await cast.write("of Bob", cast.bob)
