@@ -124,10 +124,7 @@ extension SyncEngine {
                 continue
             }
             if state.deleted { continue }
-            try store.transaction {
-                try store.forgetSetAside(id)
-                try apply(state, into: &report)
-            }
+            try store.transaction { try apply(state, into: &report) }
         }
         try store.set(.judgedBy, stamp)
     }
@@ -186,7 +183,6 @@ extension SyncEngine {
                 try store.forgetSetAside(id)
                 continue
             }
-            if state.deleted { continue }
             if !hasLearned, try needsEntries(state) {
                 try await learn?()
                 hasLearned = true

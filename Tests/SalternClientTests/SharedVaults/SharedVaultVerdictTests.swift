@@ -166,6 +166,22 @@ import VaultLog
         #expect(try await cast.bob.vault().unsentCount(of: cast.id) == 0)
     }
 
+    @Test func `a deletion is sent when its version comes back after one that was set aside`() async throws {
+        let cast = try await SharedVaultCast()
+        let item = try await cast.write("one", cast.ada)
+        try await cast.sync(cast.bob)
+        let content = try await #require(cast.ada.vault().storedContent(item, cast.id))
+        try await cast.people.put(versionOfUnknownHead("strange", item, by: cast.eve, cast), item, cast.id)
+        try await OwnedItems(cast.bob.vault(), of: .vault(cast.id)).delete(item)
+        try await cast.sync(cast.bob)
+        #expect(try await cast.bob.vault().unsentCount(of: cast.id) == 1)
+        try await cast.people.put(content, item, cast.id)
+        try await cast.sync(cast.bob)
+        #expect(try await cast.bob.vault().unsentCount(of: cast.id) == 0)
+        try await cast.sync(cast.ada)
+        for device in [cast.ada, cast.bob] { #expect(try await cast.texts(device).isEmpty) }
+    }
+
     @Test func `bytes under a key that no generation has hold no edit and no deletion back`() async throws {
         let cast = try await SharedVaultCast()
         let (edited, deleted) = (try await cast.write("one", cast.ada), try await cast.write("other", cast.ada))
