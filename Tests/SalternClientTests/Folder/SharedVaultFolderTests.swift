@@ -132,7 +132,7 @@ import Testing
         family.ada.link.setRewrite { $1 }
         for _ in 0..<3 { _ = try await folder.run() }
         #expect(read("eve.txt", family.there) == nil)
-        let items = try OwnedItems(bob, of: .vault(family.id))
+        let items = OwnedItems(bob, of: .vault(family.id))
         #expect(try await items.perform { store, _ in try store.stamps("files").isEmpty })
         #expect(try await items.unsentCount() == 0)
     }
