@@ -34,7 +34,13 @@ final class SyncService {
         if concerned == [.account], report.changed.isEmpty { return report }
         guard let memberships = session.memberships else { return report }
         let refresh = try await refreshed(memberships)
-        let present = refresh.present.filter { concerned?.contains(.vault($0)) ?? true }
+        var present: [SharedVaultID] = []
+        for id in refresh.present {
+            // A key of the vault can arrive with the account's items.
+            if try concerned?.contains(.vault(id)) ?? true || owners.parts(of: .vault(id)).isJudgingDue() {
+                present.append(id)
+            }
+        }
         report.vaultFailures = refresh.failures
         try retireEnded(refresh, &report)
         if present.isEmpty { return report }
