@@ -146,8 +146,9 @@ extension SyncEngine {
                     try store.setBehind(item.id, item.revision)
                     try store.note(.unreadable, item.id)
                 } else {
+                    // A folder removes the file, too: as a new item it would be an edit of this member.
                     try store.trash(item, at: moment)
-                    try store.removeItem(item.id)
+                    try store.storeTombstone(item.id, item.revision, at: moment)
                     try store.note(.refused, item.id)
                 }
                 if reason.mayPass { try store.setAside(item.id, item.revision) }

@@ -61,6 +61,13 @@ final class ItemParts {
         }
     }
 
+    /// Returns true when a key, an entry or a list of a shared vault has arrived since its versions were last judged.
+    /// Unsent edits can wait for it, too.
+    func isJudgingDue() throws(VaultError) -> Bool {
+        guard let stamp = try? scope.sealer.stamp else { return false }
+        return try scope.stored { try scope.store.fact(.judgedBy) } != stamp
+    }
+
     /// Withdraws all unsent changes, after the membership in a shared vault has ended. Their content stays on this
     /// device, in the trash or among the replaced versions.
     func retireChanges() throws(VaultError) -> SyncReport {

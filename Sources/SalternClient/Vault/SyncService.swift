@@ -35,7 +35,12 @@ final class SyncService {
         guard let memberships = session.memberships else { return report }
         let refresh = try await refreshed(memberships)
         var present: [SharedVaultID] = []
-        for id in refresh.present where try isDue(id, concerned) { present.append(id) }
+        for id in refresh.present {
+            // A key of the vault can arrive with the account's items.
+            if try concerned?.contains(.vault(id)) ?? true || owners.parts(of: .vault(id)).isJudgingDue() {
+                present.append(id)
+            }
+        }
         report.vaultFailures = refresh.failures
         try retireEnded(refresh, &report)
         if present.isEmpty { return report }
@@ -53,16 +58,6 @@ final class SyncService {
             if error.isOfAllOwners || vaults.isEmpty { throw error }
             return VaultRefresh(failures: Dictionary(vaults.map { ($0, error) }) { first, _ in first })
         }
-    }
-
-    /// Returns true for a vault with changes, and for one whose log, keys or lists are others than in its last round. A
-    /// refresh can bring those without a change of the vault's items.
-    private func isDue(_ id: SharedVaultID, _ concerned: Set<ItemOwner>?) throws(VaultError) -> Bool {
-        if concerned?.contains(.vault(id)) ?? true { return true }
-        guard let parts = try? owners.parts(of: .vault(id)), let stamp = try? parts.scope.sealer.stamp else {
-            return false
-        }
-        return try session.stored { try parts.scope.store.fact(.judgedBy) } != stamp
     }
 
     /// Syncs the account's items only.

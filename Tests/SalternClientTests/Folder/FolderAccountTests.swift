@@ -92,7 +92,7 @@ import Testing
                 var settings = FolderSettings(deviceName: "phone")
                 settings.allowsSecondFolder = true
                 let root = URL(filePath: folder.path).standardizedFileURL.resolvingSymlinksInPath().path
-                let sync = FolderSync(ada.vault, root, settings, system)
+                let sync = FolderSync(OwnedItems(ada.vault), root, settings, system)
                 var isRefused = false
                 do { try await sync.run() } catch FolderError.otherAccount { isRefused = true }
                 // A round has fewer calls.

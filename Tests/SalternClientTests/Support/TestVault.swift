@@ -103,8 +103,6 @@ final class TestMemberships: Memberships {
 
     func replaceAllKeys() {}
 
-    func noteLostDevice() {}
-
     func takeReport(of id: SharedVaultID) -> SyncReport? { nil }
 
     func noteEnd(of id: SharedVaultID) { endings += 1 }

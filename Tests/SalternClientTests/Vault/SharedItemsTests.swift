@@ -28,7 +28,7 @@ import Testing
 
     private func with(_ body: (TestVault, Member, Member) async throws -> Void) async throws {
         try await LiveServer.with { server in
-            let shared = try await TestVault("vault-\(UUID())@example.org", server)
+            let shared = try await TestVault("vault-\(UUID().uuidString.lowercased())@example.org", server)
             try await body(
                 shared, try await Member("ada", 1, shared, server), try await Member("bob", 2, shared, server))
         }

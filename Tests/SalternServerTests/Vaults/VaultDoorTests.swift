@@ -55,13 +55,13 @@ import VaultLog
             // Its own entry of before, and its session, are known.
             #expect(try await vault.append(.remove(generation, [bob.member]), keys).status == 200)
             let stranger = try await app.register()
-            let fields = vault.fields(["If-None-Match": "*"])
+            let (fields, present) = (vault.fields(["If-None-Match": "*"]), vault.fields(["If-Match": "*"]))
             let (path, item, head) = (vault.path, vault.item(), vault.log.head)
             try await Self.hold(LockVaults(), app) {
                 for client in [bob.client, stranger.client] {
                     let statuses = try await [
                         client.put("\(path)/items/\(Fixtures.uuid())", item, fields).status,
-                        client.delete("\(path)/items/\(Fixtures.uuid())", fields).status,
+                        client.delete("\(path)/items/\(Fixtures.uuid())", present).status,
                         client.delete("\(path)/boxes/mine").status, client.delete(path).status,
                         client.post("\(path)/recovered", ["head": .object(JSONObject(VaultScene.members(of: head)))])
                             .status,
@@ -76,12 +76,12 @@ import VaultLog
         try await TestApplication.with { app in
             var vault = try await VaultScene(app)
             let bob = try await vault.join(as: .manager)
-            let (generation, keys) = try vault.newKeys(without: [bob.member])
             let id = Fixtures.uuid()
             #expect(
                 try await bob.client.put(
                     "\(vault.path)/items/\(id)", vault.item(), vault.fields(["If-None-Match": "*"])
                 ).status == 201)
+            let (generation, keys) = try vault.newKeys(without: [bob.member])
             #expect(try await vault.append(.remove(generation, [bob.member]), keys).status == 200)
             let stranger = try await app.register()
             let (item, fields) = (vault.item(), vault.fields(["If-Match": "*"]))
@@ -121,7 +121,7 @@ import VaultLog
             let fields = vault.fields(["If-None-Match": "*"])
             let (path, item, founder) = (vault.path, vault.item(), vault.founder.client)
             let (isHeld, mayEnd) = (Flag(), Flag())
-            let statuses = Guarded<[Int]>([])
+            let statuses = SharedValue<[Int]>([])
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask {
                     try await HeldRow.hold(LockVaults(), in: app) { _ in
@@ -150,7 +150,7 @@ import VaultLog
         let queues = VaultQueues()
         let (account, vault) = (AccountID(UUID.random()), SalternServer.VaultID(UUID.random()))
         let mayEnd = Flag()
-        let started = Guarded(0)
+        let started = SharedValue(0)
         try await withThrowingTaskGroup(of: Void.self) { group in
             for _ in 0..<VaultQueues.limit {
                 group.addTask {

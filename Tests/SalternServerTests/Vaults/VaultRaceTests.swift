@@ -204,7 +204,7 @@ import VaultLog
             var vault = try await VaultScene(first)
             let secrets = try await vault.invite(as: .writer, uses: UInt16(uses))
             let founder = vault.founder.client
-            let scene = Guarded(vault)
+            let scene = SharedValue(vault)
             let path = "/v1/invitations/\(secrets.id.text)/acceptance"
             var joiners: [VaultScene.Sharer] = []
             for _ in 0..<6 { joiners.append(try VaultScene.Sharer(try await first.register())) }

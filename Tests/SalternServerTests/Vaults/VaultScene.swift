@@ -203,7 +203,7 @@ struct VaultScene {
 }
 
 /// A value that several tasks of a test change.
-final class Guarded<Value>: Sendable {
+final class SharedValue<Value>: Sendable {
     private let value: Mutex<Value>
 
     init(_ value: consuming sending Value) { self.value = Mutex(value) }

@@ -122,8 +122,10 @@ struct InsertVault: Statement {
         INSERT INTO saltern.vaults
             (vault_id, owner_account, owner_member, plan, revision, head_number, head_hash, key_id, generation_number,
             recovered_base, created_at)
-            VALUES (\(\.vaultID), \(\.ownerAccount), \(\.founder), \(\.plan), 0, 1, \(\.headHash), \(\.keyID), 1,
-            \(AccountCounter.base), \(\.now))
+        SELECT \(\.vaultID), \(\.ownerAccount), \(\.founder), \(\.plan), 0, 1, \(\.headHash), \(\.keyID), 1,
+            b.revision_base, \(\.now)
+        FROM saltern.installation b
+        WHERE b.singleton
         ON CONFLICT (vault_id) DO NOTHING
         RETURNING vault_id
         """
