@@ -84,11 +84,11 @@ struct FolderViews: Sendable {
 
     /// Records the known items that were deleted.
     private static func noteBuried(_ view: inout FolderView, _ store: Store) throws {
-        for (id, known) in view.known where view.remote[id] == nil && !view.ignored.contains(id) {
-            if try store.isBuried(id, known.stamp) { view.buried.insert(id) }
+        for id in view.known.keys where view.remote[id] == nil && !view.ignored.contains(id) {
+            if try store.isBuried(id) { view.buried.insert(id) }
         }
-        for (id, known) in view.knownFolders where view.remoteFolders[id] == nil && !view.ignored.contains(id) {
-            if try store.isBuried(id, known.stamp) { view.buried.insert(id) }
+        for id in view.knownFolders.keys where view.remoteFolders[id] == nil && !view.ignored.contains(id) {
+            if try store.isBuried(id) { view.buried.insert(id) }
         }
     }
 

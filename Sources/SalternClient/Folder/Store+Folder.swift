@@ -241,14 +241,9 @@ extension Store {
         return try item(id).map { ItemStamp(revision: $0.revision.number) }
     }
 
-    /// Returns true when an item was deleted, or when a sync has withdrawn a version of the server that no longer counts.
-    /// An item that is only missing was not, nor an unsent one that was withdrawn: the server has never had it.
-    /// - Parameter known: The last version in the folder.
-    func isBuried(_ id: ItemID, _ known: ItemStamp?) throws -> Bool {
+    /// Returns true when an item was deleted. An item that is only missing was not.
+    func isBuried(_ id: ItemID) throws -> Bool {
         if let change = try change(id) { return change.content == nil }
-        guard try item(id) == nil else { return false }
-        if try tombstone(id) != nil { return true }
-        guard let known, known.revision != nil, known.sequence == nil else { return false }
-        return try trashed(id) != nil
+        return try item(id) == nil && tombstone(id) != nil
     }
 }

@@ -37,9 +37,10 @@ final class SyncService {
         var present: [SharedVaultID] = []
         for id in refresh.present {
             // A key of the vault can arrive with the account's items.
-            if try concerned?.contains(.vault(id)) ?? true || owners.parts(of: .vault(id)).isJudgingDue() {
-                present.append(id)
+            if let concerned, !concerned.contains(.vault(id)) {
+                guard try owners.parts(of: .vault(id)).isJudgingDue() else { continue }
             }
+            present.append(id)
         }
         report.vaultFailures = refresh.failures
         try retireEnded(refresh, &report)
