@@ -240,10 +240,12 @@ struct VaultUpkeep {
         for author in state.log.unsealed { try await sealAlone(author) }
     }
 
-    /// Seals one writer. A list that the server refuses prevents no other one.
+    /// Seals one writer. A list that the server refuses, or for which the log has no room, prevents no other one.
     private func sealAlone(_ author: VaultLog.MemberID) async throws(VaultError) {
-        do throws(VaultError) { try await seal(author) } catch .refused {
+        do throws(VaultError) { try await seal(author) } catch {
             // The next sync tries again.
+            if case .unavailable = error { throw error }
+            guard error.isOfVaultAlone else { throw error }
         }
     }
 

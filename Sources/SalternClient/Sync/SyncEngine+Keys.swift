@@ -124,10 +124,7 @@ extension SyncEngine {
                 continue
             }
             if state.deleted { continue }
-            try store.transaction {
-                try store.forgetSetAside(id)
-                try apply(state, into: &report)
-            }
+            try store.transaction { try apply(state, into: &report) }
         }
         try store.set(.judgedBy, stamp)
     }
@@ -151,6 +148,8 @@ extension SyncEngine {
                 } else {
                     // A folder removes the file, too: as a new item it would be an edit of this member.
                     try store.trash(item, at: moment)
+                    // An honest edit can have a lower number.
+                    try store.removeItem(item.id)
                     try store.storeTombstone(item.id, item.revision, at: moment)
                     try store.note(.refused, item.id)
                 }
@@ -187,7 +186,6 @@ extension SyncEngine {
                 try store.forgetSetAside(id)
                 continue
             }
-            if state.deleted { continue }
             if !hasLearned, try needsEntries(state) {
                 try await learn?()
                 hasLearned = true
