@@ -43,8 +43,11 @@ protocol ItemSealing: Sendable {
     /// - Parameter wasSent: True when the server may have received this content.
     func unsentForm(of content: ItemContent, _ id: ItemID, wasSent: Bool) -> UnsentForm
 
-    /// Returns true when a version that this device has accepted counts according to the present log.
-    func stillCounts(_ item: StoredItem) -> Bool
+    /// Returns the reason for which a version that this device has accepted does not count by the present log and lists.
+    func rejection(of item: StoredItem) -> PutAsideReason?
+
+    /// True in a shared vault while lists decide about the edits of writers that were cut off.
+    var hasSealLists: Bool { get }
 
     /// False where nothing can be sealed now: the account may only read, or the present key has not arrived.
     var canSeal: Bool { get }
@@ -142,7 +145,11 @@ extension ItemSealing {
 
     func unsentForm(of content: ItemContent, _ id: ItemID, wasSent: Bool) -> UnsentForm { .present }
 
-    func stillCounts(_ item: StoredItem) -> Bool { true }
+    func rejection(of item: StoredItem) -> PutAsideReason? { nil }
+
+    func stillCounts(_ item: StoredItem) -> Bool { rejection(of: item) == nil }
+
+    var hasSealLists: Bool { false }
 
     var isStopped: Bool { false }
 

@@ -187,6 +187,31 @@ struct LogUpdate {
                 record.dropLabels(in: state.log)
             }
         }
+        try notePrevious(fetched.previous)
+    }
+
+    /// Compares the server's sealed previous keys with the keys of this device. A restored database, or a manager, can
+    /// have lost them.
+    func comparePreviousKeys() async throws(VaultError) {
+        guard let state = try service.state(id) else { return }
+        var fetched = Fetched()
+        guard fetched.add(try await page(after: state.log.head.number.value)) else {
+            throw .unavailable(.unexpectedReply)
+        }
+        try notePrevious(fetched.previous)
+    }
+
+    /// Notes the generations whose previous key the server lacks, or has in bytes that do not open.
+    private func notePrevious(_ sealed: [GenerationNumber: [UInt8]]) throws(VaultError) {
+        guard let state = try service.state(id), state.role == .manager else { return }
+        var lost: Set<GenerationNumber> = []
+        for (earlier, later) in zip(state.log.generations, state.log.generations.dropFirst()) {
+            guard let key = state.keys[later.number], state.keys[earlier.number] != nil,
+                sealed[later.number].flatMap({ key.openPrevious($0, of: state.log.vault, earlier) }) == nil
+            else { continue }
+            lost.insert(later.number)
+        }
+        service.lostPreviousKeys[id] = lost
     }
 
     private func open(_ box: VaultKeyBox, _ state: SharedVaultState, _ own: VaultMember) -> GenerationKey? {

@@ -177,10 +177,11 @@ struct MembershipChanges {
 
     // MARK: Lost devices
 
-    /// Replaces this account's keys after a device was lost. A pair that an interrupted call has made is used.
+    /// Replaces this account's keys after a device was lost. The pair is another one at each call, because an earlier one
+    /// can be on the lost device.
     func replaceKeys() async throws(VaultError) {
         guard let state = try service.state(id), state.role != nil else { return }
-        try service.prepareKeys(state)
+        try service.prepareKeys(state, isFresh: true)
         try await service.sendRecord(id)
         try await service.holding { () async throws(VaultError) in
             try await upkeep.rekey()
@@ -200,7 +201,11 @@ struct MembershipChanges {
 extension SharedVaultService {
     /// Records that the keys in all vaults are to be replaced, before a lost device is shut out.
     func noteLostDevice() throws(VaultError) {
-        for id in try ids() where try state(id)?.role != nil { try note(id) { $0.isRekeyDue = true } }
+        // The log of a vault may not have arrived yet.
+        for id in try recordIDs() {
+            if let state = try state(id), state.role == nil { continue }
+            try note(id) { $0.isRekeyDue = true }
+        }
     }
 
     /// Replaces this account's keys in all vaults. Where it fails, it stays due for the next sync, and
@@ -218,8 +223,13 @@ extension SharedVaultService {
     }
 
     /// Makes a pair of keys that no entry contains yet, unless the record has one.
-    func prepareKeys(_ state: SharedVaultState) throws(VaultError) {
-        if let latest = state.record.latestKeys, !state.log.isUsed(latest.publicKeys) { return }
+    /// - Parameter isFresh: True for another pair than the one of the record.
+    func prepareKeys(_ state: SharedVaultState, isFresh: Bool = false) throws(VaultError) {
+        if !isFresh || !state.record.hasRoomForKeys, let latest = state.record.latestKeys,
+            !state.log.isUsed(latest.publicKeys)
+        {
+            return
+        }
         guard let keys = try? MemberPrivateKeys.generate() else { throw .unreadable }
         try update(state.id) { $0.add(keys) }
     }

@@ -128,6 +128,9 @@ struct MembershipRecord: Codable, Sendable {
 
     var latestKeys: MemberPrivateKeys? { keys.last?.privateKeys }
 
+    /// True for a record that has room for further pairs, also after a merge.
+    var hasRoomForKeys: Bool { keys.count < Self.keyLimit / 2 }
+
     mutating func add(_ keys: MemberPrivateKeys) { self.keys.append(KeyPair(keys)) }
 
     /// Keeps a key of the vault.

@@ -27,6 +27,8 @@ final class SharedVaultService {
     var descriptions: [SharedVaultID: VaultDescription] = [:]
     /// The server's statements about the openings of invitations' links.
     var openings: [SharedVaultID: [InvitationID: Int]] = [:]
+    /// By vault, the generations whose previous key this device has and the server lacked, when it was last asked.
+    var lostPreviousKeys: [SharedVaultID: Set<GenerationNumber>] = [:]
     /// The lists that this process has stored on the server again.
     var offeredLists: Set<OfferedList> = []
     /// The results of fetching items before a round.
@@ -49,6 +51,7 @@ final class SharedVaultService {
         sealings = [:]
         descriptions = [:]
         openings = [:]
+        lostPreviousKeys = [:]
         reports = [:]
         failures = [:]
     }
@@ -287,6 +290,7 @@ final class SharedVaultService {
         forgetState(id)
         descriptions[id] = nil
         openings[id] = nil
+        lostPreviousKeys[id] = nil
         reports[id] = nil
         failures[id] = nil
         owners.forget(id)

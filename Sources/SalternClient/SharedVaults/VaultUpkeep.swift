@@ -174,16 +174,9 @@ struct VaultUpkeep {
             else { throw .unreadable }
             boxes.append(VaultKeyBox(member: MemberID(member.id), box: Base64Bytes(box)))
         }
-        let stored = try session.stored { try session.store.previousKeys(of: id) }
-        var previous: [VaultPreviousKey] = []
-        for number in state.keys.numbers {
-            guard let next = number.next, let later = state.keys[next], let earlier = state.keys[number],
-                let generation = state.log.generation(number),
-                stored[next].flatMap({ later.openPrevious($0, of: state.log.vault, generation) }) == nil,
-                let sealed = try? later.sealPrevious(earlier, of: state.log.vault, number: next)
-            else { continue }
-            previous.append(VaultPreviousKey(generation: next.value, key: sealed))
-        }
+        // A server that has lost boxes has lost previous keys, too.
+        if !lacking.isEmpty { try await LogUpdate(service: service, id: id).comparePreviousKeys() }
+        var previous = try previousKeys(state)
         while !boxes.isEmpty || !previous.isEmpty {
             let token = try service.token
             let (some, others) = (Array(boxes.prefix(Self.boxLimit)), Array(previous.prefix(Self.boxLimit)))
@@ -195,7 +188,28 @@ struct VaultUpkeep {
             var sealed: [GenerationNumber: [UInt8]] = [:]
             for key in others { if let number = GenerationNumber(key.generation) { sealed[number] = key.key.bytes } }
             try service.takePreviousKeys(sealed, id)
+            service.lostPreviousKeys[id]?.subtract(sealed.keys)
         }
+    }
+
+    /// The sealed previous keys that this device does not have, or that the server lacks.
+    private func previousKeys(_ state: SharedVaultState) throws(VaultError) -> [VaultPreviousKey] {
+        let stored = try session.stored { try session.store.previousKeys(of: id) }
+        let lost = service.lostPreviousKeys[id] ?? []
+        var previous: [VaultPreviousKey] = []
+        for number in state.keys.numbers {
+            guard let next = number.next, let later = state.keys[next], let earlier = state.keys[number],
+                let generation = state.log.generation(number)
+            else { continue }
+            let known = stored[next].flatMap { sealed in
+                later.openPrevious(sealed, of: state.log.vault, generation) == nil ? nil : sealed
+            }
+            guard known == nil || lost.contains(next),
+                let sealed = known ?? (try? later.sealPrevious(earlier, of: state.log.vault, number: next))
+            else { continue }
+            previous.append(VaultPreviousKey(generation: next.value, key: sealed))
+        }
+        return previous
     }
 
     // MARK: Seals
@@ -214,14 +228,23 @@ struct VaultUpkeep {
         let since = try service.known(id).findings.unsealedSince ?? [:]
         let delay = canList(state) ? Self.sealDelay : Self.partialSealDelay
         guard state.presentKey != nil else { return }
-        for (author, cut) in cuts where !isRecent(since[cut], at: moment, within: delay) { try await seal(author) }
+        for (author, cut) in cuts where !isRecent(since[cut], at: moment, within: delay) {
+            try await sealAlone(author)
+        }
     }
 
     /// Seals all writers that were cut off and that no manager has sealed, if this device can open their items.
     func sealAll() async throws(VaultError) {
         let state = try service.known(id)
         guard canList(state) else { return }
-        for author in state.log.unsealed { try await seal(author) }
+        for author in state.log.unsealed { try await sealAlone(author) }
+    }
+
+    /// Seals one writer. A list that the server refuses prevents no other one.
+    private func sealAlone(_ author: VaultLog.MemberID) async throws(VaultError) {
+        do throws(VaultError) { try await seal(author) } catch .refused {
+            // The next sync tries again.
+        }
     }
 
     /// True when this device can open all items. A list without the others would omit edits that count.
@@ -254,6 +277,8 @@ struct VaultUpkeep {
                 guard let edit = sealing.mark(of: item.content, item.id), edit.author == author,
                     let cut = state.log.cut(of: author, at: edit.head)
                 else { return }
+                // The server no longer has an item whose deletion waits here for a person.
+                if try store.holdsDeletion(of: item.id) { return }
                 let id = VaultItemID(item.id)
                 let isHeld = item.judgedAt.map { $0 < Int64(cut.value) } ?? false
                 let isListed = seals.contains { seal in

@@ -47,6 +47,11 @@ extension Store {
         }
     }
 
+    /// Returns true when the deletion of an item waits.
+    func holdsDeletion(of id: ItemID) throws -> Bool {
+        try !database.rows("SELECT 1 FROM held_deletions WHERE id = ?", .blob(id.bytes), decode: { _ in true }).isEmpty
+    }
+
     /// Returns true when deletions in a collection wait.
     func holdsDeletions(in collection: String) throws -> Bool {
         try !database.rows(

@@ -6,6 +6,8 @@ struct ReplacedContent: Sendable {
     let item: ItemID
     let content: ItemContent
     let replacedAt: Date
+    /// The revision on the server, if it is known.
+    let revision: Revision?
 }
 
 /// Versions that an edit, a received version or a merge has replaced. They are kept as long as deleted items.
@@ -14,7 +16,7 @@ extension Store {
     static let versionLimit = 32
     static let versionByteLimit: Int64 = 64 << 20
 
-    private static let columns = "number, item, collection, format, iterations, title, body, replaced_at"
+    private static let columns = "number, item, collection, format, iterations, title, body, replaced_at, revision"
 
     /// Stores a version that is about to be replaced. Each version is stored once.
     /// - Parameter revision: Its revision on the server; nil when it is unknown.
@@ -117,6 +119,6 @@ extension Store {
         guard let number = row.integer(0), let moment = row.integer(7) else { throw StoreError.damaged }
         return ReplacedContent(
             number: number, item: try id(row, 1), content: try content(row, 2),
-            replacedAt: Date(timeIntervalSince1970: TimeInterval(moment)))
+            replacedAt: Date(timeIntervalSince1970: TimeInterval(moment)), revision: row.integer(8).map(Revision.init))
     }
 }

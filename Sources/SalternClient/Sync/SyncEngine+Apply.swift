@@ -88,7 +88,9 @@ extension SyncEngine {
         if opened.edit.isCopy { try store.set(.copies, 1) }
         if let item, !item.isSealed, item.content != content {
             // The author of a version that follows the known one has seen it.
-            if try store.number(.comparing) != nil, !sealer.follows(opened.edit, item.content, item.id) {
+            if try store.number(.comparing) != nil, sealer.stillCounts(item),
+                !sealer.follows(opened.edit, item.content, item.id)
+            {
                 return try keepBoth(item.content, theirs, listing, into: &report)
             }
             if isOutdated(theirs, by: item) {
@@ -299,9 +301,11 @@ extension SyncEngine {
         try store.put(taken, listing: listing)
     }
 
-    /// Returns true when the server has another version than the known one, and no later one.
+    /// Returns true when the server has another version than the known one, and no later one. A known version that no
+    /// longer counts is behind each version that counts.
     private func isOutdated(_ theirs: StoredItem, by item: StoredItem) -> Bool {
         theirs.content != item.content && theirs.edit <= item.edit && !isKnown(theirs, as: item)
+            && sealer.stillCounts(item)
     }
 
     /// Keeps an unreadable version, which a device with another key may have written, and makes a copy of the local

@@ -87,6 +87,26 @@ import Testing
         #expect(try await OwnedItems(family.bob.vault(), of: .vault(family.id)).unsentCount() == 0)
     }
 
+    @Test func `a file whose item was deleted here without a connection is deleted`() async throws {
+        let family = try await Family(.writer)
+        let folder = try family.folder(family.bob, family.there)
+        try write("sent", "sent.txt", family.there)
+        _ = try await folder.run()
+        family.bob.link.setUnreachable(true)
+        try write("new", "new.txt", family.there)
+        #expect(try await folder.run().isOffline)
+        let items = try OwnedItems(family.bob.vault(), of: .vault(family.id))
+        let ids = try await items.perform { store, _ in try store.stamps("files").keys.map(\.self) }
+        #expect(ids.count == 2)
+        for id in ids { try await items.delete(id) }
+        for _ in 0..<2 { _ = try await folder.run() }
+        family.bob.link.setUnreachable(false)
+        for _ in 0..<2 { _ = try await folder.run() }
+        #expect(read("sent.txt", family.there) == nil && read("new.txt", family.there) == nil)
+        #expect(try await items.perform { store, _ in try store.stamps("files").isEmpty })
+        #expect(try await items.unsentCount() == 0)
+    }
+
     @Test func `a plan sends nothing`() async throws {
         let family = try await Family(.writer)
         try write("salt", "list.txt", family.there)

@@ -40,6 +40,35 @@ import VaultLog
         }
     }
 
+    @Test func `previous keys that the server has lost with the boxes are sent again`() async throws {
+        let cast = try await generations()
+        try await cast.sync(cast.ada)
+        #expect(try await cast.ada.vault().vaultRecord(cast.id)?.generations.count == 1)
+        cast.people.change(cast.id) { ($0.previousKeys, $0.boxes) = ([:], [:]) }
+        try await cast.sync(cast.ada)
+        #expect(cast.people.onServer(cast.id)?.previousKeys.count == 2)
+        for name in ["ada", "bob"] {
+            let tablet = try await cast.people.person(name)
+            try await cast.sync(tablet, tablet)
+            #expect(try await cast.texts(tablet) == Self.texts)
+        }
+    }
+
+    @Test func `previous keys that a manager has replaced by others are sent again by the next manager`() async throws {
+        let cast = try await SharedVaultCast(eve: .manager)
+        try await cast.write("generation 1", cast.ada)
+        try await cast.shared(cast.ada).rotate()
+        try await cast.sync(cast.eve)
+        let other = String(repeating: "A", count: 80)
+        cast.people.change(cast.id) { $0.previousKeys[2] = other }
+        _ = try await cast.shared(cast.ada).invite(base: SharedVaultPeople.base)
+        try await cast.sync(cast.eve)
+        #expect(cast.people.onServer(cast.id)?.previousKeys[2] != other)
+        let tablet = try await cast.people.person("bob")
+        try await cast.sync(tablet, tablet)
+        #expect(try await cast.texts(tablet) == ["generation 1"])
+    }
+
     @Test func `numbers that no generation has are refused`() async throws {
         let cast = try await generations()
         let key = String(repeating: "A", count: 80)

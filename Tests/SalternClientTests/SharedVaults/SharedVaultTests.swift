@@ -130,6 +130,41 @@ import VaultLog
         #expect(try await bob.key(family.id) == ada.key(family.id))
     }
 
+    @Test func `a pair of keys that a second lost device can have is not used`() async throws {
+        let people = SharedVaultPeople()
+        let ada = try await people.device("ada")
+        let bob = try await people.device("bob")
+        let family = try await ada.shared.make(name: "Family", as: "Ada")
+        _ = try await people.join(family, bob, as: "Bob")
+        try await bob.shared.withService { service throws(VaultError) in
+            try service.prepareKeys(service.known(family.id))
+        }
+        try await bob.sync()
+        let prepared = try #require(try await bob.vaultRecord(family.id)?.latestKeys)
+        try await bob.replaceVaultKeys()
+        let log = try #require(people.onServer(family.id)).log
+        #expect(!log.isUsed(prepared.publicKeys))
+        #expect(try await bob.shared(family.id).problems.allSatisfy { !$0.stopsWriting })
+    }
+
+    @Test func `after a lost device the keys of a vault whose log has not arrived are other ones, too`() async throws {
+        let people = SharedVaultPeople()
+        let ada = try await people.device("ada")
+        let phone = try await people.device("bob")
+        let laptop = try await people.device("bob")
+        let family = try await ada.shared.make(name: "Family", as: "Ada")
+        _ = try await people.join(family, phone, as: "Bob")
+        try await phone.sync()
+        let stolen = try #require(try await phone.vaultRecord(family.id)?.latestKeys)
+        try await laptop.shared.withService { service throws(VaultError) in try await service.sendAccountItems() }
+        #expect(try await laptop.vaultState(family.id) == nil)
+        try await laptop.replaceVaultKeys()
+        for _ in 0..<3 { try await laptop.sync() }
+        let log = try #require(people.onServer(family.id)).log
+        #expect(!log.presentMembers.contains { $0.keys == stolen.publicKeys })
+        #expect(try await !laptop.shared(family.id).problems.contains(.keysDue))
+    }
+
     @Test func `a server without vaults is named as such`() async throws {
         let vault = try await Vault.signUp(
             .forTests(

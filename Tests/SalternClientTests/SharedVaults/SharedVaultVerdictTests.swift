@@ -1,0 +1,96 @@
+import Cryptography
+import Foundation
+import Testing
+import VaultLog
+
+@testable import SalternClient
+
+/// Verdicts about versions that change after a device has accepted, or has put aside, a version.
+@Suite struct SharedVaultVerdictTests {
+    /// The server withholds an item from a device.
+    private func withhold(_ item: ItemID, from device: PersonDevice, _ cast: SharedVaultCast) {
+        let (name, path) = (item.description, "/v1/vaults/\(cast.id)/changes")
+        cast.rewrite(device) { target, reply in
+            guard target.hasPrefix(path), let changes = reply["changes"] as? [[String: Any]] else { return }
+            reply["changes"] = changes.filter { $0["id"] as? String != name }
+        }
+    }
+
+    /// Ada's device removes Bob and seals, and the server has withheld Bob's edit of an item from it.
+    private func removeBob(_ cast: SharedVaultCast, withholding item: ItemID) async throws {
+        withhold(item, from: cast.ada, cast)
+        try await cast.shared(cast.ada).remove([cast.member(cast.bob)])
+        #expect(try await cast.state(cast.ada).log.unsealed.isEmpty)
+        cast.beHonest(to: cast.ada)
+    }
+
+    // MARK: Accepted versions
+
+    @Test func `an accepted edit that the list does not have gives way to the version before it`() async throws {
+        let cast = try await SharedVaultCast()
+        let item = try await cast.write("one", cast.ada)
+        try await cast.sync(cast.bob, cast.eve)
+        try await cast.write("of Bob", cast.bob, item)
+        try await cast.sync(cast.eve)
+        #expect(try await cast.texts(cast.eve) == ["of Bob"])
+        try await removeBob(cast, withholding: item)
+        try await cast.sync(cast.eve)
+        #expect(try await cast.texts(cast.eve) == ["one"])
+        #expect(try await cast.eve.vault().keptTexts(of: cast.id).contains("of Bob"))
+        #expect(try await cast.eve.vault().unsentCount(of: cast.id) == 0)
+        // An edit of the version before it is no older one.
+        try await cast.write("two", cast.ada, item)
+        try await cast.sync(cast.eve, cast.ada)
+        for device in [cast.ada, cast.eve] {
+            #expect(try await device.texts(cast.id) == [item: "two"])
+            #expect(try await device.vault().unsentCount(of: cast.id) == 0)
+        }
+    }
+
+    @Test func `an accepted item that the list does not have goes to the trash`() async throws {
+        let cast = try await SharedVaultCast()
+        let item = try await cast.write("of Bob", cast.bob)
+        try await cast.sync(cast.eve)
+        try await removeBob(cast, withholding: item)
+        let tablet = try await cast.people.person("eve")
+        try await cast.sync(cast.eve, tablet)
+        for device in [cast.eve, tablet] { #expect(try await cast.texts(device).isEmpty) }
+        #expect(try await cast.eve.vault().keptTexts(of: cast.id) == ["of Bob"])
+        #expect(try await cast.eve.vault().unsentCount(of: cast.id) == 0)
+    }
+
+    @Test func `a list that the server refuses prevents no other list, and held deletions are in none`() async throws {
+        let cast = try await SharedVaultCast()
+        let notes = try cast.bob.notes(cast.id)
+        for number in 1...30 { try await notes.put(Note(text: "\(number)")) }
+        try await cast.sync(cast.bob)
+        try await cast.write("of Eve", cast.eve)
+        try await cast.sync(cast.ada)
+        for id in try await cast.bob.texts(cast.id).keys {
+            try await OwnedItems(cast.bob.vault(), of: .vault(cast.id)).delete(id)
+        }
+        try await cast.sync(cast.bob)
+        try await cast.shared(cast.bob).leave()
+        try await cast.shared(cast.eve).leave()
+        for _ in 0..<3 {
+            try await cast.sync(cast.ada)
+            cast.people.advance(70)
+        }
+        #expect(try await cast.state(cast.ada).log.unsealed.isEmpty)
+        #expect(cast.people.vaults.withState { $0.refusals["quota_exceeded"] } == nil)
+        // A person decides about the deletions.
+        #expect(try await cast.texts(cast.ada).count == 31)
+        let tablet = try await cast.people.person("ada")
+        try await cast.sync(tablet)
+        #expect(try await cast.texts(tablet) == ["of Eve"])
+    }
+
+    @Test func `an edit that the list has stays`() async throws {
+        let cast = try await SharedVaultCast()
+        try await cast.write("of Bob", cast.bob)
+        try await cast.sync(cast.eve)
+        try await cast.shared(cast.ada).remove([cast.member(cast.bob)])
+        try await cast.sync(cast.eve)
+        #expect(try await cast.texts(cast.eve) == ["of Bob"])
+    }
+}
