@@ -4,6 +4,8 @@ internal import Foundation
 extension SyncEngine {
     /// Applies the decision of ``Reconciliation``, within the transaction of the page.
     func apply(_ server: ItemState, into report: inout SyncReport) throws {
+        // That a former version was set aside no longer matters.
+        if sealer.isOfVault { try store.forgetSetAside(server.id) }
         let item = try store.item(server.id)
         let change = try store.change(server.id)
         let listing = try store.number(.listing) ?? 0
@@ -84,7 +86,6 @@ extension SyncEngine {
             return try keepSealed(server, over: item, listing, into: &report)
         }
         let theirs = stored(server, content, opened, over: item)
-        if sealer.isOfVault { try store.forgetSetAside(server.id) }
         if opened.edit.isCopy { try store.set(.copies, 1) }
         if let item, !item.isSealed, item.content != content {
             // The author of a version that follows the known one has seen it.

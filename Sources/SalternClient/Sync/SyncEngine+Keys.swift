@@ -115,17 +115,21 @@ extension SyncEngine {
             }
             return
         }
-        for id in waiting {
-            let state = try await Result.of({ () throws(APIError) in try await server.item(id) }).get()
-            try Task.checkCancellation()
-            // The pages have the tombstones.
-            guard let state, !state.deleted, !state.isChunk else { continue }
-            try store.transaction {
-                try store.forgetSetAside(id)
-                try apply(state, into: &report)
-            }
-        }
+        for id in waiting { try await judgeSetAside(id, into: &report) }
         try store.set(.judgedBy, stamp)
+    }
+
+    /// Fetches a version that was set aside, and judges it again. A version that the server no longer has is none.
+    private func judgeSetAside(_ id: ItemID, into report: inout SyncReport) async throws {
+        let state = try await Result.of({ () throws(APIError) in try await server.item(id) }).get()
+        try Task.checkCancellation()
+        try store.transaction {
+            guard let state, !state.isChunk, try !state.deleted || store.change(id) != nil else {
+                // The pages have the tombstones, with the limit of deletions.
+                return try store.forgetSetAside(id)
+            }
+            try apply(state, into: &report)
+        }
     }
 
     /// Withdraws accepted versions that the lists of managers do not have. The latest replaced version that counts takes
@@ -174,10 +178,7 @@ extension SyncEngine {
     func settleSetAside(into report: inout SyncReport) async throws {
         guard sealer.isOfVault, sealer.canSeal else { return }
         for id in try store.changedItemsSetAside(limit: Self.singleFetches) {
-            let state = try await Result.of({ () throws(APIError) in try await server.item(id) }).get()
-            try Task.checkCancellation()
-            guard let state, !state.deleted, !state.isChunk else { continue }
-            try store.transaction { try apply(state, into: &report) }
+            try await judgeSetAside(id, into: &report)
         }
     }
 }
