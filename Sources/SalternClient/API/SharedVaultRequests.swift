@@ -78,18 +78,14 @@ extension SalternAPI {
 
     /// Binds a member whose join was put back to this account (`POST /v1/vaults/{vault}/claim`).
     public func claimMember(
-        _ vault: SharedVaultID, _ member: MemberID, _ head: VaultHead, signature: [UInt8], entries: [[UInt8]],
-        _ token: Token
+        _ vault: SharedVaultID, _ member: MemberID, _ head: VaultHead, signature: [UInt8], _ token: Token
     ) async throws(APIError) {
         struct Body: Encodable {
             let member: MemberID
             let head: VaultHead
             let signature: Base64Bytes
-            let entries: [Base64Bytes]?
         }
-        let body = Body(
-            member: member, head: head, signature: Base64Bytes(signature),
-            entries: entries.isEmpty ? nil : entries.map(Base64Bytes.init))
+        let body = Body(member: member, head: head, signature: Base64Bytes(signature))
         try await call(Self.request(.post, Self.path(vault, "/claim"), token: token, body))
     }
 

@@ -22,7 +22,10 @@ struct LogUpdate {
     /// Brings this device's log to the server's head.
     /// - Parameter description: The server's statement about the vault.
     func run(_ description: VaultDescription) async throws(VaultError) {
-        try service.note(id) { $0.isEnded = nil }
+        try service.note(id) {
+            $0.isEnded = nil
+            $0.claimedAt = nil
+        }
         let isRecovering = self.isRecovering(description)
         guard let state = try service.state(id) else {
             // Entries of a recovering vault are provisional.
@@ -371,38 +374,34 @@ struct LogUpdate {
     private static let claimInterval: Int64 = 3_600
 
     /// Decides about a vault that the server does not list. A member whose join was lost with the database claims its
-    /// seat, if the known log has it as a present member.
+    /// seat, if the known log has it as a present member. Until another member's device has put the join back, the
+    /// server refuses the claim.
     func decideMissing(at moment: Int64) async throws(VaultError) {
         guard let state = try service.state(id) else { return }
         guard let own = state.own, let signer = try? state.signer,
             !isRecent(state.findings.claimedAt, at: moment, within: Self.claimInterval)
         else { return try service.note(id) { $0.isEnded = true } }
         let account = try session.open.account
-        guard
-            let statement = try? MemberStatement(
-                .claim(MemberAccountID(account)), by: signer, state.log.head)
-        else { throw .unreadable }
-        // The invitation may be lost as well as the join.
-        let entries = try session.stored { try session.store.entries(of: id, from: 2) }.suffix(Self.putBackLimit)
-        let head = VaultHead(number: state.log.head.number.value, hash: state.log.head.hash.bytes)
+        // The server can lack later entries than the join.
+        guard let statement = try? MemberStatement(.claim(MemberAccountID(account)), by: signer, own.joined) else {
+            throw .unreadable
+        }
+        let head = VaultHead(number: own.joined.number.value, hash: own.joined.hash.bytes)
         let token = try service.token
+        var isEnded: Bool?
         do throws(APIError) {
             try await session.settings.retries({ () throws(APIError) in
                 try await session.api.claimMember(
-                    id, MemberID(own.id), head, signature: statement.signature.bytes, entries: entries.map(\.bytes),
-                    token)
+                    id, MemberID(own.id), head, signature: statement.signature.bytes, token)
             })
         } catch {
             // A lost reply decides nothing.
             guard error.isRefusal else { throw VaultError(ofShared: error) }
-            return try service.note(id) {
-                $0.claimedAt = moment
-                $0.isEnded = true
-            }
+            isEnded = true
         }
         try service.note(id) {
             $0.claimedAt = moment
-            $0.isEnded = nil
+            $0.isEnded = isEnded
         }
     }
 }

@@ -107,7 +107,7 @@ extension Application {
             build.account(.put, "/v1/vaults/{vault}/boxes", body: SharedVault.boxesRule, StoreBoxes()),
             build.account(.delete, "/v1/vaults/{vault}/boxes/mine", RemoveOwnBox()),
             build.account(.put, "/v1/vaults/{vault}/seen", body: small, NoteSeen()),
-            build.account(.post, "/v1/vaults/{vault}/claim", body: SharedVault.entriesRule, ClaimMember()),
+            build.account(.post, "/v1/vaults/{vault}/claim", body: small, ClaimMember()),
             build.account(.post, "/v1/vaults/{vault}/recovered", body: small, ReportRecovery()),
             build.account(.get, "/v1/vaults/{vault}/invitations", ListInvitations(parts)),
             build.account(.post, "/v1/vaults/{vault}/invitations", body: small, CreateInvitation()),

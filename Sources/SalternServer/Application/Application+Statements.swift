@@ -224,7 +224,7 @@ extension Application {
             statement(FindSealLimit.self), statement(InsertSealList.self), statement(RemoveEarlySeals.self),
             statement(FindSealList.self), statement(FindSeals.self), statement(RemoveSeals.self),
             statement(StoreSeen.self), statement(FindVaultState.self), statement(EndRecovery.self),
-            statement(BindMember.self), statement(MeasureDiscarded.self),
+            statement(BindMember.self), statement(FindOtherMember.self), statement(MeasureDiscarded.self),
             statement(CountDiscarded.self),
             statement(FindExpiredInvitations.self), statement(StepInVault<LockAccount>.self),
             statement(StepInVault<FindExpiredContents>.self), statement(StepInVault<FindExpiredVersions>.self),

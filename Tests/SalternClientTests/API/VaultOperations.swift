@@ -19,7 +19,7 @@ extension OperationsTests {
         "appendEntry": { _ = try await $0.appendEntry(vault, VaultEntryRequest([1]), token) },
         "putEntriesBack": { _ = try await $0.putEntriesBack(vault, [[1]], token) },
         "endRecovery": { try await $0.endRecovery(vault, head, token) },
-        "claimMember": { try await $0.claimMember(vault, .random(), head, signature: [1], entries: [], token) },
+        "claimMember": { try await $0.claimMember(vault, .random(), head, signature: [1], token) },
         "getSealList": { _ = try await $0.getSealList(vault, 7, token) },
         "putSealList": { try await $0.putSealList(vault, 7, [1], token) },
         "putVaultBoxes": { try await $0.putVaultBoxes(vault, generation: 1, [], [], token) },

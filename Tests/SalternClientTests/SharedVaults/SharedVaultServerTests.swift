@@ -49,6 +49,25 @@ import VaultLog
         #expect(back.role == .writer && !back.problems.contains(.ended))
     }
 
+    @Test func `a claim is repeated until another member has put the join back`() async throws {
+        let people = SharedVaultPeople()
+        let ada = try await people.device("ada")
+        let bob = try await people.device("bob")
+        let family = try await ada.shared.make(name: "Family", as: "Ada")
+        let backup = people.vaults.backUp()
+        _ = try await people.join(family, bob, as: "Bob")
+        _ = try await ada.refreshed(family.id)
+        people.vaults.restore(backup)
+        try await bob.sync()
+        #expect(try await bob.shared(family.id).problems.contains(.ended))
+        #expect(people.onServer(family.id)?.entries.count == 1)
+        _ = try await ada.refreshed(family.id)
+        people.advance(3_700)
+        try await bob.sync()
+        let back = try await bob.refreshed(family.id)
+        #expect(back.role == .writer && !back.problems.contains(.ended))
+    }
+
     @Test func `a shorter log without a restore is reported`() async throws {
         let people = SharedVaultPeople()
         let (ada, _, family) = try await pair(people)

@@ -6,7 +6,7 @@ import VaultLog
 /// A restored database, by the rules of the server.
 extension MemoryVaults {
     /// Puts entries back. Those of the owner replace provisional ones.
-    static func putBack(_ members: [String: Any], _ vault: inout Vault, _ own: VaultMember?) -> Answer {
+    static func putBack(_ members: [String: Any], _ vault: inout Vault, _ own: VaultMember) -> Answer {
         guard let settled = vault.settled else { return problem(409, "not_recovering") }
         var entries: [Entry] = []
         for text in members["entries"] as? [String] ?? [] {
@@ -14,7 +14,7 @@ extension MemoryVaults {
             entries.append(entry)
         }
         var (log, known) = (vault.log, vault.entries)
-        let isOwners = own?.id == ownerAtBackup(vault)
+        let isOwners = own.id == ownerAtBackup(vault)
         for entry in entries where log.hash(at: entry.number) != entry.hash {
             let number = Int(entry.number.value)
             if isOwners, known.count >= number, number > settled {
@@ -26,7 +26,7 @@ extension MemoryVaults {
             }
             guard entry.previous == log.head.hash else { return moved(vault, since: number - 1) }
             // Nobody but the owner puts own entries back.
-            if let own, !isOwners, entry.author == own.id { break }
+            if !isOwners, entry.author == own.id { break }
             do { try log.append(entry) } catch { return problem(422, "entry_refused", ["reason": error.rawValue]) }
             known.append(entry)
         }
@@ -61,21 +61,15 @@ extension MemoryVaults {
         _ id: String, _ members: [String: Any], _ account: AccountID, _ state: inout State
     ) -> Answer {
         guard var vault = state.vaults[id] else { return problem(404, "not_found") }
-        if vault.isRecovering {
-            let answer = putBack(members, &vault, nil)
-            if answer.0 >= 400 {
-                return answer.1["code"] as? String == "membership_moved"
-                    ? problem(409, "membership_moved", ["head": vault.entries.count]) : answer
-            }
-        }
         let head = members["head"] as? [String: Any] ?? [:]
         guard let member = VaultLog.MemberID(text: members["member"] as? String ?? ""),
             vault.log.presentMembers.contains(where: { $0.id == member })
         else { return problem(404, "not_found") }
-        guard vault.holders[member] == nil else { return problem(409, "already_member") }
+        let held = vault.log.presentMembers.first { vault.holders[$0.id] == account }?.id ?? member
+        guard held == member, vault.holders[member] ?? account == account else { return problem(409, "already_member") }
         guard let number = EntryNumber((head["number"] as? NSNumber)?.uint64Value ?? 0),
             let hash = EntryHash(bytes(head["hash"])), let signature = VaultSignature(bytes(members["signature"])),
-            let claimant = MemberAccountID(account.bytes),
+            let claimant = MemberAccountID(account.bytes), vault.log.hash(at: number) == hash,
             MemberStatement(.claim(claimant), member, Head(number: number, hash: hash), signature)
                 .isValid(in: vault.log)
         else { return problem(422, "claim_refused") }

@@ -23,14 +23,13 @@ final class MemoryVaults: @unchecked Sendable {
 
         var isRecovering: Bool { settled != nil }
 
-        /// The present member of an account. One that joined by a provisional invitation is none until the recovery ends.
+        /// The present member of an account. A join that was put back counts after the recovery.
         func member(_ account: AccountID) -> VaultMember? {
             log.presentMembers.first { holders[$0.id] == account && !isProvisional($0) }
         }
 
         private func isProvisional(_ member: VaultMember) -> Bool {
-            guard let settled, let invitation = member.invitation.flatMap({ log.invitations[$0] }) else { return false }
-            return Int(invitation.entry.number.value) > settled
+            settled.map { Int(member.joined.number.value) > $0 } ?? false
         }
 
         /// The role of a member. What provisional entries add does not count.
@@ -192,7 +191,7 @@ final class MemoryVaults: @unchecked Sendable {
                 members, &vault, own, &state, [.role, .leave, .revoke, .rotate, .remove, .seal, .offer, .rekey])
         case (.put, "log"): answer = putBack(members, &vault, own)
         case (.post, "owner"): answer = append(members, &vault, own, &state, [.accept])
-        case (.post, "claim"): return problem(409, "already_member")
+        case (.post, "claim"): return claim(path[1], members, account, &state)
         case (.post, "recovered"): answer = endRecovery(members, &vault, own)
         case (.post, "invitations"):
             answer = append(members, &vault, own, &state, [.invite])

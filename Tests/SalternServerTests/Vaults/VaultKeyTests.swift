@@ -249,6 +249,26 @@ import VaultLog
         }
     }
 
+    @Test func `a manager repeats 60 seals in an hour`() async throws {
+        try await TestApplication.with { app in
+            var vault = try await VaultScene(app)
+            let (first, second) = (try await Self.cut(&vault), try await Self.cut(&vault))
+            let list = try Self.list(0)
+            func seal(_ writer: MemberID) async throws -> TestResponse {
+                try await vault.append(Self.seal(writer, vault, list), VaultScene.member(of: list))
+            }
+            for _ in 0..<60 { #expect(try await seal(first).status == 200) }
+            #expect(try await seal(first).code == "too_many_entries")
+            // The first one after a cut counts, and waits for nothing.
+            #expect(try await seal(second).status == 200)
+            #expect(try await seal(second).code == "too_many_entries")
+            // Other entries have a limit of their own.
+            _ = try await vault.invite(as: .reader)
+            app.clock.advance(by: .seconds(3_601))
+            #expect(try await seal(second).status == 200)
+        }
+    }
+
     @Test func `a member rotates once in a minute of the server's clock`() async throws {
         try await TestApplication.with { app in
             var vault = try await VaultScene(app)

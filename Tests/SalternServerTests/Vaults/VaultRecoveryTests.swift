@@ -176,6 +176,7 @@ import VaultLog
     @Test func `a member whose join was put back claims it`() async throws {
         try await TestApplication.with { app in
             var vault = try await VaultScene(app)
+            let carol = try await vault.join(as: .reader)
             _ = try await vault.invite(as: .writer)
             try await VaultBackup.make(app)
             let before = vault
@@ -187,14 +188,17 @@ import VaultLog
             let path = "\(vault.path)/claim"
             let log = vault
             func claim(_ sharer: VaultScene.Sharer, signedBy signer: VaultScene.Sharer) throws -> JSONValue {
-                try Self.claim(of: bob, for: sharer, signedBy: signer, log, missing)
+                try Self.claim(of: bob, for: sharer, signedBy: signer, log)
             }
+            // No claim adds entries: another member puts the join back.
+            #expect(try await bob.client.post(path, claim(bob, signedBy: bob)).status == 404)
+            #expect(try await carol.client.put("\(vault.path)/log", Self.entries(missing)).status == 200)
             // A stranger signs with its own key, or sends Bob's statement. No reply has entries.
             for refused in [
                 try await stranger.client.post(path, claim(stranger, signedBy: stranger)),
                 try await stranger.client.post(path, claim(bob, signedBy: bob)),
                 try await stranger.client.post(
-                    path, Self.claim(of: bob, for: stranger, signedBy: stranger, vault, [missing[1]])),
+                    path, Self.claim(of: stranger, for: stranger, signedBy: stranger, vault)),
             ] {
                 #expect([404, 422].contains(refused.status))
                 #expect(refused["entries"] == nil)
@@ -203,7 +207,7 @@ import VaultLog
             let claimed = try await bob.client.post(path, claim(bob, signedBy: bob))
             #expect(claimed.status == 200, "\(claimed)")
             #expect(claimed.string("memberId") == bob.member.text)
-            // The invitation was lost as well, so it gives nothing before the end of the recovery.
+            // The join gives nothing before the end of the recovery.
             #expect(try await bob.client.get(vault.path).status == 404)
             let recovered = try await vault.founder.client.post("\(vault.path)/recovered", Self.body(vault.log.head))
             #expect(recovered.status == 204)
@@ -218,9 +222,32 @@ import VaultLog
         }
     }
 
-    @Test func `a join by an invitation of the backup counts at once`() async throws {
+    @Test func `an account claims one member`() async throws {
         try await TestApplication.with { app in
             var vault = try await VaultScene(app)
+            let secrets = try await vault.invite(as: .writer, uses: 2)
+            try await VaultBackup.make(app)
+            let bob = try VaultScene.Sharer(try await app.register())
+            let twin = try VaultScene.Sharer(bob.account)
+            for sharer in [bob, twin] { try vault.note(try vault.joining(secrets, sharer).entry) }
+            try await VaultBackup.restore(app)
+            let missing = Array(vault.noted.suffix(2))
+            #expect(try await vault.founder.client.put("\(vault.path)/log", Self.entries(missing)).status == 200)
+            let path = "\(vault.path)/claim"
+            func claim(_ sharer: VaultScene.Sharer) async throws -> TestResponse {
+                try await bob.client.post(path, Self.claim(of: sharer, for: bob, signedBy: sharer, vault))
+            }
+            #expect(try await claim(bob).status == 200)
+            // Neither has a role yet, and both would get one.
+            #expect(try await claim(twin).code == "already_member")
+            #expect(try await claim(bob).status == 200)
+        }
+    }
+
+    @Test func `a join by an invitation of the backup counts after the recovery`() async throws {
+        try await TestApplication.with { app in
+            var vault = try await VaultScene(app)
+            let dave = try await vault.join(as: .reader)
             let secrets = try await vault.invite(as: .writer)
             try await VaultBackup.make(app)
             let bob = try VaultScene.Sharer(try await app.register())
@@ -229,11 +256,16 @@ import VaultLog
             #expect(try await bob.client.post(acceptance, body).status == 201)
             try vault.note(join)
             try await VaultBackup.restore(app)
-            // The link is closed: it may have been revoked since the backup.
+            // The link is closed: it may have been used up or revoked since the backup.
             let carol = try VaultScene.Sharer(try await app.register())
             #expect(try await carol.client.post(acceptance, try vault.joining(secrets, carol).body).status == 404)
-            let claim = try Self.claim(of: bob, for: bob, signedBy: bob, vault, [join])
+            #expect(try await dave.client.put("\(vault.path)/log", Self.entries([join])).status == 200)
+            let claim = try Self.claim(of: bob, for: bob, signedBy: bob, vault)
             #expect(try await bob.client.post("\(vault.path)/claim", claim).status == 200)
+            #expect(try await bob.client.get(vault.path).status == 404)
+            #expect(try await bob.client.get("\(vault.path)/changes").status == 404)
+            let recovered = try await vault.founder.client.post("\(vault.path)/recovered", Self.body(vault.log.head))
+            #expect(recovered.status == 204)
             #expect(try await bob.client.get(vault.path).string("role") == "writer")
         }
     }
@@ -247,7 +279,7 @@ import VaultLog
                 .delete, "/v1/account", body: TestClient.document(["currentPasswordKey": key]))
             #expect(deleted.status == 204)
             let thief = try VaultScene.Sharer(try await app.register())
-            let claim = try Self.claim(of: bob, for: thief, signedBy: bob, vault, [])
+            let claim = try Self.claim(of: bob, for: thief, signedBy: bob, vault)
             #expect(try await thief.client.post("\(vault.path)/claim", claim).code == "already_member")
             #expect(try await thief.client.get(vault.path).status == 404)
         }
@@ -285,7 +317,7 @@ import VaultLog
 
     private static func claim(
         of member: VaultScene.Sharer, for sharer: VaultScene.Sharer, signedBy signer: VaultScene.Sharer,
-        _ vault: VaultScene, _ entries: [Entry]
+        _ vault: VaultScene
     ) throws -> JSONValue {
         let account = try #require(MemberAccountID(text: sharer.account.id))
         let statement = try MemberStatement(
@@ -295,7 +327,6 @@ import VaultLog
                 (name: "member", value: .string(member.member.text)),
                 (name: "head", value: .object(JSONObject(VaultScene.members(of: vault.log.head)))),
                 (name: "signature", value: .string(Base64.encodeToString(statement.signature.bytes))),
-                (name: "entries", value: .array(entries.map { .string(Base64.encodeToString($0.bytes)) })),
             ]))
     }
 }

@@ -3,7 +3,8 @@ internal import VaultLog
 
 /// The rates at which a vault's members append entries, by the times of arrival.
 ///
-/// Removals and their seals have no limit by the hour, so no author keeps others from removing it.
+/// Removals and the first seal after each cut have no limit by the hour, so no author keeps others from removing it.
+/// Further seals have the limit by themselves: a log has room for few.
 struct EntryRates {
     /// The entries of an author in an hour.
     static let perHour: Int64 = 60
@@ -15,10 +16,13 @@ struct EntryRates {
 
     /// Checks an author's next entry.
     ///
-    /// - Parameter isOwners: True for an entry of the vault's owner.
-    func check(_ entry: Entry, isOwners: Bool, at now: Timestamp) async throws {
+    /// - Parameters:
+    ///   - log: The log before the entry.
+    ///   - isOwners: True for an entry of the vault's owner.
+    func check(_ entry: Entry, after log: MembershipLog, isOwners: Bool, at now: Timestamp) async throws {
         let kind = entry.payload.kind
-        if kind == .seal || (kind == .remove && isOwners) { return }
+        if kind == .remove && isOwners { return }
+        if case .seal(let seal) = entry.payload, log.unsealed.contains(seal.author) { return }
         let find = CountEntries(vaultID: vaultID, author: MemberID(entry.author.bytes), now: now)
         guard let count = try await transaction.execute(find).first else { return }
         switch kind {
@@ -30,7 +34,11 @@ struct EntryRates {
             try Self.limit(
                 count.generations, Self.generationsPerDay, since: count.firstGeneration, 86_400, at: now)
         }
-        if kind != .remove { try Self.limit(count.inHour, Self.perHour, since: count.firstInHour, 3_600, at: now) }
+        switch kind {
+        case .remove: break
+        case .seal: try Self.limit(count.seals, Self.perHour, since: count.firstSeal, 3_600, at: now)
+        default: try Self.limit(count.inHour, Self.perHour, since: count.firstInHour, 3_600, at: now)
+        }
     }
 
     /// Checks that fewer than `limit` entries are younger than some seconds.
@@ -58,6 +66,9 @@ struct CountEntries: Statement {
         /// The entries of the last hour that count.
         let inHour: Int64
         let firstInHour: Timestamp?
+        /// The seals of the last hour.
+        let seals: Int64
+        let firstSeal: Timestamp?
         /// The new generations of the last day.
         let generations: Int64
         let firstGeneration: Timestamp?
@@ -75,6 +86,8 @@ struct CountEntries: Statement {
         SELECT
             count(*) FILTER (WHERE e.arrived_at > \(\.inHour) AND e.kind NOT IN (\(remove), \(seal))),
             min(e.arrived_at) FILTER (WHERE e.arrived_at > \(\.inHour) AND e.kind NOT IN (\(remove), \(seal))),
+            count(*) FILTER (WHERE e.arrived_at > \(\.inHour) AND e.kind = \(seal)),
+            min(e.arrived_at) FILTER (WHERE e.arrived_at > \(\.inHour) AND e.kind = \(seal)),
             count(*) FILTER (WHERE e.kind IN (\(remove), \(rotate))),
             min(e.arrived_at) FILTER (WHERE e.kind IN (\(remove), \(rotate))),
             max(e.arrived_at) FILTER (WHERE e.kind = \(rotate)),

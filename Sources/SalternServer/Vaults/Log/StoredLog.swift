@@ -49,8 +49,9 @@ struct StoredLog {
         if isRecovering { throw VaultProblem.recovering }
         try VaultTime.check(entry, at: now)
         let isOwners = MemberID(entry.author.bytes) == state.owner
-        try await EntryRates(vaultID: vaultID, transaction: transaction).check(entry, isOwners: isOwners, at: now)
         let before = log
+        try await EntryRates(vaultID: vaultID, transaction: transaction)
+            .check(entry, after: before, isOwners: isOwners, at: now)
         do throws(EntryRejection) { try log.append(entry) } catch { throw VaultProblem.refused(error) }
         try additions.keys.check(since: before, log)
         transaction.enqueue(InsertEntries(vaultID: vaultID, entries: [entry], arrivedAt: now))
@@ -158,14 +159,11 @@ struct StoredLog {
     ///
     /// The keys of their generations, their lists and the accounts of their joins follow by other requests.
     ///
-    /// - Parameters:
-    ///   - sender: The member that puts back. It may put back the entry by which it joined, if `isClaiming`.
+    /// - Parameter sender: The member that puts back.
     /// - Returns: The vault's revision. Nil if nothing was stored.
-    mutating func putBack(
-        _ missing: [Entry], by sender: MemberID, isClaiming: Bool = false
-    ) async throws -> Int64? {
+    mutating func putBack(_ missing: [Entry], by sender: MemberID) async throws -> Int64? {
         guard isRecovering else { throw VaultProblem.notRecovering }
-        let isOwner = !isClaiming && state.owner == sender
+        let isOwner = state.owner == sender
         let settled = state.settled ?? state.head.number
         let start = log
         var replaced: Int64?
@@ -176,8 +174,7 @@ struct StoredLog {
                 log = try await readLog(upTo: entry.number.value - 1)
             }
             guard continues(entry) else { throw try await moved(since: entry.number.value - 1) }
-            let isOwn = MemberID(entry.author.bytes) == sender
-            guard isOwner || !isOwn || (isClaiming && entry.payload.kind == .join) else { break }
+            guard isOwner || MemberID(entry.author.bytes) != sender else { break }
             try VaultTime.checkPast(entry, at: now)
             do throws(EntryRejection) { try log.append(entry) } catch { throw VaultProblem.refused(error) }
             stored.append(entry)
@@ -236,15 +233,13 @@ struct EntryAdditions: Sendable {
 
 extension MembershipLog {
     /// Returns the role of a member. While entries are provisional, they lower roles and end memberships, and give
-    /// nothing: a member that the lost entries have removed could have made them.
+    /// nothing: former members could have made them, and joins can be by invitations that were closed since the backup.
     ///
     /// - Parameter settled: The number above which entries are provisional, if any are.
     fileprivate func role(of member: VaultLog.VaultMember, settled: UInt64?) -> Role? {
-        guard let settled, let present = member.role, let number = EntryNumber(settled) else { return member.role }
-        if member.joined.number <= number { return member.role(at: number).map { min($0, present) } }
-        guard let invitation = member.invitation.flatMap({ invitations[$0] }), invitation.entry.number <= number
-        else { return nil }
-        return min(invitation.terms.role, present)
+        guard let settled, let number = EntryNumber(settled) else { return member.role }
+        guard let present = member.role, let earlier = member.role(at: number) else { return nil }
+        return min(earlier, present)
     }
 
     /// Returns the generation that is current after the entry with a number.

@@ -5,18 +5,17 @@ internal import VaultLog
 /// `POST /v1/vaults/{vault}/claim`: binds a member that was put back to the caller's account. The log has no accounts,
 /// so a join that was put back after a restore has none.
 ///
-/// No reply contains entries: the caller is no member.
+/// Until the join is put back, the result is 404. No reply contains entries: the caller is no member.
 struct ClaimMember: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         _ = try await authorization.identify()
         try authorization.admitToLogs()
         let vaultID: VaultID = try request.parameters.require("vault")
-        let claim = try await JSONBody.readLarge(request) { try await Claim(&$0, request.pace) }
+        let claim = try JSONBody.read(request) { members in try Claim(&members) }
         try await authorization.countingRefusal {
-            let log = try await authorization.log(of: vaultID, pace: request.pace)
             guard let claimant = MemberAccountID(authorization.accountID.uuid.bytes) else { throw Problem.notFound }
-            // Checked before the vault is locked, as far as the log and the entries tell.
-            try claim.check(of: claimant, in: try await claim.completing(log, request.pace))
+            // Checked before the vault is locked.
+            try claim.check(of: claimant, in: try await authorization.log(of: vaultID, pace: request.pace))
             try await Self.bind(claim, claimant, vaultID, authorization, request.pace)
         }
         return .json { writer in
@@ -39,22 +38,14 @@ struct ClaimMember: AccountEndpoint {
             guard try await transaction.execute(LockVaultForJoin(vaultID: vaultID)).first != nil else {
                 throw Problem.notFound
             }
-            var stored = try await StoredLog(
+            let stored = try await StoredLog(
                 of: vaultID, in: transaction, authorization.door.logs, pace: pace, now: now)
-            if !claim.entries.isEmpty, stored.isRecovering {
-                do {
-                    _ = try await stored.putBack(claim.entries, by: claim.memberID, isClaiming: true)
-                } catch VaultProblem.membershipMoved(let head, _) {
-                    throw VaultProblem.headMoved(head: head)
-                }
-            }
             try claim.check(of: claimant, in: stored.log)
-            let (seats, bound) = try await transaction.execute(
-                FindSeat(vaultID: vaultID, accountID: account),
+            let (others, bound) = try await transaction.execute(
+                FindOtherMember(
+                    vaultID: vaultID, memberID: claim.memberID, holder: account, ended: stored.isRecovering),
                 BindMember(vaultID: vaultID, memberID: claim.memberID, holder: account))
-            guard seats.isEmpty || seats.first?.memberID == claim.memberID, !bound.isEmpty else {
-                throw VaultProblem.alreadyMember
-            }
+            guard others.isEmpty, !bound.isEmpty else { throw VaultProblem.alreadyMember }
         }
     }
 }
@@ -64,28 +55,16 @@ private struct Claim {
     private let member: VaultLog.MemberID
     private let head: Head?
     private let signature: VaultSignature?
-    let entries: [Entry]
 
     var memberID: MemberID { MemberID(member.bytes) }
 
-    init(_ members: inout JSONMembers, _ pace: Pace) async throws {
+    init(_ members: inout JSONMembers) throws {
         member = try members.required("member") { json in
             guard let member = VaultLog.MemberID(text: try json.string()) else { throw BatchProblem.invalidIdentifier }
             return member
         }
         head = try members.required("head") { json in try JSONMembers.read(json) { try $0.head() } }
         signature = try members.required("signature", VaultSignature.read)
-        entries = try await members.entries(pace) ?? []
-    }
-
-    /// Appends the entries that a log lacks, as far as they are valid.
-    func completing(_ log: MembershipLog, _ pace: Pace) async throws -> MembershipLog {
-        var log = log
-        for (index, entry) in entries.enumerated() where log.hash(at: entry.number) != entry.hash {
-            do throws(EntryRejection) { try log.append(entry) } catch { break }
-            if index % 16 == 15 { await pace.giveWay() }
-        }
-        return log
     }
 
     /// Checks that the member is present, and that it has signed the claim.
@@ -95,6 +74,25 @@ private struct Claim {
             MemberStatement(.claim(claimant), member, head, signature).isValid(in: log)
         else { throw VaultProblem.claimRefused }
     }
+}
+
+/// Finds a row if an account has another member of a vault.
+struct FindOtherMember: Statement {
+    typealias Row = MemberID
+
+    let vaultID: VaultID
+    let memberID: MemberID
+    let holder: AccountID
+    /// True if members without a role count: the end of a recovery can give them one.
+    let ended: Bool
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = """
+        SELECT m.member_id FROM saltern.vault_members m
+        WHERE m.vault_id = \(\.vaultID) AND m.holder = \(\.holder) AND m.member_id <> \(\.memberID)
+            AND (m.role > 0 OR \(\.ended))
+        LIMIT 1
+        """
 }
 
 /// Gives a member that was put back to an account. Returns a row if the account has the member.
