@@ -165,6 +165,7 @@ extension SyncEngine {
         _ server: ItemState, isDone: Bool, _ change: LocalChange?, _ listing: Int64
     ) throws {
         guard let change, let content = server.content else { return }
+        if sealer.isOfVault { try store.forgetSetAside(server.id) }
         var confirmed = StoredItem(
             id: server.id, revision: server.revision, content: content, edit: change.edit, judgedAt: sealer.head)
         if isDone, isFinal(change) {
@@ -201,6 +202,7 @@ extension SyncEngine {
             return try keepBesideUnreadable(server, item, own.item, mine, listing, into: &report)
         }
         let taken = stored(server, content, theirs, over: item)
+        if sealer.isOfVault { try store.forgetSetAside(server.id) }
         if theirs.edit.isCopy { try store.set(.copies, 1) }
         try forgetCopy(of: server.id, replacedBy: theirs.edit, into: &report)
         if let item, isOutdated(taken, by: item) { try store.note(.rolledBack, item.id) }

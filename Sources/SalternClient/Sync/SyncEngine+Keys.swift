@@ -10,8 +10,10 @@ extension SyncEngine {
         into report: inout SyncReport
     ) throws {
         guard let content = server.content else { return }
-        try store.note(.unreadable, server.id, other: other)
         let reason = reasonPutAside(server, content, over: item)
+        // An entry of the log or a key that is missing may arrive within the same sync.
+        let isUndecided = sealer.isOfVault && (reason?.isOpen ?? isUnderUnknownKey(content))
+        if !isUndecided || other != nil { try store.note(.unreadable, server.id, other: other) }
         if !sealer.isOfVault {
             if isUnderUnknownKey(content) { try store.set(.unread, 1) }
         } else if reason?.mayPass ?? isUnderUnknownKey(content) {

@@ -93,4 +93,54 @@ import VaultLog
         try await cast.sync(cast.eve)
         #expect(try await cast.texts(cast.eve) == ["of Bob"])
     }
+
+    // MARK: Versions that wait
+
+    /// Bob's device gets a version of an item whose entry it does not have, beside a change of its own.
+    private func waiting(_ cast: SharedVaultCast) async throws -> ItemID {
+        let item = try await cast.write("one", cast.ada)
+        try await cast.sync(cast.bob)
+        try await cast.people.put(versionOfUnknownHead("strange", item, by: cast.eve, cast), item, cast.id)
+        try await cast.bob.notes(cast.id).put(Note(text: "two"), item)
+        try await cast.sync(cast.bob)
+        #expect(try await cast.bob.vault().unsentCount(of: cast.id) == 1)
+        return item
+    }
+
+    /// A version that names an entry which no log has.
+    private func versionOfUnknownHead(
+        _ text: String, _ item: ItemID, by device: PersonDevice, _ cast: SharedVaultCast
+    ) async throws -> ItemContent {
+        let state = try await cast.state(device)
+        let body = SharedVaultCast.item(text).body
+        let statement = try #require(
+            EditStatement(
+                item: VaultItemID(item), collection: "notes", number: .first, previous: .none, title: nil, body: body))
+        let head = Head(number: try #require(EntryNumber(4_000)), hash: state.log.head.hash)
+        let signed = try SignedBody(body, statement, by: state.signer, head)
+        let key = try #require(state.presentKey.flatMap { DataKey($0.bytes) })
+        let place = SealedBox.Place(.vaultBody, account: AccountID(cast.id.uuid), item: item, collection: "notes")
+        return ItemContent(
+            collection: "notes", format: SealedBox.format,
+            body: try SealedBox.seal(signed.bytes, .first, at: place, with: key))
+    }
+
+    @Test func `a version that was accepted in the meantime no longer holds an edit back`() async throws {
+        let cast = try await SharedVaultCast()
+        let item = try await waiting(cast)
+        let honest = try await #require(cast.ada.vault().storedContent(item, cast.id))
+        try await cast.people.put(honest, item, cast.id)
+        try await cast.sync(cast.bob)
+        #expect(try await cast.bob.vault().unsentCount(of: cast.id) == 0)
+        try await cast.sync(cast.ada)
+        #expect(try await cast.texts(cast.ada) == ["two"])
+    }
+
+    @Test func `a version that the server no longer has holds no edit back`() async throws {
+        let cast = try await SharedVaultCast()
+        let item = try await waiting(cast)
+        cast.people.onServer(cast.id)?.items.purge(item)
+        try await cast.sync(cast.bob, cast.bob)
+        #expect(try await cast.bob.vault().unsentCount(of: cast.id) == 0)
+    }
 }

@@ -93,6 +93,9 @@ final class MemoryServer: HTTPTransport {
     /// The highest revision of an item or a tombstone; 0 without any.
     var highestItemRevision: Int64 { state.withLock { $0.items.values.map(\.revision).max() ?? 0 } }
 
+    /// Removes an item without a tombstone, as a server that has removed an old one.
+    func purge(_ id: ItemID) { state.withLock { $0.items[id.description] = nil } }
+
     /// Takes a revision for a change of something else.
     func takeRevision() { state.withLock { $0.revision = max($0.revision, $0.base) + 1 } }
 
