@@ -88,6 +88,7 @@ extension SyncEngine {
         let theirs = stored(server, content, opened, over: item)
         if opened.edit.isCopy { try store.set(.copies, 1) }
         if let item, !item.isSealed, item.content != content {
+            if try merge(item, intoRecord: theirs, opened, listing, into: &report) { return }
             // The author of a version that follows the known one has seen it.
             if try store.number(.comparing) != nil, sealer.stillCounts(item),
                 !sealer.follows(opened.edit, item.content, item.id)
@@ -114,6 +115,31 @@ extension SyncEngine {
         try store.put(theirs, listing: listing, opened: opened.item.body, isSame: isSame(theirs, opened.item, as: item))
         report.changed.insert(server.id)
         report.removed.remove(server.id)
+    }
+
+    /// Merges the known version of a membership record into the server's, if the server's does not follow it. A
+    /// restored server has an earlier one. A copy under another id would be no record.
+    /// - Returns: False for other items, and for a version that replaces the known one.
+    private func merge(
+        _ item: StoredItem, intoRecord theirs: StoredItem, _ opened: OpenedItem, _ listing: Int64,
+        into report: inout SyncReport
+    ) throws -> Bool {
+        let collection = MembershipRecord.collection
+        guard !sealer.isOfVault, item.content.collection == collection, theirs.content.collection == collection,
+            !sealer.follows(opened.edit, item.content, item.id),
+            try store.number(.comparing) != nil || isOutdated(theirs, by: item),
+            let known = try? sealer.open(item.content, item.id),
+            let merged = MembershipRecord.merge(known.item, opened.item)
+        else { return false }
+        let number = SealedBox.Edit.number(after: max(item.edit, theirs.edit))
+        let previous = sealer.next(opened.edit, after: theirs.content, item.id).previous
+        let sealed = try? sealer.seal(
+            merged, item.id, collection: collection, SealedBox.Edit(number: number, previous: previous))
+        guard let sealed else { return false }
+        try store.put(theirs, listing: listing)
+        if merged != opened.item { try store.record(item.id, content: sealed, edit: number) }
+        report.changed.insert(item.id)
+        return true
     }
 
     /// Returns true when a version has the content and the collection of the known one.
