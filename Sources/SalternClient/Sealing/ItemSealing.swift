@@ -35,6 +35,13 @@ protocol ItemSealing: Sendable {
     /// True when a version names an entry of the vault's log that this device does not have.
     func namesUnknownEntry(_ content: ItemContent, _ id: ItemID) -> Bool
 
+    /// Returns true when only further entries of the log can let a version count. After the log was fetched, that version
+    /// never counts.
+    func needsEntries(_ content: ItemContent, _ reason: PutAsideReason?) -> Bool
+
+    /// True while members put back entries of a vault's log that the server has lost.
+    var isRecovering: Bool { get }
+
     /// Names the log, the keys and the lists by which versions are judged and sealed. Nil for an account, which has its
     /// keys in the keyring.
     var stamp: [UInt8]? { get }
@@ -126,7 +133,10 @@ enum UnsentForm: Sendable {
 struct PutAsideReason: RawRepresentable, Hashable, Sendable {
     let rawValue: String
 
-    private static let open: Set = ["unknownHead", "fork", "awaitsSeal", "listMissing"]
+    /// The version names an entry that the log does not have, and no present writer has signed that.
+    static let unprovenHead = PutAsideReason(rawValue: "unprovenHead")
+
+    private static let open: Set = ["unknownHead", unprovenHead.rawValue, "awaitsSeal", "listMissing"]
 
     /// True while no manager has decided about the version, or the decision has not arrived.
     var isOpen: Bool { Self.open.contains(rawValue) }
@@ -154,6 +164,10 @@ extension ItemSealing {
     var isStopped: Bool { false }
 
     func namesUnknownEntry(_ content: ItemContent, _ id: ItemID) -> Bool { false }
+
+    func needsEntries(_ content: ItemContent, _ reason: PutAsideReason?) -> Bool { false }
+
+    var isRecovering: Bool { false }
 
     func isChunkID(_ id: ItemID, _ attachment: ItemID, _ index: Int, _ content: SecureBytes) -> Bool {
         chunkID(attachment, index, content) == id

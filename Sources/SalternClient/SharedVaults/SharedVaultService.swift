@@ -228,7 +228,11 @@ final class SharedVaultService {
 
     /// Returns the sealing of a state.
     func sealing(_ state: SharedVaultState) throws(VaultError) -> VaultSealing {
-        if let known = sealings[state.id], known.findings == state.findings { return known.sealing }
+        let isRecovering = descriptions[state.id]?.recoveringUntil.map { $0 > session.serverTime } ?? false
+        if let known = sealings[state.id], known.findings == state.findings, known.sealing.isRecovering == isRecovering
+        {
+            return known.sealing
+        }
         var names: [VaultLog.MemberID: String] = [:]
         for member in state.log.members.values { names[member.id] = name(of: member, state) }
         let lists = try session.stored { try session.store.sealLists(of: state.id) }
@@ -236,7 +240,7 @@ final class SharedVaultService {
             id: state.id, log: state.log, keys: state.keys, signer: try? state.signer, role: state.role,
             evidence: evidence, refused: state.findings.refused ?? [],
             isStopped: state.problems.contains { $0.stopsWriting && $0 != .ended }, lists: SealLists(lists),
-            names: names, own: state.ownMembers)
+            names: names, own: state.ownMembers, isRecovering: isRecovering)
         sealings[state.id] = (state.findings, sealing)
         return sealing
     }

@@ -58,6 +58,7 @@ struct VaultSealing: ItemSealing {
     let names: [VaultLog.MemberID: String]
     /// All members of the log that were this account, also in former memberships.
     var own: Set<VaultLog.MemberID> = []
+    var isRecovering = false
 
     /// An opened version, with everything that its signature covers.
     struct Signed {
@@ -154,10 +155,15 @@ struct VaultSealing: ItemSealing {
                 EditEvidence(isHeld: isHeld, lists: lists.byDigest))
             return .accepted(opened(signed))
         } catch {
-            if error == .fork || error == .unknownHead, log.hasSigned(signed.body, signed.statement) {
-                evidence.add(signed.body.head, by: signed.body.author, id)
+            let author = signed.body.author
+            guard error == .fork || error == .unknownHead else {
+                return .putAside(PutAsideReason(rawValue: error.rawValue))
             }
-            return .putAside(PutAsideReason(rawValue: error.rawValue))
+            let isSigned = log.hasSigned(signed.body, signed.statement)
+            if isSigned { evidence.add(signed.body.head, by: author, id) }
+            let isProven = isSigned && log.members[author]?.role?.writes ?? false
+            return .putAside(
+                error == .unknownHead && !isProven ? .unprovenHead : PutAsideReason(rawValue: error.rawValue))
         }
     }
 
@@ -231,6 +237,14 @@ struct VaultSealing: ItemSealing {
             return false
         }
         return log.place(of: signed.body.head) == .unknown
+    }
+
+    func needsEntries(_ content: ItemContent, _ reason: PutAsideReason?) -> Bool {
+        if let reason { return reason == .unprovenHead }
+        guard content.format == SealedBox.format, let key = try? SealedBox.keyID(of: content.body.bytes) else {
+            return false
+        }
+        return VaultKeyID(key.bytes).flatMap { log.generation(withKey: $0) } == nil
     }
 
     // MARK: Chunks

@@ -3,7 +3,8 @@ internal import Foundation
 
 extension SyncEngine {
     /// Applies the decision of ``Reconciliation``, within the transaction of the page.
-    func apply(_ server: ItemState, into report: inout SyncReport) throws {
+    /// - Parameter isSettled: True for a version of a shared vault that this device had before it last fetched the log.
+    func apply(_ server: ItemState, into report: inout SyncReport, isSettled: Bool = false) throws {
         // That a former version was set aside no longer matters.
         if sealer.isOfVault { try store.forgetSetAside(server.id) }
         let item = try store.item(server.id)
@@ -25,9 +26,12 @@ extension SyncEngine {
         case .confirmed(let isDone):
             try confirm(server, isDone: isDone, change, listing)
         case .conflict:
-            try resolve(server, item, change, listing, into: &report)
+            try resolve(server, item, change, listing, isSettled, into: &report)
         case .undoDeletion:
             if let change, let taken = resealed(server, change, item) { return try goOn(change, from: taken, listing) }
+            if sealer.isOfVault, let change, let content = server.content, judged(server, content, over: item) == nil {
+                return try goOnOverRefused(server, item, change, listing, isSettled, into: &report)
+            }
             try store.forgetChange(server.id)
             try storeServerVersion(server, over: item, isDeletedHere: true, listing, into: &report)
             try store.note(.deletionUndone, server.id)
@@ -215,7 +219,7 @@ extension SyncEngine {
 
     /// Resolves a conflict: changed on this device and on another one.
     private func resolve(
-        _ server: ItemState, _ item: StoredItem?, _ change: LocalChange?, _ listing: Int64,
+        _ server: ItemState, _ item: StoredItem?, _ change: LocalChange?, _ listing: Int64, _ isSettled: Bool,
         into report: inout SyncReport
     ) throws {
         guard var change, let content = server.content, let mine = change.content else { return }
@@ -224,7 +228,7 @@ extension SyncEngine {
             return try keepUnreadable(server, item, listing, into: &report)
         }
         guard let theirs = judged(server, content, over: item) else {
-            if sealer.isOfVault { return try goOnOverRefused(server, item, change, listing, into: &report) }
+            if sealer.isOfVault { return try goOnOverRefused(server, item, change, listing, isSettled, into: &report) }
             return try keepBesideUnreadable(server, item, own.item, mine, listing, into: &report)
         }
         let taken = stored(server, content, theirs, over: item)
@@ -355,11 +359,14 @@ extension SyncEngine {
     /// Continues a change of a shared vault's item over a version that does not count. While it may count later, the
     /// change waits.
     private func goOnOverRefused(
-        _ server: ItemState, _ item: StoredItem?, _ change: LocalChange, _ listing: Int64, into report: inout SyncReport
+        _ server: ItemState, _ item: StoredItem?, _ change: LocalChange, _ listing: Int64, _ isSettled: Bool,
+        into report: inout SyncReport
     ) throws {
         guard let content = server.content else { return }
         let reason = reasonPutAside(server, content, over: item)
-        if reason?.isOpen ?? isUnderUnknownKey(content) { return try leaveConflict(server, item, listing) }
+        if reason?.isOpen ?? isUnderUnknownKey(content), !isSettled || !sealer.needsEntries(content, reason) {
+            return try leaveConflict(server, item, listing)
+        }
         try keepSealed(server, over: item, listing, into: &report)
         try store.forgetSetAside(server.id)
         var change = change

@@ -117,20 +117,27 @@ extension SyncEngine {
             }
             return
         }
-        for id in waiting { try await judgeSetAside(id, into: &report) }
+        for id in waiting { try judgeSetAside(id, try await fetchSetAside(id), into: &report) }
         try store.set(.judgedBy, stamp)
     }
 
-    /// Fetches a version that was set aside, and judges it again. A version that the server no longer has is none.
-    private func judgeSetAside(_ id: ItemID, into report: inout SyncReport) async throws {
+    /// Fetches the present version of an item of which one was set aside.
+    private func fetchSetAside(_ id: ItemID) async throws -> ItemState? {
         let state = try await Result.of({ () throws(APIError) in try await server.item(id) }).get()
         try Task.checkCancellation()
+        return state
+    }
+
+    /// Judges a version again that was set aside. A version that the server no longer has is none.
+    private func judgeSetAside(
+        _ id: ItemID, _ state: ItemState?, isSettled: Bool = false, into report: inout SyncReport
+    ) throws {
         try store.transaction {
             guard let state, !state.isChunk, try !state.deleted || store.change(id) != nil else {
                 // The pages have the tombstones, with the limit of deletions.
                 return try store.forgetSetAside(id)
             }
-            try apply(state, into: &report)
+            try apply(state, into: &report, isSettled: isSettled)
         }
     }
 
@@ -176,11 +183,31 @@ extension SyncEngine {
     }
 
     /// Fetches the versions that were set aside of items that this device has changed. A manager may have decided that
-    /// one does not count: then the change is sent over it.
+    /// one does not count: then the change is sent over it. So it is when a version names a key or an entry that the log
+    /// does not have, also after the log was fetched once more.
     func settleSetAside(into report: inout SyncReport) async throws {
         guard sealer.isOfVault, sealer.canSeal else { return }
-        for id in try store.changedItemsSetAside(limit: Self.singleFetches) {
-            try await judgeSetAside(id, into: &report)
+        var hasLearned = false
+        for (id, revision) in try store.changedItemsSetAside(limit: Self.singleFetches) {
+            let state = try await fetchSetAside(id)
+            if !hasLearned, let state, try needsEntries(state) {
+                try await learn?()
+                hasLearned = true
+            }
+            // A later version may name an entry that was made after the log was fetched.
+            let isSettled = hasLearned && state?.revision == revision && !sealer.isRecovering
+            try judgeSetAside(id, state, isSettled: isSettled, into: &report)
+        }
+    }
+
+    /// Returns true when only entries that this device does not have can let a version count.
+    private func needsEntries(_ version: ItemState) throws -> Bool {
+        guard let content = version.content else { return false }
+        let item = try store.item(version.id)
+        switch sealer.judge(version, content, known: item.flatMap { $0.isSealed ? nil : $0 }) {
+        case .accepted: return false
+        case .unreadable: return sealer.needsEntries(content, nil)
+        case .putAside(let reason): return sealer.needsEntries(content, reason)
         }
     }
 }
@@ -198,11 +225,13 @@ extension Store {
         }
     }
 
-    func changedItemsSetAside(limit: Int) throws -> [ItemID] {
+    func changedItemsSetAside(limit: Int) throws -> [(ItemID, Revision)] {
         try database.rows(
-            "SELECT s.id FROM set_aside s WHERE EXISTS (SELECT 1 FROM changes c WHERE c.id = s.id) ORDER BY s.id LIMIT ?",
-            .integer(Int64(limit))
-        ) { try Self.id($0, 0) }
+            """
+            SELECT s.id, s.revision FROM set_aside s WHERE EXISTS (SELECT 1 FROM changes c WHERE c.id = s.id)
+            ORDER BY s.id LIMIT ?
+            """, .integer(Int64(limit))
+        ) { (try Self.id($0, 0), Revision($0.integer(1) ?? 0)) }
     }
 
     func isSetAside(_ id: ItemID) throws -> Bool {

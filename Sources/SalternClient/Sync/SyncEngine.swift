@@ -62,6 +62,7 @@ final class SyncEngine {
             if report.isHeld, try store.number(.comparing) != nil { return }
             try await settle(disputed, into: &report)
             if fruitless == 0 { try await settleSetAside(into: &report) }
+            if sealer.isStopped { return try countUnsent(into: &report) }
             do {
                 disputed = try await push(except: &refused, into: &report)
                 if disputed.isEmpty { return }

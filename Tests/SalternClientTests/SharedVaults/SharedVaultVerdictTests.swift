@@ -143,4 +143,65 @@ import VaultLog
         try await cast.sync(cast.bob, cast.bob)
         #expect(try await cast.bob.vault().unsentCount(of: cast.id) == 0)
     }
+
+    @Test func `bytes under a key that no generation has hold no edit and no deletion back`() async throws {
+        let cast = try await SharedVaultCast()
+        let (edited, deleted) = (try await cast.write("one", cast.ada), try await cast.write("other", cast.ada))
+        try await cast.sync(cast.bob)
+        for item in [edited, deleted] {
+            let content = try await #require(cast.ada.vault().storedContent(item, cast.id))
+            var body = content.body.bytes
+            for index in 1...4 { body[index] ^= 0xFF }
+            try await cast.people.put(
+                ItemContent(collection: "notes", format: SealedBox.format, body: body), item, cast.id)
+        }
+        try await cast.bob.notes(cast.id).put(Note(text: "two"), edited)
+        try await OwnedItems(cast.bob.vault(), of: .vault(cast.id)).delete(deleted)
+        try await cast.sync(cast.bob)
+        #expect(try await cast.bob.vault().unsentCount(of: cast.id) == 0)
+        for device in [cast.ada, cast.eve] {
+            try await cast.sync(device)
+            #expect(try await device.texts(cast.id) == [edited: "two"])
+        }
+    }
+
+    @Test func `a version of an entry that nobody has holds edits back until its author is removed`() async throws {
+        let cast = try await SharedVaultCast()
+        let item = try await waiting(cast)
+        try await cast.shared(cast.ada).remove([cast.member(cast.eve)])
+        try await cast.sync(cast.bob)
+        #expect(try await cast.bob.vault().unsentCount(of: cast.id) == 0)
+        try await cast.sync(cast.ada)
+        #expect(try await cast.ada.texts(cast.id) == [item: "two"])
+    }
+
+    @Test func `an item with a version that never counts can be deleted`() async throws {
+        let cast = try await SharedVaultCast(eve: .reader)
+        let item = try await cast.write("one", cast.ada)
+        try await cast.sync(cast.bob, cast.eve)
+        let forged = try await cast.sealing(cast.eve).seal(
+            SharedVaultCast.item("forged"), item, collection: "notes", .first)
+        try await cast.people.put(forged, item, cast.id)
+        try await OwnedItems(cast.bob.vault(), of: .vault(cast.id)).delete(item)
+        try await cast.sync(cast.bob)
+        #expect(try await cast.bob.vault().unsentCount(of: cast.id) == 0)
+        try await cast.sync(cast.ada)
+        for device in [cast.ada, cast.bob] { #expect(try await cast.texts(device).isEmpty) }
+    }
+
+    @Test func `an edit of a member whose join has not arrived is not overwritten`() async throws {
+        let cast = try await SharedVaultCast()
+        let item = try await cast.write("one", cast.ada)
+        try await cast.sync(cast.bob)
+        try await cast.bob.notes(cast.id).put(Note(text: "of Bob"), item)
+        let carol = try await cast.people.person("carol")
+        try await cast.people.join(cast.shared(cast.ada), carol.vault(), as: "Carol")
+        try await cast.sync(carol)
+        try await cast.write("of Carol", carol, item)
+        try await cast.sync(cast.bob, cast.ada, carol)
+        for device in [cast.bob, cast.ada, carol] {
+            #expect(try await cast.texts(device) == ["of Bob", "of Carol"])
+            #expect(try await device.vault().unsentCount(of: cast.id) == 0)
+        }
+    }
 }
