@@ -167,6 +167,7 @@ extension SyncEngine {
                 sealer.next(known.edit, after: item.content, item.id))
         else { return try store.note(.rolledBack, item.id) }
         try store.record(item.id, content: content, edit: SealedBox.Edit.number(after: item.edit), isSame: true)
+        if try wasReplaced(theirs, by: known) { return try store.note(.rolledBack, item.id) }
         // The same version gets the same copy on every device, so repeating it has no effect.
         let copy = sealer.copyID(of: theirs.content, theirs.id)
         guard known.item != older || item.content.collection != theirs.content.collection,
@@ -181,6 +182,19 @@ extension SyncEngine {
             report.changed.insert(copy)
         }
         try store.note(.rolledBack, item.id, other: copy)
+    }
+
+    /// Returns true for an edit of a shared vault that this device, or the author of the known version, has replaced. A
+    /// copy of it would bring back content under the signature of another member.
+    private func wasReplaced(_ theirs: StoredItem, by known: OpenedItem) throws -> Bool {
+        guard sealer.isOfVault else { return false }
+        if sealer.follows(known.edit, theirs.content, theirs.id) { return true }
+        let sealer = sealer
+        var isReplaced = false
+        try store.forEachReplaced(of: theirs.id) { version in
+            isReplaced = isReplaced || sealer.isSameEdit(version.content, as: theirs.content, theirs.id)
+        }
+        return isReplaced
     }
 
     /// Returns true when the unsent version is the known one, sent again.

@@ -37,13 +37,12 @@ extension SyncEngine {
     }
 
     /// Returns true when the page contains an item sealed with an unknown key.
-    func hasUnknownKey(_ page: ChangePage) -> Bool {
-        page.changes.contains { change in
-            !change.isChunk
-                && change.content.map {
-                    isUnderUnknownKey($0) || sealer.namesUnknownEntry($0, change.id)
-                } ?? false
-        }
+    func hasUnknownKey(_ page: ChangePage) -> Bool { page.changes.contains(where: namesUnknown) }
+
+    /// Returns true for an item under an unknown key, or of an unknown entry of the log.
+    func namesUnknown(_ version: ItemState) -> Bool {
+        guard !version.isChunk, let content = version.content else { return false }
+        return isUnderUnknownKey(content) || sealer.namesUnknownEntry(content, version.id)
     }
 
     /// Returns the server's version when it is the base of the change, only sealed with another key. The change
@@ -101,7 +100,7 @@ extension SyncEngine {
 /// Versions of a shared vault whose verdict can change: their key, an entry of the log or a list was missing.
 extension SyncEngine {
     /// Above this number, everything is listed again instead.
-    private static let singleFetches = 128
+    static let singleFetches = 128
 
     /// Fetches the versions that were set aside, and judges them again, if the log, the keys or the lists are others
     /// than at the last time. The store has the time, so an interruption at any point is made good.
@@ -117,8 +116,22 @@ extension SyncEngine {
             }
             return
         }
-        for id in waiting { try judgeSetAside(id, try await fetchSetAside(id), into: &report) }
+        for (id, revision) in waiting {
+            let state = try await fetchSetAside(id)
+            try judgeSetAside(id, state, into: &report)
+            // The log was fetched after this version.
+            if let state, state.revision == revision { try noteUnknown(state) }
+        }
         try store.set(.judgedBy, stamp)
+    }
+
+    /// Reports a version that still names an entry or a key that the log does not have, after the log was fetched. A
+    /// server can hide them.
+    func noteUnknown(_ version: ItemState) throws {
+        guard !sealer.isRecovering, try store.isSetAside(version.id, version.revision), try needsEntries(version) else {
+            return
+        }
+        try store.note(.unreadable, version.id)
     }
 
     /// Fetches the present version of an item of which one was set aside.
@@ -219,10 +232,16 @@ extension Store {
             "INSERT OR REPLACE INTO set_aside (id, revision) VALUES (?, ?)", .blob(id.bytes), .integer(revision.number))
     }
 
-    func itemsSetAside(limit: Int) throws -> [ItemID] {
-        try database.rows("SELECT id FROM set_aside ORDER BY revision, id LIMIT ?", .integer(Int64(limit))) {
-            try Self.id($0, 0)
+    func itemsSetAside(limit: Int) throws -> [(ItemID, Revision)] {
+        try database.rows("SELECT id, revision FROM set_aside ORDER BY revision, id LIMIT ?", .integer(Int64(limit))) {
+            (try Self.id($0, 0), Revision($0.integer(1) ?? 0))
         }
+    }
+
+    func isSetAside(_ id: ItemID, _ revision: Revision) throws -> Bool {
+        try !database.rows(
+            "SELECT 1 FROM set_aside WHERE id = ? AND revision = ?", .blob(id.bytes), .integer(revision.number)
+        ) { $0.integer(0) }.isEmpty
     }
 
     func changedItemsSetAside(limit: Int) throws -> [(ItemID, Revision)] {
