@@ -30,7 +30,7 @@ struct LogUpdate {
         guard let state = try service.state(id) else {
             // Entries of a recovering vault are provisional.
             if !isRecovering { try await fetch(after: 0, description) }
-            return
+            return try noteOtherDevices()
         }
         let own = state.log.hashes
         let number = description.head.number
@@ -47,7 +47,7 @@ struct LogUpdate {
         } else if try isIncomplete(state, description) {
             try await fetch(after: number, description)
         }
-        try await noteOtherDevices()
+        try noteOtherDevices()
     }
 
     /// True between the restore of the server's database and the confirmation by the owner's device.
@@ -67,7 +67,7 @@ struct LogUpdate {
     }
 
     /// Compares with the heads that other devices of this account have seen.
-    private func noteOtherDevices() async throws(VaultError) {
+    private func noteOtherDevices() throws(VaultError) {
         guard let state = try service.state(id) else { return }
         if let number = state.record.difference(from: state.log) {
             try service.note(id) { $0.fork = $0.fork ?? number }

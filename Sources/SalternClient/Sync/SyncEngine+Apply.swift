@@ -5,6 +5,8 @@ extension SyncEngine {
     /// Applies the decision of ``Reconciliation``, within the transaction of the page.
     /// - Parameter isSettled: True for a version of a shared vault that this device had before it last fetched the log.
     func apply(_ server: ItemState, into report: inout SyncReport, isSettled: Bool = false) throws {
+        // That a former version was set aside no longer matters.
+        if sealer.isOfVault { try store.forgetSetAside(server.id) }
         let item = try store.item(server.id)
         let change = try store.change(server.id)
         let listing = try store.number(.listing) ?? 0
@@ -93,6 +95,7 @@ extension SyncEngine {
         let theirs = stored(server, content, opened, over: item)
         if opened.edit.isCopy { try store.set(.copies, 1) }
         if let item, !item.isSealed, item.content != content {
+            if try merge(item, intoRecord: theirs, opened, listing, into: &report) { return }
             // The author of a version that follows the known one has seen it.
             if try store.number(.comparing) != nil, sealer.stillCounts(item),
                 !sealer.follows(opened.edit, item.content, item.id)
@@ -121,6 +124,31 @@ extension SyncEngine {
         report.removed.remove(server.id)
     }
 
+    /// Merges the known version of a membership record into the server's, if the server's does not follow it. A
+    /// restored server has an earlier one. A copy under another id would be no record.
+    /// - Returns: False for other items, and for a version that replaces the known one.
+    private func merge(
+        _ item: StoredItem, intoRecord theirs: StoredItem, _ opened: OpenedItem, _ listing: Int64,
+        into report: inout SyncReport
+    ) throws -> Bool {
+        let collection = MembershipRecord.collection
+        guard !sealer.isOfVault, item.content.collection == collection, theirs.content.collection == collection,
+            !sealer.follows(opened.edit, item.content, item.id),
+            try store.number(.comparing) != nil || isOutdated(theirs, by: item),
+            let known = try? sealer.open(item.content, item.id),
+            let merged = MembershipRecord.merge(known.item, opened.item)
+        else { return false }
+        let number = SealedBox.Edit.number(after: max(item.edit, theirs.edit))
+        let previous = sealer.next(opened.edit, after: theirs.content, item.id).previous
+        let sealed = try? sealer.seal(
+            merged, item.id, collection: collection, SealedBox.Edit(number: number, previous: previous))
+        guard let sealed else { return false }
+        try store.put(theirs, listing: listing)
+        if merged != opened.item { try store.record(item.id, content: sealed, edit: number) }
+        report.changed.insert(item.id)
+        return true
+    }
+
     /// Returns true when a version has the content and the collection of the known one.
     private func isSame(_ theirs: StoredItem, _ content: PlainItem, as item: StoredItem?) -> Bool {
         guard let item, item.content.collection == theirs.content.collection else { return false }
@@ -142,6 +170,7 @@ extension SyncEngine {
                 sealer.next(known.edit, after: item.content, item.id))
         else { return try store.note(.rolledBack, item.id) }
         try store.record(item.id, content: content, edit: SealedBox.Edit.number(after: item.edit), isSame: true)
+        if try wasReplaced(theirs, by: known) { return try store.note(.rolledBack, item.id) }
         // The same version gets the same copy on every device, so repeating it has no effect.
         let copy = sealer.copyID(of: theirs.content, theirs.id)
         guard known.item != older || item.content.collection != theirs.content.collection,
@@ -156,6 +185,19 @@ extension SyncEngine {
             report.changed.insert(copy)
         }
         try store.note(.rolledBack, item.id, other: copy)
+    }
+
+    /// Returns true for an edit of a shared vault that this device, or the author of the known version, has replaced. A
+    /// copy of it would bring back content under the signature of another member.
+    private func wasReplaced(_ theirs: StoredItem, by known: OpenedItem) throws -> Bool {
+        guard sealer.isOfVault else { return false }
+        if sealer.follows(known.edit, theirs.content, theirs.id) { return true }
+        let sealer = sealer
+        var isReplaced = false
+        try store.forEachReplaced(of: theirs.id) { version in
+            isReplaced = isReplaced || sealer.isSameEdit(version.content, as: theirs.content, theirs.id)
+        }
+        return isReplaced
     }
 
     /// Returns true when the unsent version is the known one, sent again.

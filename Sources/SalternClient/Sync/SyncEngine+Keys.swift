@@ -10,8 +10,10 @@ extension SyncEngine {
         into report: inout SyncReport
     ) throws {
         guard let content = server.content else { return }
-        try store.note(.unreadable, server.id, other: other)
         let reason = reasonPutAside(server, content, over: item)
+        // An entry of the log or a key that is missing may arrive within the same sync.
+        let isUndecided = sealer.isOfVault && (reason?.isOpen ?? isUnderUnknownKey(content))
+        if !isUndecided || other != nil { try store.note(.unreadable, server.id, other: other) }
         if !sealer.isOfVault {
             if isUnderUnknownKey(content) { try store.set(.unread, 1) }
         } else if reason?.mayPass ?? isUnderUnknownKey(content) {
@@ -35,13 +37,12 @@ extension SyncEngine {
     }
 
     /// Returns true when the page contains an item sealed with an unknown key.
-    func hasUnknownKey(_ page: ChangePage) -> Bool {
-        page.changes.contains { change in
-            !change.isChunk
-                && change.content.map {
-                    isUnderUnknownKey($0) || sealer.namesUnknownEntry($0, change.id)
-                } ?? false
-        }
+    func hasUnknownKey(_ page: ChangePage) -> Bool { page.changes.contains(where: namesUnknown) }
+
+    /// Returns true for an item under an unknown key, or of an unknown entry of the log.
+    func namesUnknown(_ version: ItemState) -> Bool {
+        guard !version.isChunk, let content = version.content else { return false }
+        return isUnderUnknownKey(content) || sealer.namesUnknownEntry(content, version.id)
     }
 
     /// Returns the server's version when it is the base of the change, only sealed with another key. The change
@@ -99,7 +100,7 @@ extension SyncEngine {
 /// Versions of a shared vault whose verdict can change: their key, an entry of the log or a list was missing.
 extension SyncEngine {
     /// Above this number, everything is listed again instead.
-    private static let singleFetches = 128
+    static let singleFetches = 128
 
     /// Fetches the versions that were set aside, and judges them again, if the log, the keys or the lists are others
     /// than at the last time. The store has the time, so an interruption at any point is made good.
@@ -115,18 +116,42 @@ extension SyncEngine {
             }
             return
         }
-        for id in waiting {
-            let state = try await Result.of({ () throws(APIError) in try await server.item(id) }).get()
-            try Task.checkCancellation()
-            // The pages have the tombstones. An item without one has no version that could count.
-            guard let state, !state.isChunk else {
-                try store.forgetSetAside(id)
-                continue
-            }
-            if state.deleted { continue }
-            try store.transaction { try apply(state, into: &report) }
+        for (id, revision) in waiting {
+            let state = try await fetchSetAside(id)
+            try judgeSetAside(id, state, into: &report)
+            // The log was fetched after this version.
+            if let state, state.revision == revision { try noteUnknown(state) }
         }
         try store.set(.judgedBy, stamp)
+    }
+
+    /// Reports a version that still names an entry or a key that the log does not have, after the log was fetched. A
+    /// server can hide them.
+    func noteUnknown(_ version: ItemState) throws {
+        guard !sealer.isRecovering, try store.isSetAside(version.id, version.revision), try needsEntries(version) else {
+            return
+        }
+        try store.note(.unreadable, version.id)
+    }
+
+    /// Fetches the present version of an item of which one was set aside.
+    private func fetchSetAside(_ id: ItemID) async throws -> ItemState? {
+        let state = try await Result.of({ () throws(APIError) in try await server.item(id) }).get()
+        try Task.checkCancellation()
+        return state
+    }
+
+    /// Judges a version again that was set aside. A version that the server no longer has is none.
+    private func judgeSetAside(
+        _ id: ItemID, _ state: ItemState?, isSettled: Bool = false, into report: inout SyncReport
+    ) throws {
+        try store.transaction {
+            guard let state, !state.isChunk, try !state.deleted || store.change(id) != nil else {
+                // The pages have the tombstones, with the limit of deletions.
+                return try store.forgetSetAside(id)
+            }
+            try apply(state, into: &report, isSettled: isSettled)
+        }
     }
 
     /// Withdraws accepted versions that the lists of managers do not have. The latest replaced version that counts
@@ -180,19 +205,14 @@ extension SyncEngine {
         guard sealer.isOfVault, sealer.canSeal else { return }
         var hasLearned = false
         for (id, revision) in try store.changedItemsSetAside(limit: Self.singleFetches) {
-            let state = try await Result.of({ () throws(APIError) in try await server.item(id) }).get()
-            try Task.checkCancellation()
-            guard let state, !state.isChunk else {
-                try store.forgetSetAside(id)
-                continue
-            }
-            if !hasLearned, try needsEntries(state) {
+            let state = try await fetchSetAside(id)
+            if !hasLearned, let state, try needsEntries(state) {
                 try await learn?()
                 hasLearned = true
             }
             // A later version may name an entry that was made after the log was fetched.
-            let isSettled = hasLearned && state.revision == revision && !sealer.isRecovering
-            try store.transaction { try apply(state, into: &report, isSettled: isSettled) }
+            let isSettled = hasLearned && state?.revision == revision && !sealer.isRecovering
+            try judgeSetAside(id, state, isSettled: isSettled, into: &report)
         }
     }
 
@@ -215,10 +235,16 @@ extension Store {
             "INSERT OR REPLACE INTO set_aside (id, revision) VALUES (?, ?)", .blob(id.bytes), .integer(revision.number))
     }
 
-    func itemsSetAside(limit: Int) throws -> [ItemID] {
-        try database.rows("SELECT id FROM set_aside ORDER BY revision, id LIMIT ?", .integer(Int64(limit))) {
-            try Self.id($0, 0)
+    func itemsSetAside(limit: Int) throws -> [(ItemID, Revision)] {
+        try database.rows("SELECT id, revision FROM set_aside ORDER BY revision, id LIMIT ?", .integer(Int64(limit))) {
+            (try Self.id($0, 0), Revision($0.integer(1) ?? 0))
         }
+    }
+
+    func isSetAside(_ id: ItemID, _ revision: Revision) throws -> Bool {
+        try !database.rows(
+            "SELECT 1 FROM set_aside WHERE id = ? AND revision = ?", .blob(id.bytes), .integer(revision.number)
+        ) { $0.integer(0) }.isEmpty
     }
 
     func changedItemsSetAside(limit: Int) throws -> [(ItemID, Revision)] {

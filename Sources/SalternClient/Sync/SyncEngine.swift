@@ -86,7 +86,8 @@ final class SyncEngine {
         into report: inout SyncReport
     ) async throws {
         var hasAsked = false
-        var lacksEntries = false
+        // Versions under keys, or of entries, that the known log does not have.
+        var lacking: [ItemState] = []
         var hasMore = false
         var beginnings = 0
         report.isHeld = false
@@ -120,7 +121,9 @@ final class SyncEngine {
             if sealer.isOfVault {
                 // The known log judges all pages before it gets later entries: an entry can cut a writer off, and then
                 // only edits count that were accepted before.
-                if learns, !hasAsked, hasUnknownKey(page) { lacksEntries = true }
+                if learns, !hasAsked {
+                    lacking += page.changes.filter(namesUnknown).prefix(Self.singleFetches - lacking.count)
+                }
             } else if !hasAsked, try hasUnknownKey(page) || store.hasUnread() {
                 // Fetches the keys before any decision: another device may have written the unreadable items.
                 hasAsked = true
@@ -146,10 +149,11 @@ final class SyncEngine {
             if !page.more {
                 horizon.end(fetching)
                 try settleHeld(agreement, into: &report)
-                guard lacksEntries, !hasAsked else { return }
+                guard !lacking.isEmpty, !hasAsked else { return }
                 hasAsked = true
                 try await learn?()
                 try await judgeAgain(into: &report)
+                for version in lacking { try noteUnknown(version) }
                 if try store.text(.cursor) != nil { return }
                 progress.begin()
                 fetching = horizon.begin()
