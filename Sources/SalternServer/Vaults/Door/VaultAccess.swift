@@ -182,18 +182,22 @@ extension Authorization {
             if members.isEmpty { throw Problem.notFound }
             door.seats.insert(accountID, in: vault)
         }
-        return try await door.queues.run(accountID, vault, lane) { try await holdingSession(body) }
+        for _ in 0..<Self.holds {
+            do {
+                return try await door.queues.run(accountID, vault, lane, body)
+            } catch let error as PostgresError where error.sqlState == .divisionByZero {
+                // The session has ended, or a change has locked it or its account. The request waits for that change
+                // outside of the vault's queue.
+                try accept(try await database.execute(Authenticate(caller: caller)))
+                try await Task.sleep(for: Self.holdInterval)
+            }
+        }
+        throw PostgresError.timedOut
     }
 
-    /// Converts the error of ``HoldSession`` without a live session.
-    private func holdingSession<Result>(_ body: () async throws -> Result) async throws -> Result {
-        do {
-            return try await body()
-        } catch let error as PostgresError where error.sqlState == .divisionByZero {
-            try accept([])
-            throw error
-        }
-    }
+    /// The attempts of ``HoldSession``, and the time between two of them: two seconds together.
+    private static var holds: Int { 40 }
+    private static var holdInterval: Duration { .milliseconds(50) }
 }
 
 extension Authorization {

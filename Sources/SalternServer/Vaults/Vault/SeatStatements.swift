@@ -91,7 +91,7 @@ struct LockVault: Statement {
 /// credential, an admin's lock and a deletion wait for the account's.
 ///
 /// The request has the vault's key, so it does not wait for its own account: other members would wait with it. While
-/// one of these changes has locked the account or session, it fails (SQLSTATE 55P03), and the client repeats it.
+/// one of these changes has locked the account or session, it fails as without a session.
 struct HoldSession: Statement {
     let caller: Caller
 
@@ -102,7 +102,7 @@ struct HoldSession: Statement {
             FROM saltern.accounts a JOIN saltern.sessions live ON live.account_id = a.account_id
             WHERE \(Caller.isLiveSession, from: \.caller)
                 AND a.account_id = \(\.caller.accountID) AND a.locked_at IS NULL
-            FOR KEY SHARE OF a NOWAIT FOR KEY SHARE OF live NOWAIT
+            FOR KEY SHARE OF a SKIP LOCKED FOR KEY SHARE OF live SKIP LOCKED
         ) held
         """
 
