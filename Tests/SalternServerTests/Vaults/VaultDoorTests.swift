@@ -217,6 +217,26 @@ import VaultLog
         }
     }
 
+    @Test func `an account is deleted while another request deletes its vault`() async throws {
+        try await TestApplication.with { app in
+            let vault = try await VaultScene(app)
+            let (path, founder) = (vault.path, vault.founder.client)
+            let body = TestClient.document([
+                "currentPasswordKey": .string(vault.founder.account.passwordKey), "vaults": "delete",
+            ])
+            let (first, second) = try await HeldRow.hold(LockVaults(), in: app) { held in
+                let first = Task { try await founder.delete(path).status }
+                try await held.waiters(1)
+                let second = Task { try await founder.send(.delete, "/v1/account", body: body).status }
+                // The second request finds the vault, and queues for it.
+                try await Task.sleep(for: .milliseconds(500))
+                return (first, second)
+            }
+            #expect(try await first.value == 204)
+            #expect(try await second.value == 204)
+        }
+    }
+
     @Test(arguments: [(VaultQueues.Lane.items, 16), (.log, 4)])
     func `a member has few places in a queue`(lane: VaultQueues.Lane, places: Int) async throws {
         let other: VaultQueues.Lane = lane == .log ? .items : .log
