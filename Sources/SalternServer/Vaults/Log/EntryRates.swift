@@ -6,8 +6,8 @@ internal import VaultLog
 /// Removals and the first seal after each cut have no limit by the hour, so no author keeps others from removing it.
 /// Further seals have the limit by themselves: a log has room for few. A leave waits for nothing.
 ///
-/// Members whom the owner has not invited also share the limits of their branch: a manager could otherwise invite a
-/// new member for each hour's entries.
+/// A manager and all members that it has invited, directly or through others, also share the limits of their branch.
+/// A manager could otherwise invite a new member for each hour's entries.
 struct EntryRates {
     /// The entries of an author in an hour.
     static let perHour: Int64 = 60
@@ -162,8 +162,8 @@ struct CountBranch: Statement {
 }
 
 extension MembershipLog {
-    /// Returns the branch of an entry's author: a member that the owner or nobody has invited, the members that it has
-    /// invited, theirs, and so on. A new member belongs to its inviter's; it is empty for an invitation of the owner.
+    /// Returns the branch of an entry's author: the founder or a member that the owner has invited, the members that it
+    /// has invited, theirs, and so on. A new member belongs to its inviter's; it is empty for the owner's invitations.
     fileprivate func branch(of entry: Entry) -> [VaultLog.MemberID] {
         var member = entry.author
         if case .join(let join) = entry.payload {
