@@ -264,6 +264,36 @@ import VaultLog
         try await queues.run(account, vault, lane) {}
     }
 
+    @Test func `a few members cannot fill a vault's queue`() async throws {
+        let queues = VaultQueues()
+        let vault = SalternServer.VaultID(UUID.random())
+        let accounts = (0..<8).map { _ in AccountID(UUID.random()) }
+        let mayEnd = Flag()
+        let counts = SharedValue<[Int]>([0, 0])
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for account in accounts {
+                for _ in 0..<16 {
+                    group.addTask {
+                        do {
+                            try await queues.run(account, vault, .items) {
+                                counts.withLock { $0[0] += 1 }
+                                try await eventually { mayEnd.isSet }
+                            }
+                        } catch is PostgresError {
+                            counts.withLock { $0[1] += 1 }
+                        }
+                    }
+                }
+            }
+            try await eventually { counts.withLock { $0[0] + $0[1] } == 128 }
+            // Of 64 places at most 32 and four of each account are taken.
+            #expect(counts.withLock { $0[0] } <= 64 - 4)
+            try await queues.run(AccountID(UUID.random()), vault, .items) {}
+            mayEnd.set()
+            try await group.waitForAll()
+        }
+    }
+
     @Test func `a member without an offer locks no other account`() async throws {
         try await TestApplication.with { app in
             var vault = try await VaultScene(app)
