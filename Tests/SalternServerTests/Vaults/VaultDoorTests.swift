@@ -217,6 +217,26 @@ import VaultLog
         }
     }
 
+    @Test func `an account is deleted while another request deletes its vault`() async throws {
+        try await TestApplication.with { app in
+            let vault = try await VaultScene(app)
+            let (path, founder) = (vault.path, vault.founder.client)
+            let body = TestClient.document([
+                "currentPasswordKey": .string(vault.founder.account.passwordKey), "vaults": "delete",
+            ])
+            let (first, second) = try await HeldRow.hold(LockVaults(), in: app) { held in
+                let first = Task { try await founder.delete(path).status }
+                try await held.waiters(1)
+                let second = Task { try await founder.send(.delete, "/v1/account", body: body).status }
+                // The second request finds the vault, and queues for it.
+                try await Task.sleep(for: .milliseconds(500))
+                return (first, second)
+            }
+            #expect(try await first.value == 204)
+            #expect(try await second.value == 204)
+        }
+    }
+
     @Test(arguments: [(VaultQueues.Lane.items, 16), (.log, 4)])
     func `a member has few places in a queue`(lane: VaultQueues.Lane, places: Int) async throws {
         let other: VaultQueues.Lane = lane == .log ? .items : .log
@@ -242,6 +262,36 @@ import VaultLog
             try await group.waitForAll()
         }
         try await queues.run(account, vault, lane) {}
+    }
+
+    @Test func `a few members cannot fill a vault's queue`() async throws {
+        let queues = VaultQueues()
+        let vault = SalternServer.VaultID(UUID.random())
+        let accounts = (0..<8).map { _ in AccountID(UUID.random()) }
+        let mayEnd = Flag()
+        let counts = SharedValue<[Int]>([0, 0])
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for account in accounts {
+                for _ in 0..<16 {
+                    group.addTask {
+                        do {
+                            try await queues.run(account, vault, .items) {
+                                counts.withLock { $0[0] += 1 }
+                                try await eventually { mayEnd.isSet }
+                            }
+                        } catch is PostgresError {
+                            counts.withLock { $0[1] += 1 }
+                        }
+                    }
+                }
+            }
+            try await eventually { counts.withLock { $0[0] + $0[1] } == 128 }
+            // Of 64 places at most 32 and four of each account are taken.
+            #expect(counts.withLock { $0[0] } <= 64 - 4)
+            try await queues.run(AccountID(UUID.random()), vault, .items) {}
+            mayEnd.set()
+            try await group.waitForAll()
+        }
     }
 
     @Test func `a member without an offer locks no other account`() async throws {
