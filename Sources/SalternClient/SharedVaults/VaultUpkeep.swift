@@ -35,7 +35,7 @@ struct VaultUpkeep {
         try service.keepName(state)
         try await step { () async throws(VaultError) in try await sendSeen(state) }
         if isRecovering {
-            return try await step { () async throws(VaultError) in try await endRecovery(state) }
+            return try await step { () async throws(VaultError) in try await endRecovery(state, description) }
         }
         if state.findings.isRekeyDue == true {
             try await step { () async throws(VaultError) in try await rekeyWhenSent() }
@@ -101,10 +101,11 @@ struct VaultUpkeep {
         try service.note(id) { $0.sentSeen = head.number.value }
     }
 
-    /// Ends the period in which entries are put back. Only the owner's device does so.
-    private func endRecovery(_ state: SharedVaultState) async throws(VaultError) {
+    /// Ends the period in which entries are put back. Only a device of the owner by the server's statement does so: the
+    /// server can have lost a hand-over.
+    private func endRecovery(_ state: SharedVaultState, _ description: VaultDescription) async throws(VaultError) {
         // Another device of the owner may have entries that are not put back yet.
-        guard state.own?.id == state.log.owner, state.record.highestNumber <= state.log.head.number.value,
+        guard description.owner, state.record.highestNumber <= state.log.head.number.value,
             state.findings.fork == nil
         else { return }
         let head = VaultHead(number: state.log.head.number.value, hash: state.log.head.hash.bytes)
