@@ -273,8 +273,15 @@ struct LogUpdate {
                     guard error.isOfVaultAlone else { throw error }
                 }
             } else if stored.contains(number), limit.map({ Int64(latest.seal.count) <= $0 }) ?? true {
-                let bytes = try await service.call { api throws(APIError) in
-                    try await api.getSealList(id, number, token)
+                let bytes: [UInt8]
+                do throws(VaultError) {
+                    bytes = try await service.call { api throws(APIError) in
+                        try await api.getSealList(id, number, token)
+                    }
+                } catch {
+                    // A later seal can have replaced the list since. The next sync asks again.
+                    guard error.isOfVaultAlone else { throw error }
+                    continue
                 }
                 // Another list is as good as none.
                 guard let list = SealList(bytes), list.isList(of: latest.seal) else { continue }

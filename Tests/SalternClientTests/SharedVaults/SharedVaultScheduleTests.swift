@@ -92,6 +92,20 @@ import VaultLog
         }
     }
 
+    @Test func `signed heads that a restored server has lost are sent again`() async throws {
+        let cast = try await SharedVaultCast()
+        let backup = cast.people.vaults.backUp()
+        _ = try await cast.shared(cast.ada).invite(base: SharedVaultPeople.base)
+        for _ in 0..<2 { try await cast.sync(cast.ada, cast.bob, cast.eve) }
+        cast.people.vaults.restore(backup)
+        for _ in 0..<3 { try await cast.sync(cast.ada, cast.bob, cast.eve) }
+        let vault = try #require(cast.people.onServer(cast.id))
+        #expect(!vault.isRecovering)
+        for member in vault.log.presentMembers {
+            #expect(vault.seen[member.id]?["number"] as? Int == vault.entries.count)
+        }
+    }
+
     @Test func `a former member's provisional entry is replaced by the owner's after a restore`() async throws {
         let cast = try await SharedVaultCast(eve: .manager)
         let backup = cast.people.vaults.backUp()
@@ -174,6 +188,25 @@ import VaultLog
         tablet.link.setUnreachable(false)
         try await cast.sync(tablet, tablet)
         #expect(try await cast.texts(tablet) == ["of Eve"])
+    }
+
+    @Test func `a list that the server has dropped in the meantime ends no membership`() async throws {
+        let cast = try await SharedVaultCast()
+        try await cast.write("of Eve", cast.eve)
+        try await cast.sync(cast.bob)
+        try await cast.bob.notes(cast.id).put(Note(text: "of Bob"))
+        try await cast.shared(cast.ada).remove([cast.member(cast.eve)])
+        cast.bob.link.setAnswer { request in
+            guard request.target.contains("/seals/") else { return nil }
+            return try? MemoryVaults.reply(MemoryVaults.problem(404, "not_found"))
+        }
+        let report = try await cast.bob.vault().sync()
+        #expect(report.vaultFailures.isEmpty)
+        #expect(try await cast.shared(cast.bob).problems.allSatisfy { !$0.stopsWriting })
+        #expect(try await cast.bob.vault().unsentCount(of: cast.id) == 0)
+        cast.bob.link.setAnswer { _ in nil }
+        try await cast.sync(cast.ada, cast.bob)
+        for device in [cast.ada, cast.bob] { #expect(try await cast.texts(device) == ["of Eve", "of Bob"]) }
     }
 
     @Test func `a vault with an invalid log blocks neither the account nor other vaults`() async throws {
