@@ -100,16 +100,6 @@ struct FolderRecords: Sendable {
         }
     }
 
-    /// Returns true for an item of a shared vault that the server has never had: an unsent one that was withdrawn. That
-    /// happens where the account may no longer write. An item that a person has deleted here is none.
-    func wasWithdrawn(_ id: ItemID) async throws(VaultError) -> Bool {
-        if owned.owner == .account { return false }
-        return try await owned.perform { store, items in
-            guard try !items.canWrite, try store.item(id) == nil, try store.change(id) == nil else { return false }
-            return try store.tombstone(id) == nil && store.trashed(id) != nil
-        }
-    }
-
     /// Returns true when this account may write the items.
     func canWrite() async throws(VaultError) -> Bool { try await owned.perform { _, items in try items.canWrite } }
 

@@ -31,11 +31,6 @@ extension FolderSync {
             else { return false }
             report.renamed.append(path)
         case .deleteHere(let id, let path, let content):
-            if try await records.wasWithdrawn(id) {
-                // Only this file has the content. It stays, as a file without an item.
-                try await records.setKnownFile(id, nil, in: folder)
-                return true
-            }
             let name = FolderTree.trashName(path)
             try await records.noteTrashed(name, TrashedFile(path: path, digest: content.digest), in: folder)
             guard tree.discard(path, content, as: name) else { return false }

@@ -35,8 +35,8 @@ protocol ItemSealing: Sendable {
     /// True when a version names an entry of the vault's log that this device does not have.
     func namesUnknownEntry(_ content: ItemContent, _ id: ItemID) -> Bool
 
-    /// Returns true when only further entries of the log can let a version count. After the log was fetched, that version
-    /// never counts.
+    /// Returns true when only further entries of the log can let a version count. After the log was fetched, that
+    /// version never counts.
     func needsEntries(_ content: ItemContent, _ reason: PutAsideReason?) -> Bool
 
     /// True while members put back entries of a vault's log that the server has lost.
@@ -50,7 +50,7 @@ protocol ItemSealing: Sendable {
     /// - Parameter wasSent: True when the server may have received this content.
     func unsentForm(of content: ItemContent, _ id: ItemID, wasSent: Bool) -> UnsentForm
 
-    /// Returns the reason for which a version that this device has accepted does not count by the present log and lists.
+    /// Returns the reason for which an accepted version does not count by the present log and lists.
     func rejection(of item: StoredItem) -> PutAsideReason?
 
     /// True in a shared vault while lists decide about the edits of writers that were cut off.

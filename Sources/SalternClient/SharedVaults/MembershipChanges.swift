@@ -177,8 +177,8 @@ struct MembershipChanges {
 
     // MARK: Lost devices
 
-    /// Replaces this account's keys after a device was lost. The pair is another one at each call, because an earlier one
-    /// can be on the lost device.
+    /// Replaces this account's keys after a device was lost. The pair is another one at each call, because an earlier
+    /// one can be on the lost device.
     func replaceKeys() async throws(VaultError) {
         guard let state = try service.state(id), state.role != nil else { return }
         try service.prepareKeys(state, isFresh: true)

@@ -328,7 +328,7 @@ extension VaultSealing {
     }
 
     func rejection(of item: StoredItem) -> PutAsideReason? {
-        // A version whose key is missing was accepted with it. Only a cut changes the verdict about an accepted version.
+        // A version whose key is missing was accepted with it. Only a cut changes a verdict.
         guard let signed = try? signed(item.content, item.id), log.place(of: signed.body.head) == .known,
             let cut = log.cut(of: signed.body.author, at: signed.body.head.number)
         else { return nil }

@@ -154,9 +154,9 @@ extension SyncEngine {
         }
     }
 
-    /// Withdraws accepted versions that the lists of managers do not have. The latest replaced version that counts takes
-    /// the place, as on a device that has never accepted the other one. A change of a user stays, and so does an item
-    /// whose deletion waits for approval.
+    /// Withdraws accepted versions that the lists of managers do not have. The latest replaced version that counts
+    /// takes the place, as on a device that has never accepted the other one. A change of a user stays, and so does an
+    /// item whose deletion waits for approval.
     private func withdrawRefused(into report: inout SyncReport) throws {
         let sealer = sealer
         guard sealer.hasSealLists else { return }
@@ -171,8 +171,9 @@ extension SyncEngine {
                     try store.setBehind(item.id, item.revision)
                     try store.note(.unreadable, item.id)
                 } else {
+                    // A folder removes the file, too: as a new item it would be an edit of this member.
                     try store.trash(item, at: moment)
-                    try store.removeItem(item.id)
+                    try store.storeTombstone(item.id, item.revision, at: moment)
                     try store.note(.refused, item.id)
                 }
                 if reason.mayPass { try store.setAside(item.id, item.revision) }
@@ -196,8 +197,8 @@ extension SyncEngine {
     }
 
     /// Fetches the versions that were set aside of items that this device has changed. A manager may have decided that
-    /// one does not count: then the change is sent over it. So it is when a version names a key or an entry that the log
-    /// does not have, also after the log was fetched once more.
+    /// one does not count: then the change is sent over it. It is also sent over a version that names a key or an entry
+    /// which the log does not have after it was fetched once more.
     func settleSetAside(into report: inout SyncReport) async throws {
         guard sealer.isOfVault, sealer.canSeal else { return }
         var hasLearned = false

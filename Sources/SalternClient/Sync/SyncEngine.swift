@@ -246,6 +246,7 @@ final class SyncEngine {
                 // Nothing that no rule has accepted becomes a change of this device.
                 if !item.isSealed {
                     try store.trash(item, at: moment)
+                    try store.storeTombstone(item.id, item.revision, at: moment)
                     try store.note(.refused, item.id)
                 }
                 report.changed.insert(item.id)

@@ -61,6 +61,17 @@ final class ItemParts {
         }
     }
 
+    /// Returns true when versions of a shared vault wait for a verdict, and a key, an entry or a list has arrived since
+    /// they were last judged. True also before the first round.
+    func isJudgingDue() throws(VaultError) -> Bool {
+        let store = scope.store
+        let (hasWaiting, stamp) = try scope.stored {
+            (try store.text(.cursor) == nil || store.hasItemsSetAside(), try store.fact(.judgedBy))
+        }
+        guard hasWaiting, let sealer = try? scope.sealer else { return false }
+        return sealer.stamp != stamp
+    }
+
     /// Withdraws all unsent changes, after the membership in a shared vault has ended. Their content stays on this
     /// device, in the trash or among the replaced versions.
     func retireChanges() throws(VaultError) -> SyncReport {

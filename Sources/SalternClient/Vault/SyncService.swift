@@ -34,7 +34,14 @@ final class SyncService {
         if concerned == [.account], report.changed.isEmpty { return report }
         guard let memberships = session.memberships else { return report }
         let refresh = try await refreshed(memberships)
-        let present = refresh.present.filter { concerned?.contains(.vault($0)) ?? true }
+        var present: [SharedVaultID] = []
+        for id in refresh.present {
+            // A key of the vault can arrive with the account's items.
+            if let concerned, !concerned.contains(.vault(id)) {
+                guard try owners.parts(of: .vault(id)).isJudgingDue() else { continue }
+            }
+            present.append(id)
+        }
         report.vaultFailures = refresh.failures
         try retireEnded(refresh, &report)
         if present.isEmpty { return report }

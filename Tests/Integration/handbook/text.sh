@@ -17,6 +17,7 @@ saltern purge
 saltern purge --json
 saltern plan list --json
 saltern plan set pro --items 200000 --item-bytes 1048576 --bytes 268435456 --sessions 100 --shares 50 --deleted-days 30 --yes
+saltern plan set pro --vaults 50 --memberships 200 --vault-members 64 --vault-items 50000 --vault-bytes 1073741824 --yes
 saltern master-key list
 saltern signing-key create --help
 saltern service create billing-1 --audience billing

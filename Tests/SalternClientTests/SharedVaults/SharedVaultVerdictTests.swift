@@ -29,7 +29,7 @@ import VaultLog
     @Test func `an accepted edit that the list does not have gives way to the version before it`() async throws {
         let cast = try await SharedVaultCast()
         let item = try await cast.write("one", cast.ada)
-        try await cast.sync(cast.bob, cast.eve)
+        try await cast.sync(cast.ada, cast.bob, cast.eve)
         try await cast.write("of Bob", cast.bob, item)
         try await cast.sync(cast.eve)
         #expect(try await cast.texts(cast.eve) == ["of Bob"])

@@ -209,6 +209,29 @@ import VaultLog
         #expect(try await family.bob.vault().unsentCount(of: family.id) == 0)
     }
 
+    @Test func `a key that arrives by a sync of the account opens the items that waited for it`() async throws {
+        let family = try await Family()
+        try await family.sync(family.ada, family.bob)
+        try await family.shared.rotate()
+        let item = ItemID.random()
+        try await family.ada.notes(family.id).put(Note(text: "new"), item)
+        try await family.sync(family.ada)
+        let bob = VaultLog.MemberID(try await family.member("Bob"))
+        let box = family.people.onServer(family.id)?.boxes[bob]
+        family.people.change(family.id) { $0.boxes[bob] = nil }
+        _ = try await family.bob.vault().sync()
+        #expect(try await family.bob.texts(family.id).isEmpty)
+        family.people.change(family.id) { $0.boxes[bob] = box }
+        // Another device of Bob changes an item of the account.
+        let tablet = try await family.people.person("bob")
+        try await tablet.vault().collection("notes", of: Note.self).put(Note(text: "mine"))
+        try await tablet.vault().sync()
+        try await family.bob.vault().shared.withService { service throws(VaultError) in
+            _ = try await service.syncing.sync(only: [.account])
+        }
+        #expect(try await family.bob.texts(family.id) == [item: "new"])
+    }
+
     @Test func `a refused version costs no request later, and its item can be edited`() async throws {
         let family = try await Family()
         let eve = try await family.people.person("eve")
