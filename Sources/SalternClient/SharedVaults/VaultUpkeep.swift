@@ -81,10 +81,12 @@ struct VaultUpkeep {
 
     // MARK: Heads
 
-    /// Signs the head for the other members, if it has moved.
+    /// Signs the head for the other members, if it has moved or a restored server has an earlier one.
     private func sendSeen(_ state: SharedVaultState) async throws(VaultError) {
         let head = state.log.head
-        guard state.findings.sentSeen != head.number.value, state.findings.fork == nil, state.own != nil,
+        guard let own = state.own, state.findings.fork == nil else { return }
+        let shown = state.seats.first { $0.id == MemberID(own.id) }?.seen?.number ?? 0
+        guard state.findings.sentSeen != head.number.value || shown < head.number.value,
             let statement = try? MemberStatement(.seen, by: state.signer, head)
         else { return }
         let token = try service.token
@@ -240,10 +242,12 @@ struct VaultUpkeep {
         for author in state.log.unsealed { try await sealAlone(author) }
     }
 
-    /// Seals one writer. A list that the server refuses prevents no other one.
+    /// Seals one writer. A list that the server refuses, or for which the log has no room, prevents no other one.
     private func sealAlone(_ author: VaultLog.MemberID) async throws(VaultError) {
-        do throws(VaultError) { try await seal(author) } catch .refused {
+        do throws(VaultError) { try await seal(author) } catch {
             // The next sync tries again.
+            if case .unavailable = error { throw error }
+            guard error.isOfVaultAlone else { throw error }
         }
     }
 

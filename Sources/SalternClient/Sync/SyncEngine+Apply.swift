@@ -11,7 +11,10 @@ extension SyncEngine {
         let change = try store.change(server.id)
         let listing = try store.number(.listing) ?? 0
         let isComparing = try server.deleted && store.number(.comparing) != nil
-        switch Reconciliation.decide(item: item, change: change, server: server, isComparing: isComparing) {
+        let decision = Reconciliation.decide(item: item, change: change, server: server, isComparing: isComparing)
+        // The decision replaces that about an earlier version, or it sets this version aside again.
+        if sealer.isOfVault, decision != .nothing { try store.forgetSetAside(server.id) }
+        switch decision {
         case .nothing:
             if server.deleted {
                 try storeTombstone(server.id, server.revision, into: &report)
@@ -209,7 +212,6 @@ extension SyncEngine {
         _ server: ItemState, isDone: Bool, _ change: LocalChange?, _ listing: Int64
     ) throws {
         guard let change, let content = server.content else { return }
-        if sealer.isOfVault { try store.forgetSetAside(server.id) }
         var confirmed = StoredItem(
             id: server.id, revision: server.revision, content: content, edit: change.edit, judgedAt: sealer.head)
         if isDone, isFinal(change) {
@@ -246,7 +248,6 @@ extension SyncEngine {
             return try keepBesideUnreadable(server, item, own.item, mine, listing, into: &report)
         }
         let taken = stored(server, content, theirs, over: item)
-        if sealer.isOfVault { try store.forgetSetAside(server.id) }
         if theirs.edit.isCopy { try store.set(.copies, 1) }
         try forgetCopy(of: server.id, replacedBy: theirs.edit, into: &report)
         if let item, isOutdated(taken, by: item) { try store.note(.rolledBack, item.id) }

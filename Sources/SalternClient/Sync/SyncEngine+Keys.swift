@@ -173,6 +173,8 @@ extension SyncEngine {
                 } else {
                     // A folder removes the file, too: as a new item it would be an edit of this member.
                     try store.trash(item, at: moment)
+                    // An honest edit can have a lower number.
+                    try store.removeItem(item.id)
                     try store.storeTombstone(item.id, item.revision, at: moment)
                     try store.note(.refused, item.id)
                 }

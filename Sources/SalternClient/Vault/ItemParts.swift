@@ -61,15 +61,11 @@ final class ItemParts {
         }
     }
 
-    /// Returns true when versions of a shared vault wait for a verdict, and a key, an entry or a list has arrived since
-    /// they were last judged. True also before the first round.
+    /// Returns true when a key, an entry or a list of a shared vault has arrived since its versions were last judged.
+    /// Unsent edits can wait for it, too.
     func isJudgingDue() throws(VaultError) -> Bool {
-        let store = scope.store
-        let (hasWaiting, stamp) = try scope.stored {
-            (try store.text(.cursor) == nil || store.hasItemsSetAside(), try store.fact(.judgedBy))
-        }
-        guard hasWaiting, let sealer = try? scope.sealer else { return false }
-        return sealer.stamp != stamp
+        guard let stamp = try? scope.sealer.stamp else { return false }
+        return try scope.stored { try scope.store.fact(.judgedBy) } != stamp
     }
 
     /// Withdraws all unsent changes, after the membership in a shared vault has ended. Their content stays on this

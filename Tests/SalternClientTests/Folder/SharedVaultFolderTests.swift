@@ -105,6 +105,36 @@ import Testing
         #expect(try await items.unsentCount() == 0)
     }
 
+    @Test func `a file whose item a sync has withdrawn does not become a new item`() async throws {
+        let family = try await Family(.writer)
+        let eve = try await family.people.person("eve")
+        let (ada, bob) = (try family.ada.vault(), try family.bob.vault())
+        try await family.people.join(ada.shared(family.id), eve.vault(), as: "Eve")
+        try await ada.sync()
+        try write("of Eve", "eve.txt", family.here)
+        _ = try await family.folder(eve, family.here).run()
+        let folder = try family.folder(family.bob, family.there)
+        #expect(try await folder.run().downloaded.map(\.text) == ["eve.txt"])
+        // The server withholds the item from Ada's device, so its list of Eve's edits is empty.
+        family.ada.link.setRewrite { [id = family.id] request, reply in
+            guard request.target.hasPrefix("/v1/vaults/\(id)/changes"),
+                var page = try? JSONSerialization.jsonObject(with: Data(reply.body)) as? [String: Any],
+                page["changes"] != nil
+            else { return reply }
+            page["changes"] = [Any]()
+            let body = (try? JSONSerialization.data(withJSONObject: page)) ?? Data()
+            return HTTPReply(head: reply.head, body: [UInt8](body))
+        }
+        let member = try #require(try await ada.refreshed(family.id).members.first { $0.name == "Eve" })
+        try await ada.shared(family.id).remove([member.id])
+        family.ada.link.setRewrite { $1 }
+        for _ in 0..<3 { _ = try await folder.run() }
+        #expect(read("eve.txt", family.there) == nil)
+        let items = OwnedItems(bob, of: .vault(family.id))
+        #expect(try await items.perform { store, _ in try store.stamps("files").isEmpty })
+        #expect(try await items.unsentCount() == 0)
+    }
+
     @Test func `a plan sends nothing`() async throws {
         let family = try await Family(.writer)
         try write("salt", "list.txt", family.there)

@@ -92,6 +92,20 @@ import VaultLog
         }
     }
 
+    @Test func `signed heads that a restored server has lost are sent again`() async throws {
+        let cast = try await SharedVaultCast()
+        let backup = cast.people.vaults.backUp()
+        _ = try await cast.shared(cast.ada).invite(base: SharedVaultPeople.base)
+        for _ in 0..<2 { try await cast.sync(cast.ada, cast.bob, cast.eve) }
+        cast.people.vaults.restore(backup)
+        for _ in 0..<3 { try await cast.sync(cast.ada, cast.bob, cast.eve) }
+        let vault = try #require(cast.people.onServer(cast.id))
+        #expect(!vault.isRecovering)
+        for member in vault.log.presentMembers {
+            #expect(vault.seen[member.id]?["number"] as? Int == vault.entries.count)
+        }
+    }
+
     @Test func `a former member's provisional entry is replaced by the owner's after a restore`() async throws {
         let cast = try await SharedVaultCast(eve: .manager)
         let backup = cast.people.vaults.backUp()

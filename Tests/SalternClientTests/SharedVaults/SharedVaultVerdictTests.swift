@@ -85,6 +85,28 @@ import VaultLog
         #expect(try await cast.texts(tablet) == ["of Eve"])
     }
 
+    @Test func `a seal that the log's rules reject prevents no other seal`() async throws {
+        let cast = try await SharedVaultCast()
+        let bob = VaultLog.MemberID(try cast.member(cast.bob))
+        try await cast.write("of Bob", cast.bob)
+        try await cast.write("of Eve", cast.eve)
+        try await cast.sync(cast.ada)
+        try await cast.shared(cast.bob).leave()
+        try await cast.shared(cast.eve).leave()
+        cast.ada.link.setAnswer { request in
+            guard request.method == .post, request.target.hasSuffix("/log"),
+                let entry = try? Entry(MemoryVaults.bytes(MemoryVaults.json(request.body)["entry"])),
+                case .seal(let seal) = entry.payload, seal.author == bob
+            else { return nil }
+            return try? MemoryVaults.reply(MemoryVaults.problem(422, "entry_refused", ["reason": "windingDown"]))
+        }
+        for _ in 0..<3 {
+            try await cast.sync(cast.ada)
+            cast.people.advance(70)
+        }
+        #expect(cast.people.onServer(cast.id)?.log.unsealed == [bob])
+    }
+
     @Test func `an edit that the list has stays`() async throws {
         let cast = try await SharedVaultCast()
         try await cast.write("of Bob", cast.bob)
@@ -142,6 +164,22 @@ import VaultLog
         cast.people.onServer(cast.id)?.items.purge(item)
         try await cast.sync(cast.bob, cast.bob)
         #expect(try await cast.bob.vault().unsentCount(of: cast.id) == 0)
+    }
+
+    @Test func `a deletion is sent when its version comes back after one that was set aside`() async throws {
+        let cast = try await SharedVaultCast()
+        let item = try await cast.write("one", cast.ada)
+        try await cast.sync(cast.bob)
+        let content = try await #require(cast.ada.vault().storedContent(item, cast.id))
+        try await cast.people.put(versionOfUnknownHead("strange", item, by: cast.eve, cast), item, cast.id)
+        try await OwnedItems(cast.bob.vault(), of: .vault(cast.id)).delete(item)
+        try await cast.sync(cast.bob)
+        #expect(try await cast.bob.vault().unsentCount(of: cast.id) == 1)
+        try await cast.people.put(content, item, cast.id)
+        try await cast.sync(cast.bob)
+        #expect(try await cast.bob.vault().unsentCount(of: cast.id) == 0)
+        try await cast.sync(cast.ada)
+        for device in [cast.ada, cast.bob] { #expect(try await cast.texts(device).isEmpty) }
     }
 
     @Test func `bytes under a key that no generation has hold no edit and no deletion back`() async throws {

@@ -232,6 +232,28 @@ import VaultLog
         #expect(try await family.bob.texts(family.id) == [item: "new"])
     }
 
+    @Test func `a key that arrives by a sync of the account lets an edit be sent that waited for it`() async throws {
+        let family = try await Family()
+        let item = ItemID.random()
+        try await family.bob.notes(family.id).put(Note(text: "of Bob"), item)
+        try await family.shared.rotate()
+        let bob = VaultLog.MemberID(try await family.member("Bob"))
+        let box = family.people.onServer(family.id)?.boxes[bob]
+        family.people.change(family.id) { $0.boxes[bob] = nil }
+        _ = try await family.bob.vault().sync()
+        #expect(try await family.bob.vault().unsentCount(of: family.id) == 1)
+        family.people.change(family.id) { $0.boxes[bob] = box }
+        let tablet = try await family.people.person("bob")
+        try await tablet.vault().collection("notes", of: Note.self).put(Note(text: "mine"))
+        try await tablet.vault().sync()
+        try await family.bob.vault().shared.withService { service throws(VaultError) in
+            _ = try await service.syncing.sync(only: [.account])
+        }
+        #expect(try await family.bob.vault().unsentCount(of: family.id) == 0)
+        try await family.sync(family.ada)
+        #expect(try await family.ada.texts(family.id) == [item: "of Bob"])
+    }
+
     @Test func `a refused version costs no request later, and its item can be edited`() async throws {
         let family = try await Family()
         let eve = try await family.people.person("eve")
