@@ -11,8 +11,8 @@ final class SharedVaultScenario {
     /// A text that a person has written, and that nobody has replaced or deleted who could see it.
     private struct Leaf {
         var author: String
-        /// The number of times that the author had lost the right to write.
-        var losses: Int
+        /// The number of times that the author had lost the right to write; nil for an author without it.
+        var losses: Int?
         var step: Int
     }
 
@@ -153,19 +153,21 @@ final class SharedVaultScenario {
     /// A person writes a new note, or over one that it sees.
     private func write(_ device: PersonDevice) async throws {
         guard let seen = try? await device.texts(id) else { return }
-        let old = random.chance(0.5) ? seen.sorted { $0.key < $1.key }.randomElement(using: &random) : nil
+        let old = random.chance(0.5) ? seen.sorted { $0.value < $1.value }.randomElement(using: &random) : nil
         let text = "seed \(seed), step \(count), \(device.name)"
-        let item = old?.key ?? .random()
+        let item = old?.key ?? .random(using: &random)
         let isDone = (try? await device.notes(id).put(Note(text: text), item)) != nil
         let present = try await presentTexts(device)
         guard isDone || present.values.contains(text) else { return }
         if let old { leaves[old.value] = nil }
-        leaves[text] = Leaf(author: device.name, losses: losses[device.name] ?? 0, step: count)
+        // The author may not have learned yet that it has lost the right.
+        let right = writers.contains(device.name) ? losses[device.name] ?? 0 : nil
+        leaves[text] = Leaf(author: device.name, losses: right, step: count)
     }
 
     private func delete(_ device: PersonDevice) async throws {
         guard let seen = try? await device.texts(id),
-            let old = seen.sorted(by: { $0.key < $1.key }).randomElement(using: &random)
+            let old = seen.sorted(by: { $0.value < $1.value }).randomElement(using: &random)
         else { return }
         let isDone = (try? await device.notes(id).delete(old.key)) != nil
         let present = try await presentTexts(device)
@@ -288,12 +290,14 @@ final class SharedVaultScenario {
         reached.note(wasReader ? .forgedByReader : .forgedAfterRemoval)
     }
 
-    /// True for keys with which nobody may write any more, at the head that they name.
+    /// True for keys with which nobody may write any more, at the head that they name. Until a manager has sealed, no
+    /// device can distinguish an edit after the cut from an edit before it.
     private func isForbidden(_ sealing: VaultSealing) -> Bool {
         guard let signer = sealing.signer, let server else { return false }
         let head = sealing.log.head.number
-        let role = server.log.members[signer.member]?.role(at: head)
-        return !(role?.writes ?? false) || server.log.cut(of: signer.member, at: head) != nil
+        guard server.log.members[signer.member]?.role(at: head)?.writes ?? false else { return true }
+        return server.log.cut(of: signer.member, at: head) != nil && !server.log.unsealed.contains(signer.member)
+            && !server.isRecovering
     }
 
     // MARK: Members
@@ -406,7 +410,6 @@ final class SharedVaultScenario {
         }
         let (changes, refusals) = people.vaults.withState { ($0.changes, $0.refusals) }
         reached.note(.claims, changes["POST claim"] ?? 0)
-        reached.note(.refusedForKey, refusals["stale_generation"] ?? 0)
         reached.note(.refusedForHead, refusals["membership_moved"] ?? 0)
     }
 }
