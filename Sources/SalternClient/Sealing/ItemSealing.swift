@@ -53,6 +53,13 @@ protocol ItemSealing: Sendable {
     /// Returns the reason for which an accepted version does not count by the present log and lists.
     func rejection(of item: StoredItem) -> PutAsideReason?
 
+    /// Returns the reason for which a change with an edit of another member does not count by the present log and lists.
+    /// Such a change is an accepted version that a restored server has lost.
+    func rejection(ofChange content: ItemContent, _ id: ItemID) -> PutAsideReason?
+
+    /// Returns the number of the entry at which a version that this device has sent was accepted last.
+    func judgedAt(ofSent content: ItemContent, _ id: ItemID) -> Int64?
+
     /// True in a shared vault while lists decide about the edits of writers that were cut off.
     var hasSealLists: Bool { get }
 
@@ -156,6 +163,10 @@ extension ItemSealing {
     func unsentForm(of content: ItemContent, _ id: ItemID, wasSent: Bool) -> UnsentForm { .present }
 
     func rejection(of item: StoredItem) -> PutAsideReason? { nil }
+
+    func rejection(ofChange content: ItemContent, _ id: ItemID) -> PutAsideReason? { nil }
+
+    func judgedAt(ofSent content: ItemContent, _ id: ItemID) -> Int64? { head }
 
     func stillCounts(_ item: StoredItem) -> Bool { rejection(of: item) == nil }
 

@@ -313,7 +313,7 @@ extension VaultSealing {
         if author == signer.member {
             let stands = log.place(of: head) == .known && log.cut(of: author, at: head.number) == nil
             if stands, isUnderPresentKey { return .present }
-        } else if rejection(of: signed, isHeld: false) == nil {
+        } else if rejection(of: signed, isHeld: !own.contains(author)) == nil {
             if isUnderPresentKey { return .present }
             return renewed(content, id, from: self).map { .other($0, edit: signed.edit.number) } ?? .none
         } else if !own.contains(author) {
@@ -333,6 +333,18 @@ extension VaultSealing {
             let cut = log.cut(of: signed.body.author, at: signed.body.head.number)
         else { return nil }
         return rejection(of: signed, isHeld: (item.judgedAt ?? .max) < Int64(cut.value))
+    }
+
+    func rejection(ofChange content: ItemContent, _ id: ItemID) -> PutAsideReason? {
+        guard let signed = try? signed(content, id), !own.contains(signed.body.author) else { return nil }
+        return rejection(of: signed, isHeld: true)
+    }
+
+    func judgedAt(ofSent content: ItemContent, _ id: ItemID) -> Int64? {
+        guard let head, let signed = try? signed(content, id), !own.contains(signed.body.author),
+            let cut = log.cut(of: signed.body.author, at: signed.body.head.number)
+        else { return head }
+        return min(head, Int64(cut.value) - 1)
     }
 
     var hasSealLists: Bool { !lists.byDigest.isEmpty }

@@ -213,7 +213,8 @@ extension SyncEngine {
     ) throws {
         guard let change, let content = server.content else { return }
         var confirmed = StoredItem(
-            id: server.id, revision: server.revision, content: content, edit: change.edit, judgedAt: sealer.head)
+            id: server.id, revision: server.revision, content: content, edit: change.edit,
+            judgedAt: sealer.judgedAt(ofSent: content, server.id))
         if isDone, isFinal(change) {
             try store.put(confirmed, listing: listing)
             return try store.forgetChange(server.id)

@@ -162,6 +162,17 @@ extension SyncEngine {
         guard sealer.hasSealLists else { return }
         let listing = try store.number(.listing) ?? 0
         try store.transaction {
+            try store.forEachChange { change in
+                guard let content = change.content, let reason = sealer.rejection(ofChange: content, change.id),
+                    !reason.isOpen
+                else { return }
+                try store.trash(
+                    StoredItem(id: change.id, revision: change.base ?? Revision(0), content: content, edit: change.edit),
+                    at: moment)
+                try store.forgetChange(change.id)
+                try store.note(.refused, change.id)
+                report.changed.insert(change.id)
+            }
             try store.forEachAccepted { item in
                 guard let reason = sealer.rejection(of: item), !reason.isOpen, try store.change(item.id) == nil,
                     try !store.holdsDeletion(of: item.id)

@@ -221,7 +221,7 @@ extension SyncEngine {
                     try store.put(
                         StoredItem(
                             id: change.id, revision: revision, content: content, edit: change.edit,
-                            judgedAt: head),
+                            judgedAt: head.map { min($0, sealer.judgedAt(ofSent: content, change.id) ?? $0) }),
                         listing: listing)
                 } else {
                     try store.storeTombstone(change.id, revision, at: moment)

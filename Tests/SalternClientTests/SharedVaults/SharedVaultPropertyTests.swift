@@ -29,7 +29,7 @@ import Testing
 struct ReachedStates: CustomStringConvertible {
     enum State: String, CaseIterable {
         case joins, returns, removals, lowerings, leaves, rotations, seals, restores, claims, ends
-        case endsOfStores, refusedForKey, refusedForHead, conflicts, deletions, unsentAcrossRotation, readersAtTheEnd
+        case endsOfStores, refusedForHead, conflicts, deletions, unsentAcrossRotation, readersAtTheEnd
         case garbageBoxes, garbagePreviousKeys, earlierHeads, forgedByReader, forgedAfterRemoval, cutPages, omissions
     }
 

@@ -11,8 +11,8 @@ final class SharedVaultScenario {
     /// A text that a person has written, and that nobody has replaced or deleted who could see it.
     private struct Leaf {
         var author: String
-        /// The number of times that the author had lost the right to write.
-        var losses: Int
+        /// The number of times that the author had lost the right to write; nil for an author without it.
+        var losses: Int?
         var step: Int
     }
 
@@ -106,33 +106,37 @@ final class SharedVaultScenario {
         if random.chance(oneIn: 4) { try await steal(devices[Int.random(in: 2..<4, using: &random)]) }
     }
 
+    /// A vault that is still in use keeps the next process of its device from starting, so each act ends its use.
     private func act(_ device: PersonDevice) async throws {
-        guard let vault = try? device.vault() else { return }
-        let shared = try? await vault.shared.vault(id)
+        guard (try? device.vault()) != nil else { return }
         switch Int.random(in: 0..<30, using: &random) {
-        case 0, 1, 2: await invite(vault)
-        case 3, 20: if let member = other(in: shared) { try? await shared?.remove([member]) }
+        case 0, 1, 2: await invite(device)
+        case 3, 20:
+            let shared = await shared(device)
+            if let member = other(in: shared) { try? await shared?.remove([member]) }
         case 4, 21:
+            let shared = await shared(device)
             let role: SharedRole = [.reader, .reader, .writer, .manager].randomElement(using: &random) ?? .reader
             if let member = other(in: shared) { try? await shared?.setRole(member, to: role) }
-        case 5: try? await shared?.rotate()
-        case 6: if device.name != "ada" { try? await shared?.leave() }
+        case 5: try? await shared(device)?.rotate()
+        case 6: if device.name != "ada" { try? await shared(device)?.leave() }
         case 7: if backup == nil { backup = people.vaults.backUp() }
         case 8: if random.chance(oneIn: 2) { try await restore() }
         case 9, 10, 22, 23: try await lie(to: device)
         case 11: try await delete(device)
         case 12: people.advance(TimeInterval(Int.random(in: 1..<4_000, using: &random)))
         case 13, 14, 15, 16, 17, 18, 19: try await write(device)
-        default: _ = try? await vault.sync()
+        default: _ = try? await device.vault().sync()
         }
     }
 
-    private func invite(_ vault: SalternClient.Vault) async {
+    private func shared(_ device: PersonDevice) async -> SharedVault? { try? await device.vault().shared(id) }
+
+    private func invite(_ device: PersonDevice) async {
         let joiner = devices[Int.random(in: 2..<devices.count, using: &random)]
         let role: SharedRole = [.reader, .writer, .writer, .manager].randomElement(using: &random) ?? .reader
-        guard let shared = try? await vault.shared.vault(id),
-            let invitation = try? await shared.invite(base: SharedVaultPeople.base, role: role, code: .none)
-        else { return }
+        let base = SharedVaultPeople.base
+        guard let invitation = try? await shared(device)?.invite(base: base, role: role, code: .none) else { return }
         // A person tries more than once.
         for _ in 0..<3 {
             _ = try? await joiner.startAgainIfEnded()
@@ -148,25 +152,34 @@ final class SharedVaultScenario {
 
     /// A person writes a new note, or over one that it sees.
     private func write(_ device: PersonDevice) async throws {
-        guard let notes = try? device.notes(id), let seen = try? await device.texts(id) else { return }
-        let old = random.chance(0.5) ? seen.sorted { $0.key < $1.key }.randomElement(using: &random) : nil
+        guard let seen = try? await device.texts(id) else { return }
+        let old = random.chance(0.5) ? seen.sorted { $0.value < $1.value }.randomElement(using: &random) : nil
         let text = "seed \(seed), step \(count), \(device.name)"
-        let item = old?.key ?? .random()
-        let place = try? await notes.put(Note(text: text), item)
-        _ = try? await device.startAgainIfEnded()
-        let present = (try? await device.texts(id)) ?? [:]
-        guard place != nil || present.values.contains(text) else { return }
+        let item = old?.key ?? .random(using: &random)
+        let isDone = (try? await device.notes(id).put(Note(text: text), item)) != nil
+        let present = try await presentTexts(device)
+        guard isDone || present.values.contains(text) else { return }
         if let old { leaves[old.value] = nil }
-        leaves[text] = Leaf(author: device.name, losses: losses[device.name] ?? 0, step: count)
+        // The author may not have learned yet that it has lost the right.
+        let right = writers.contains(device.name) ? losses[device.name] ?? 0 : nil
+        leaves[text] = Leaf(author: device.name, losses: right, step: count)
     }
 
     private func delete(_ device: PersonDevice) async throws {
-        guard let notes = try? device.notes(id), let seen = try? await device.texts(id),
-            let old = seen.sorted(by: { $0.key < $1.key }).randomElement(using: &random)
+        guard let seen = try? await device.texts(id),
+            let old = seen.sorted(by: { $0.value < $1.value }).randomElement(using: &random)
         else { return }
-        guard (try? await notes.delete(old.key)) != nil else { return }
+        let isDone = (try? await device.notes(id).delete(old.key)) != nil
+        let present = try await presentTexts(device)
+        guard isDone || present[old.key] == nil else { return }
         leaves[old.value] = nil
         reached.note(.deletions)
+    }
+
+    /// The texts that a device shows, in another process if the former one has ended.
+    private func presentTexts(_ device: PersonDevice) async throws -> [ItemID: String] {
+        if try await device.startAgainIfEnded() { reached.note(.ends) }
+        return try await device.texts(id)
     }
 
     /// The database goes back. The owner's devices have synced since the backup, so no entry is lost.
@@ -277,12 +290,14 @@ final class SharedVaultScenario {
         reached.note(wasReader ? .forgedByReader : .forgedAfterRemoval)
     }
 
-    /// True for keys with which nobody may write any more, at the head that they name.
+    /// True for keys with which nobody may write any more, at the head that they name. Until a manager has sealed, no
+    /// device can distinguish an edit after the cut from an edit before it.
     private func isForbidden(_ sealing: VaultSealing) -> Bool {
         guard let signer = sealing.signer, let server else { return false }
         let head = sealing.log.head.number
-        let role = server.log.members[signer.member]?.role(at: head)
-        return !(role?.writes ?? false) || server.log.cut(of: signer.member, at: head) != nil
+        guard server.log.members[signer.member]?.role(at: head)?.writes ?? false else { return true }
+        return server.log.cut(of: signer.member, at: head) != nil && !server.log.unsealed.contains(signer.member)
+            && !server.isRecovering
     }
 
     // MARK: Members
@@ -395,7 +410,6 @@ final class SharedVaultScenario {
         }
         let (changes, refusals) = people.vaults.withState { ($0.changes, $0.refusals) }
         reached.note(.claims, changes["POST claim"] ?? 0)
-        reached.note(.refusedForKey, refusals["stale_generation"] ?? 0)
         reached.note(.refusedForHead, refusals["membership_moved"] ?? 0)
     }
 }
