@@ -148,6 +148,9 @@ struct PutAsideReason: RawRepresentable, Hashable, Sendable {
     /// True while no manager has decided about the version, or the decision has not arrived.
     var isOpen: Bool { Self.open.contains(rawValue) }
 
+    /// True for an edit whose author had an earlier log than the author of the known version.
+    var isEarlier: Bool { rawValue == "headWentBack" }
+
     /// True when further entries or lists may let the version count.
     var mayPass: Bool { isOpen || rawValue == "notListed" }
 }

@@ -166,9 +166,9 @@ extension SyncEngine {
                 guard let content = change.content, let reason = sealer.rejection(ofChange: content, change.id),
                     !reason.isOpen
                 else { return }
+                let revision = change.base ?? Revision(0)
                 try store.trash(
-                    StoredItem(id: change.id, revision: change.base ?? Revision(0), content: content, edit: change.edit),
-                    at: moment)
+                    StoredItem(id: change.id, revision: revision, content: content, edit: change.edit), at: moment)
                 try store.forgetChange(change.id)
                 try store.note(.refused, change.id)
                 report.changed.insert(change.id)
