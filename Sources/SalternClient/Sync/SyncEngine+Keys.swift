@@ -167,7 +167,8 @@ extension SyncEngine {
                     !reason.isOpen
                 else { return }
                 try store.trash(
-                    StoredItem(id: change.id, revision: change.base ?? Revision(0), content: content, edit: change.edit),
+                    StoredItem(
+                        id: change.id, revision: change.base ?? Revision(0), content: content, edit: change.edit),
                     at: moment)
                 try store.forgetChange(change.id)
                 try store.note(.refused, change.id)
