@@ -25,8 +25,8 @@ EVERYWHERE = {
 BY_SHARD = {
     "FindMovedRevisions", "FindLiveSessions", "RemoveShares", "FindShareHeaders", "SuspendShares", "LockQueues",
     "ParkOverdueEvents", "SettleQueues", "RemoveEndedQueues", "RemoveExpiredEvents", "RemoveEventsOfDestination",
-    "RemoveQueuesOfDestination", "FindListedVaults", "FindMovedVaults", "FindLiveMemberships", "FindVaults", "FindUnlockedAccounts",
-    "FindOpenings", "RemoveInvitations",
+    "RemoveQueuesOfDestination", "FindListedVaults", "FindMovedVaults", "FindLiveMemberships", "FindVaults", "FindHeldVaults",
+    "FindUnlockedAccounts", "FindOpenings", "RemoveInvitations",
 }  # fmt: skip
 # A MERGE whose source has a table of every node: the source is read first, of one shard, then one shard is written.
 READ_FIRST = {

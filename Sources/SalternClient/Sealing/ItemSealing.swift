@@ -53,8 +53,8 @@ protocol ItemSealing: Sendable {
     /// Returns the reason for which an accepted version does not count by the present log and lists.
     func rejection(of item: StoredItem) -> PutAsideReason?
 
-    /// Returns the reason for which a change with an edit of another member does not count by the present log and lists.
-    /// Such a change is an accepted version that a restored server has lost.
+    /// Returns the reason for which a change with an edit of another member does not count by the present log and
+    /// lists. Such a change is an accepted version that a restored server has lost.
     func rejection(ofChange content: ItemContent, _ id: ItemID) -> PutAsideReason?
 
     /// Returns the number of the entry at which a version that this device has sent was accepted last.

@@ -38,10 +38,10 @@ struct LogUpdate {
         if number <= UInt64(own.count), own[Int(number) - 1].bytes != description.head.hash.bytes {
             try await compare(state, description, isRecovering)
         } else if number < UInt64(own.count) {
-            try await putBack(from: number + 1, state, isRecovering)
+            try await putBack(from: number + 1, state, isRecovering, isOwner: description.owner)
         } else if number > UInt64(own.count) {
             // Only the owner needs the entries that others put back: it ends the recovery with all of them.
-            if !isRecovering || state.own?.id == state.log.owner {
+            if !isRecovering || description.owner {
                 try await fetch(after: UInt64(own.count), description)
             }
         } else if try isIncomplete(state, description) {
@@ -273,8 +273,15 @@ struct LogUpdate {
                     guard error.isOfVaultAlone else { throw error }
                 }
             } else if stored.contains(number), limit.map({ Int64(latest.seal.count) <= $0 }) ?? true {
-                let bytes = try await service.call { api throws(APIError) in
-                    try await api.getSealList(id, number, token)
+                let bytes: [UInt8]
+                do throws(VaultError) {
+                    bytes = try await service.call { api throws(APIError) in
+                        try await api.getSealList(id, number, token)
+                    }
+                } catch {
+                    // A later seal can have replaced the list since. The next sync asks again.
+                    guard error.isOfVaultAlone else { throw error }
+                    continue
                 }
                 // Another list is as good as none.
                 guard let list = SealList(bytes), list.isList(of: latest.seal) else { continue }
@@ -318,7 +325,7 @@ struct LogUpdate {
             let number = UInt64(count) + 1
             guard isRecovering else { return try service.note(id) { $0.fork = number } }
             // The entries since the backup are provisional until the owner's device has put its own back.
-            if known.own?.id == known.log.owner { try await putBack(from: number, known, true) }
+            if description?.owner == true { try await putBack(from: number, known, true, isOwner: true) }
             return
         }
         try service.note(id) { findings in
@@ -340,14 +347,15 @@ struct LogUpdate {
     private static let putBackLimit = 200
 
     /// Puts entries back that the server lacks.
+    /// - Parameter isOwner: True for the owner by the server's statement. The server can have lost a hand-over.
     private func putBack(
-        from number: UInt64, _ state: SharedVaultState, _ isRecovering: Bool
+        from number: UInt64, _ state: SharedVaultState, _ isRecovering: Bool, isOwner: Bool
     ) async throws(VaultError) {
         try service.note(id) { $0.isRolledBack = true }
         // Without a restored database a shorter log is a server that shows an earlier state.
         guard isRecovering, let own = state.own else { return }
         var entries = try session.stored { try session.store.entries(of: id, from: number) }[...]
-        if own.id != state.log.owner {
+        if !isOwner {
             // Members put back the entries of others. Their own would prove nothing.
             entries = entries.prefix { $0.author != own.id }
         }

@@ -35,7 +35,7 @@ struct VaultUpkeep {
         try service.keepName(state)
         try await step { () async throws(VaultError) in try await sendSeen(state) }
         if isRecovering {
-            return try await step { () async throws(VaultError) in try await endRecovery(state) }
+            return try await step { () async throws(VaultError) in try await endRecovery(state, description) }
         }
         if state.findings.isRekeyDue == true {
             try await step { () async throws(VaultError) in try await rekeyWhenSent() }
@@ -101,10 +101,11 @@ struct VaultUpkeep {
         try service.note(id) { $0.sentSeen = head.number.value }
     }
 
-    /// Ends the period in which entries are put back. Only the owner's device does so.
-    private func endRecovery(_ state: SharedVaultState) async throws(VaultError) {
+    /// Ends the period in which entries are put back. Only a device of the owner by the server's statement does so: the
+    /// server can have lost a hand-over.
+    private func endRecovery(_ state: SharedVaultState, _ description: VaultDescription) async throws(VaultError) {
         // Another device of the owner may have entries that are not put back yet.
-        guard state.own?.id == state.log.owner, state.record.highestNumber <= state.log.head.number.value,
+        guard description.owner, state.record.highestNumber <= state.log.head.number.value,
             state.findings.fork == nil
         else { return }
         let head = VaultHead(number: state.log.head.number.value, hash: state.log.head.hash.bytes)
@@ -220,7 +221,7 @@ struct VaultUpkeep {
     private func sealWhenDue() async throws(VaultError) {
         let state = try service.known(id)
         let moment = moment
-        let cuts = state.log.unsealed.compactMap { author in state.log.lastCuts[author].map { (author, $0.value) } }
+        let cuts = witnessed(state).compactMap { author in state.log.lastCuts[author].map { (author, $0.value) } }
         try service.note(id) { findings in
             let known = findings.unsealedSince ?? [:]
             // A time in the future is that of a wrong clock.
@@ -239,7 +240,14 @@ struct VaultUpkeep {
     func sealAll() async throws(VaultError) {
         let state = try service.known(id)
         guard canList(state) else { return }
-        for author in state.log.unsealed { try await sealAlone(author) }
+        for author in witnessed(state) { try await sealAlone(author) }
+    }
+
+    /// The unsealed writers whose edits this device has had since before they were cut off. A device that came later
+    /// would list none of them: it waits for another manager's device.
+    private func witnessed(_ state: SharedVaultState) -> [VaultLog.MemberID] {
+        guard let since = state.findings.witnessedSince else { return [] }
+        return state.log.unsealed.filter { author in state.log.lastCuts[author].map { $0.value > since } ?? false }
     }
 
     /// Seals one writer. A list that the server refuses, or for which the log has no room, prevents no other one.

@@ -100,7 +100,7 @@ extension SyncEngine {
         if let item, !item.isSealed, item.content != content {
             if try merge(item, intoRecord: theirs, opened, listing, into: &report) { return }
             // The author of a version that follows the known one has seen it.
-            if try store.number(.comparing) != nil, sealer.stillCounts(item),
+            if try store.number(.comparing) != nil, !hasGivenWay(item),
                 !sealer.follows(opened.edit, item.content, item.id)
             {
                 return try keepBoth(item.content, theirs, listing, into: &report)
@@ -364,12 +364,14 @@ extension SyncEngine {
         try store.put(taken, listing: listing)
     }
 
-    /// Returns true when the server has another version than the known one, and no later one. A known version that no
-    /// longer counts is behind each version that counts.
+    /// Returns true when the server has another version than the known one, and no later one. Each version that counts
+    /// is later than one that has given way.
     private func isOutdated(_ theirs: StoredItem, by item: StoredItem) -> Bool {
-        theirs.content != item.content && theirs.edit <= item.edit && !isKnown(theirs, as: item)
-            && sealer.stillCounts(item)
+        theirs.content != item.content && theirs.edit <= item.edit && !isKnown(theirs, as: item) && !hasGivenWay(item)
     }
+
+    /// Returns true when the lists of managers do not have an accepted version.
+    private func hasGivenWay(_ item: StoredItem) -> Bool { sealer.rejection(of: item).map { !$0.isOpen } ?? false }
 
     /// Keeps an unreadable version, which a device with another key may have written, and makes a copy of the local
     /// change.

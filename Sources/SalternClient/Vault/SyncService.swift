@@ -221,8 +221,7 @@ final class SyncService {
         var report = try await sync()
         onSuccess()
         await withTaskGroup { group in
-            var failures = 0
-            let isRepeating = Locked(false)
+            let repeats = VaultRepeats()
             group.addTask {
                 let error = await Self.events(api, token) { owner, revision in
                     news.add(owner, revision)
@@ -240,17 +239,15 @@ final class SyncService {
             var events = nudges.makeAsyncIterator()
             repeat {
                 // A vault that has failed is synced again later. The others and the stream continue.
-                failures = report.vaultFailures.isEmpty ? 0 : failures + 1
-                if failures > 0, isRepeating.withLock({ isRepeating in !isRepeating.swap(true) }) {
-                    let wait = session.settings.retries.wait(
-                        after: failures, asked: report.vaultRetryAfter, chance: .random(in: 0...1))
-                    group.addTask { [failed = report.vaultFailures.keys] in
+                for (id, wait) in repeats.begin(after: report, session.settings.retries) {
+                    group.addTask {
                         try? await Task.sleep(for: wait)
-                        isRepeating.withLock { $0 = false }
-                        for id in failed { news.add(.vault(id), nil) }
+                        repeats.end(id)
+                        news.add(.vault(id), nil)
                         continuation.yield()
                     }
                 }
+                report = SyncReport()
                 guard await events.next() != nil else { break }
                 do throws(VaultError) {
                     let concerned = try concerned(news.take())
@@ -397,23 +394,43 @@ extension VaultError {
     }
 }
 
-extension Bool {
-    fileprivate mutating func swap(_ value: Bool) -> Bool {
-        defer { self = value }
-        return self
-    }
-}
-
 extension SyncReport {
     /// The failure of the first vault, in the order of ids.
     fileprivate var firstVaultFailure: VaultError? { vaultFailures.min { $0.key < $1.key }?.value }
+}
 
-    /// The wait until the failed vaults are synced again, if it is not that of a lost connection.
-    fileprivate var vaultRetryAfter: Duration? {
-        let waits = vaultFailures.values.map { failure -> Duration? in
-            if case .unavailable(let error) = failure { error.retryAfter } else { .seconds(600) }
+/// Decides when vaults that have failed are synced again. Each has its own wait.
+final class VaultRepeats: Sendable {
+    private struct State {
+        /// The number of failures since the last success.
+        var failures: [SharedVaultID: Int] = [:]
+        var waiting: Set<SharedVaultID> = []
+    }
+
+    private let state = Locked(State())
+
+    /// Begins the waits of vaults that have failed, except those that already wait.
+    func begin(after report: SyncReport, _ retries: Retries) -> [SharedVaultID: Duration] {
+        state.withLock { state in
+            for id in report.vaults.keys where report.vaultFailures[id] == nil { state.failures[id] = nil }
+            var waits: [SharedVaultID: Duration] = [:]
+            for (id, failure) in report.vaultFailures {
+                let count = (state.failures[id] ?? 0) + 1
+                state.failures[id] = count
+                guard state.waiting.insert(id).inserted else { continue }
+                waits[id] = retries.wait(after: count, asked: failure.repeatAfter, chance: .random(in: 0...1))
+            }
+            return waits
         }
-        return waits.contains(nil) ? nil : waits.compactMap(\.self).min()
+    }
+
+    func end(_ id: SharedVaultID) { state.withLock { _ = $0.waiting.remove(id) } }
+}
+
+extension VaultError {
+    /// The wait until a failed vault is synced again; nil for that of a lost connection.
+    fileprivate var repeatAfter: Duration? {
+        if case .unavailable(let error) = self { error.retryAfter } else { .seconds(600) }
     }
 }
 

@@ -190,6 +190,25 @@ import VaultLog
         #expect(try await cast.texts(tablet) == ["of Eve"])
     }
 
+    @Test func `a list that the server has dropped in the meantime ends no membership`() async throws {
+        let cast = try await SharedVaultCast()
+        try await cast.write("of Eve", cast.eve)
+        try await cast.sync(cast.bob)
+        try await cast.bob.notes(cast.id).put(Note(text: "of Bob"))
+        try await cast.shared(cast.ada).remove([cast.member(cast.eve)])
+        cast.bob.link.setAnswer { request in
+            guard request.target.contains("/seals/") else { return nil }
+            return try? MemoryVaults.reply(MemoryVaults.problem(404, "not_found"))
+        }
+        let report = try await cast.bob.vault().sync()
+        #expect(report.vaultFailures.isEmpty)
+        #expect(try await cast.shared(cast.bob).problems.allSatisfy { !$0.stopsWriting })
+        #expect(try await cast.bob.vault().unsentCount(of: cast.id) == 0)
+        cast.bob.link.setAnswer { _ in nil }
+        try await cast.sync(cast.ada, cast.bob)
+        for device in [cast.ada, cast.bob] { #expect(try await cast.texts(device) == ["of Eve", "of Bob"]) }
+    }
+
     @Test func `a vault with an invalid log blocks neither the account nor other vaults`() async throws {
         let cast = try await SharedVaultCast()
         let club = try await cast.ada.vault().shared.make(name: "Club", as: "Ada")

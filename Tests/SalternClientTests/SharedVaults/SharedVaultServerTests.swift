@@ -68,6 +68,27 @@ import VaultLog
         #expect(back.role == .writer && !back.problems.contains(.ended))
     }
 
+    @Test func `after a restore that has lost a hand-over the former owner ends the recovery`() async throws {
+        let people = SharedVaultPeople()
+        let ada = try await people.device("ada")
+        let bob = try await people.device("bob")
+        let family = try await ada.shared.make(name: "Family", as: "Ada")
+        _ = try await people.join(family, bob, as: "Bob", role: .manager)
+        let member = try #require(try await ada.refreshed(family.id).members.first { $0.name == "Bob" })
+        try await family.handOver(to: member.id)
+        _ = try await bob.refreshed(family.id)
+        let backup = people.vaults.backUp()
+        try await bob.shared(family.id).acceptHandOver()
+        _ = try await ada.refreshed(family.id)
+        people.vaults.restore(backup)
+        for _ in 0..<2 { for device in [bob, ada] { try await device.sync() } }
+        #expect(people.onServer(family.id)?.isRecovering == false)
+        for device in [ada, bob] {
+            let shared = try await device.refreshed(family.id)
+            #expect(shared.isOwner == (device === bob) && shared.problems.allSatisfy { !$0.stopsWriting })
+        }
+    }
+
     @Test func `a shorter log without a restore is reported`() async throws {
         let people = SharedVaultPeople()
         let (ada, _, family) = try await pair(people)

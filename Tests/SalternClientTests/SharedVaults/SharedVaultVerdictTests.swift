@@ -24,6 +24,25 @@ import VaultLog
         cast.beHonest(to: cast.ada)
     }
 
+    @Test func `a manager's device that came after a writer has left does not seal its edits`() async throws {
+        let cast = try await SharedVaultCast()
+        let item = try await cast.write("of Bob", cast.bob)
+        try await cast.sync(cast.ada, cast.eve)
+        try await cast.shared(cast.bob).leave()
+        let tablet = try await cast.people.person("ada")
+        for _ in 0..<3 {
+            try await cast.sync(tablet)
+            cast.people.advance(8 * 86_400)
+        }
+        #expect(try await !cast.state(tablet).log.unsealed.isEmpty)
+        // The device that had the edit lists it.
+        try await cast.sync(cast.ada)
+        cast.people.advance(120)
+        try await cast.sync(cast.ada, tablet)
+        #expect(try await cast.state(tablet).log.unsealed.isEmpty)
+        for device in [cast.ada, tablet] { #expect(try await device.texts(cast.id) == [item: "of Bob"]) }
+    }
+
     // MARK: Accepted versions
 
     @Test func `an accepted edit that the list does not have gives way to the version before it`() async throws {

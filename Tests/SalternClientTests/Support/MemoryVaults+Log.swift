@@ -15,7 +15,7 @@ extension MemoryVaults {
     static func description(_ id: String, _ vault: Vault, _ own: VaultMember, isWhole: Bool) -> [String: Any] {
         var members: [String: Any] = [
             "id": id, "memberId": own.id.text, "role": vault.role(of: own).map { "\($0)" } ?? "",
-            "owner": own.id == vault.log.owner, "revision": vault.items.revision,
+            "owner": own.id == ownerAtBackup(vault), "revision": vault.items.revision,
             "head": ["number": Int(vault.log.head.number.value), "hash": text(vault.log.head.hash.bytes)],
             "rotationDue": vault.log.isRotationDue, "boxMissing": vault.boxes[own.id] == nil,
             "usage": ["items": vault.items.itemCount, "bytes": 0],

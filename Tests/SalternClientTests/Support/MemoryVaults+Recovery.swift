@@ -41,7 +41,7 @@ extension MemoryVaults {
     }
 
     /// The owner by the entries of the backup.
-    private static func ownerAtBackup(_ vault: Vault) -> VaultLog.MemberID? {
+    static func ownerAtBackup(_ vault: Vault) -> VaultLog.MemberID? {
         guard let settled = vault.settled else { return vault.log.owner }
         return (try? MembershipLog(vault.entries.prefix(settled), areVerified: true))?.owner
     }

@@ -330,6 +330,21 @@ import VaultLog
         if case .failed = await ada.state { Issue.record("the failure is over") }
     }
 
+    @Test func `each vault that fails is synced again after a wait of its own`() {
+        let (first, second) = (SharedVaultID.random(), SharedVaultID.random())
+        let repeats = VaultRepeats()
+        var report = SyncReport()
+        report.vaultFailures = [first: .shared(.busy)]
+        #expect(Set(repeats.begin(after: report, Retries()).keys) == [first])
+        // It waits already. Another vault that fails in the meantime waits, too.
+        report.vaultFailures = [first: .shared(.busy), second: .unavailable(.transport(.connectionLost))]
+        let waits = repeats.begin(after: report, Retries())
+        #expect(Set(waits.keys) == [second] && waits.values.allSatisfy { $0 < .seconds(600) })
+        repeats.end(first)
+        #expect(Set(repeats.begin(after: report, Retries()).keys) == [first])
+        #expect(repeats.begin(after: SyncReport(), Retries()).isEmpty)
+    }
+
     @Test func `an unknown vault gets no tables`() async throws {
         let family = try await Family()
         let ada = try family.ada.vault()

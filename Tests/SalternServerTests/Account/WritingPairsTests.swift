@@ -76,8 +76,10 @@ import Testing
             // A purge is of all accounts: it meets one pair at a time.
             let withPurge = pairs.filter { $0.contains { $0.description == "purge" } }
             let others = pairs.filter { !$0.contains { $0.description == "purge" } }
-            #expect(try await Self.meet(others.shuffled(), lanes: 4, app, owner) == [])
-            #expect(try await Self.meet(withPurge, lanes: 1, app, owner) == [])
+            let wrong = try await Self.meet(others.shuffled(), lanes: 4, app, owner)
+            #expect(wrong.isEmpty, "\(wrong)")
+            let wrongWithPurge = try await Self.meet(withPurge, lanes: 1, app, owner)
+            #expect(wrongWithPurge.isEmpty, "\(wrongWithPurge)")
             #expect(try await app.execute(FindWrongCounters()) == [])
         }
         #expect(deadlocks == 0)

@@ -26,6 +26,11 @@ import VaultLog
         static let sql: SQL<Self> = "SELECT FROM saltern.accounts FOR UPDATE"
     }
 
+    private struct LockItems: Statement {
+        typealias Row = Void
+        static let sql: SQL<Self> = "SELECT FROM saltern.vault_items FOR UPDATE"
+    }
+
     private static func hold(
         _ lock: some Statement, _ app: TestApplication, _ body: @Sendable () async throws -> Void
     ) async throws {
@@ -146,29 +151,147 @@ import VaultLog
         }
     }
 
-    @Test func `the queue of a member has 16 places`() async throws {
+    @Test func `a member whose account is locked keeps no other member waiting`() async throws {
+        try await TestApplication.with { app in
+            var vault = try await VaultScene(app)
+            let bob = try await vault.join(as: .writer)
+            let fields = vault.fields(["If-None-Match": "*"])
+            let signer = try MemberSigner(bob.member, of: vault.log.vault, bob.keys)
+            let seen = VaultScene.body(
+                vault.log.head, try MemberStatement(.seen, by: signer, vault.log.head).signature)
+            let role = VaultScene.body(try vault.entry(.role(bob.member, .reader)))
+            let (path, item, founder) = (vault.path, vault.item(), vault.founder.client)
+            @Sendable func put(_ client: TestClient) async throws -> Int {
+                try await client.put("\(path)/items/\(Fixtures.uuid())", item, fields).status
+            }
+            #expect(try await put(bob.client) == 201)
+            let statuses = SharedValue<[Int]>([])
+            try await HeldRow.account(bob.account, in: app) { _ in
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for index in 0..<12 {
+                        group.addTask {
+                            let status =
+                                index < 4
+                                ? try await bob.client.put("\(path)/seen", seen).status : try await put(bob.client)
+                            statuses.withLock { $0.append(status) }
+                        }
+                    }
+                    try await Task.sleep(for: .milliseconds(200))
+                    for _ in 0..<3 { #expect(try await put(founder) == 201) }
+                    #expect(try await founder.post("\(path)/log", role).status == 200)
+                    try await group.waitForAll()
+                }
+            }
+            #expect(statuses.withLock { $0 } == [Int](repeating: 503, count: 12))
+        }
+    }
+
+    @Test func `a vault's deletion does not outlive its session`() async throws {
+        try await TestApplication.with { app in
+            let vault = try await VaultScene(app)
+            let (path, founder) = (vault.path, vault.founder.client)
+            let item = "\(path)/items/\(Fixtures.uuid())"
+            #expect(try await founder.put(item, vault.item(), vault.fields(["If-None-Match": "*"])).status == 201)
+            let other = try await app.logIn(vault.founder.account)
+            let deletion = try await HeldRow.hold(LockItems(), in: app) { held in
+                let deletion = Task { try await other.delete(path).status }
+                try await held.waiters(1)
+                #expect([200, 204].contains(try await founder.delete("/v1/sessions").status))
+                return deletion
+            }
+            #expect(try await deletion.value == 401)
+            #expect(try await founder.get(item).status == 200)
+            #expect(try await founder.delete(path).status == 204)
+        }
+    }
+
+    @Test func `a member without a box locks no vault`() async throws {
+        try await TestApplication.with { app in
+            var vault = try await VaultScene(app)
+            let bob = try await vault.join(as: .reader)
+            let path = "\(vault.path)/boxes/mine"
+            try await Self.hold(LockVaults(), app) {
+                let reply = try await bob.client.delete(path)
+                #expect(reply.status == 204)
+            }
+        }
+    }
+
+    @Test func `an account is deleted while another request deletes its vault`() async throws {
+        try await TestApplication.with { app in
+            let vault = try await VaultScene(app)
+            let (path, founder) = (vault.path, vault.founder.client)
+            let body = TestClient.document([
+                "currentPasswordKey": .string(vault.founder.account.passwordKey), "vaults": "delete",
+            ])
+            let (first, second) = try await HeldRow.hold(LockVaults(), in: app) { held in
+                let first = Task { try await founder.delete(path).status }
+                try await held.waiters(1)
+                let second = Task { try await founder.send(.delete, "/v1/account", body: body).status }
+                // The second request finds the vault, and queues for it.
+                try await Task.sleep(for: .milliseconds(500))
+                return (first, second)
+            }
+            #expect(try await first.value == 204)
+            #expect(try await second.value == 204)
+        }
+    }
+
+    @Test(arguments: [(VaultQueues.Lane.items, 16), (.log, 4)])
+    func `a member has few places in a queue`(lane: VaultQueues.Lane, places: Int) async throws {
+        let other: VaultQueues.Lane = lane == .log ? .items : .log
         let queues = VaultQueues()
         let (account, vault) = (AccountID(UUID.random()), SalternServer.VaultID(UUID.random()))
         let mayEnd = Flag()
         let started = SharedValue(0)
         try await withThrowingTaskGroup(of: Void.self) { group in
-            for _ in 0..<VaultQueues.limit {
+            for _ in 0..<places {
                 group.addTask {
-                    try await queues.run(account, vault, .items) {
+                    try await queues.run(account, vault, lane) {
                         started.withLock { $0 += 1 }
                         try await eventually { mayEnd.isSet }
                     }
                 }
             }
-            try await eventually { started.withLock { $0 } == VaultQueues.limit }
-            await #expect(throws: PostgresError.self) { try await queues.run(account, vault, .items) {} }
-            try await queues.run(account, vault, .log) {}
-            try await queues.run(AccountID(UUID.random()), vault, .items) {}
-            try await queues.run(account, SalternServer.VaultID(UUID.random()), .items) {}
+            try await eventually { started.withLock { $0 } == places }
+            await #expect(throws: PostgresError.self) { try await queues.run(account, vault, lane) {} }
+            try await queues.run(account, vault, other) {}
+            try await queues.run(AccountID(UUID.random()), vault, lane) {}
+            try await queues.run(account, SalternServer.VaultID(UUID.random()), lane) {}
             mayEnd.set()
             try await group.waitForAll()
         }
-        try await queues.run(account, vault, .items) {}
+        try await queues.run(account, vault, lane) {}
+    }
+
+    @Test func `a few members cannot fill a vault's queue`() async throws {
+        let queues = VaultQueues()
+        let vault = SalternServer.VaultID(UUID.random())
+        let accounts = (0..<8).map { _ in AccountID(UUID.random()) }
+        let mayEnd = Flag()
+        let counts = SharedValue<[Int]>([0, 0])
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for account in accounts {
+                for _ in 0..<16 {
+                    group.addTask {
+                        do {
+                            try await queues.run(account, vault, .items) {
+                                counts.withLock { $0[0] += 1 }
+                                try await eventually { mayEnd.isSet }
+                            }
+                        } catch is PostgresError {
+                            counts.withLock { $0[1] += 1 }
+                        }
+                    }
+                }
+            }
+            try await eventually { counts.withLock { $0[0] + $0[1] } == 128 }
+            // Of 64 places at most 32 and four of each account are taken.
+            #expect(counts.withLock { $0[0] } <= 64 - 4)
+            try await queues.run(AccountID(UUID.random()), vault, .items) {}
+            mayEnd.set()
+            try await group.waitForAll()
+        }
     }
 
     @Test func `a member without an offer locks no other account`() async throws {

@@ -93,8 +93,8 @@ import VaultLog
             var vault = try await VaultScene(app)
             let bob = try await vault.join(as: .writer)
             // Two of the items are within a quarter.
-            try await app.administer("UPDATE saltern.plans SET vault_bytes = 1800")
-            let item = vault.item(bytes: 171)
+            try await app.administer("UPDATE saltern.plans SET vault_bytes = 1400")
+            let item = vault.item(bytes: 128)
             func put() async throws -> String {
                 let path = "\(vault.path)/items/\(Fixtures.uuid())"
                 let reply = try await bob.client.put(path, item, vault.fields(["If-None-Match": "*"]))
@@ -116,7 +116,7 @@ import VaultLog
             #expect(try await bob.client.post("\(vault.path)/items/batch", batch, fields).code == "trash_full")
             // Others delete, and writing goes on.
             #expect(try await vault.founder.client.delete(paths[3], fields).status == 200)
-            #expect(try await bob.client.put(paths[2], vault.item(bytes: 170), fields).status == 200)
+            #expect(try await bob.client.put(paths[2], vault.item(bytes: 64), fields).status == 200)
             app.clock.advance(by: .seconds(7 * 86_400))
             let later = try await app.logIn(bob.account)
             #expect(try await later.delete(paths[2], fields).status == 200)

@@ -162,6 +162,34 @@ import VaultLog
         }
     }
 
+    @Test func `the lists of former managers have one budget together`() async throws {
+        try await TestApplication.with { app in
+            try await app.administer("UPDATE saltern.plans SET vault_items = 2")
+            var vault = try await VaultScene(app)
+            try await Self.fill(vault, items: 2)
+            let writer = try await Self.cut(&vault)
+            var numbers: [UInt64] = []
+            func seal(_ manager: VaultScene.Sharer?) async throws {
+                let list = try Self.list(2)
+                let reply = try await vault.append(
+                    Self.seal(writer, vault, list), by: manager, VaultScene.member(of: list))
+                #expect(reply.status == 200, "\(reply)")
+                numbers.append(vault.log.head.number.value)
+            }
+            for _ in 0..<5 {
+                let manager = try await vault.join(as: .manager)
+                try await seal(manager)
+                #expect(try await vault.append(.leave, by: manager).status == 200)
+            }
+            try await seal(nil)
+            // Four lists of two edits fit the budget. The earliest stay.
+            let late = numbers.remove(at: 4)
+            let stored = try await vault.founder.client.get("\(vault.path)/log").array("seals")
+            #expect(stored == numbers.map { .integer(Int64($0)) })
+            #expect(try await vault.founder.client.get("\(vault.path)/seals/\(late)").status == 404)
+        }
+    }
+
     /// The entry that lists the edits of a writer that the latest entry has cut off.
     private static func seal(_ writer: MemberID, _ vault: VaultScene, _ list: SealList) -> EntryPayload {
         .seal(Seal(of: writer, list))
@@ -266,6 +294,35 @@ import VaultLog
             _ = try await vault.invite(as: .reader)
             app.clock.advance(by: .seconds(3_601))
             #expect(try await seal(second).status == 200)
+        }
+    }
+
+    @Test func `members that one manager has invited share its rate`() async throws {
+        try await TestApplication.with { app in
+            var vault = try await VaultScene(app)
+            let mallory = try await vault.join(as: .manager)
+            let bob = try await vault.join(as: .reader)
+            let account = try await app.register()
+            var refusal: TestResponse?
+            cycles: for _ in 0..<6 {
+                // A new member of one account.
+                let twin = try await vault.join(as: .manager, with: account, by: mallory)
+                for index in 0..<58 {
+                    let role: Role = index % 2 == 0 ? .writer : .reader
+                    let reply = try await vault.append(.role(bob.member, role), by: twin)
+                    guard reply.status == 200 else {
+                        refusal = reply
+                        break cycles
+                    }
+                }
+                #expect(try await vault.append(.leave, by: twin).status == 200)
+            }
+            #expect(refusal?.code == "too_many_entries")
+            // Four entries are the founder's, and one is Bob's join.
+            #expect(vault.log.head.number.value < 270)
+            #expect(try await vault.append(.role(mallory.member, .writer)).status == 200)
+            _ = try await vault.join(as: .reader)
+            #expect(try await vault.append(.leave, by: mallory).status == 200)
         }
     }
 

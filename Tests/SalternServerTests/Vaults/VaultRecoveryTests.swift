@@ -207,8 +207,13 @@ import VaultLog
             let claimed = try await bob.client.post(path, claim(bob, signedBy: bob))
             #expect(claimed.status == 200, "\(claimed)")
             #expect(claimed.string("memberId") == bob.member.text)
-            // The join gives nothing before the end of the recovery.
+            // The join gives nothing before the end of the recovery, and counts for the limit of the plan.
             #expect(try await bob.client.get(vault.path).status == 404)
+            try await app.administer("UPDATE saltern.plans SET max_memberships = 1")
+            let second = try EntryWriter.found(
+                by: .random(), named: try #require(MemberName("Bob")), try .generate(), .random(),
+                at: try VaultScene.time(app))
+            #expect(try await bob.client.post("/v1/vaults", VaultScene.body(second)).string("limit") == "memberships")
             let recovered = try await vault.founder.client.post("\(vault.path)/recovered", Self.body(vault.log.head))
             #expect(recovered.status == 204)
             #expect(try await bob.client.get(vault.path).string("role") == "writer")
@@ -267,6 +272,23 @@ import VaultLog
             let recovered = try await vault.founder.client.post("\(vault.path)/recovered", Self.body(vault.log.head))
             #expect(recovered.status == 204)
             #expect(try await bob.client.get(vault.path).string("role") == "writer")
+        }
+    }
+
+    @Test func `a member puts no join back that is older than the backup`() async throws {
+        try await TestApplication.with { app in
+            var vault = try await VaultScene(app)
+            let bob = try await vault.join(as: .reader)
+            let secrets = try await vault.invite(as: .manager)
+            app.clock.advance(by: .seconds(4_000))
+            _ = try await vault.invite(as: .reader)
+            try await VaultBackup.moveBase(app)
+            // By such a time an invitation that has expired since would be open.
+            let mallory = try VaultScene.Sharer(bob.account)
+            let late = try vault.joining(secrets, mallory, after: -3_900).entry
+            let path = "\(vault.path)/log"
+            #expect(try await bob.client.put(path, Self.entries([late])).code == "clock_skew")
+            #expect(try await vault.founder.client.put(path, Self.entries([late])).status == 200)
         }
     }
 

@@ -112,7 +112,7 @@ struct VaultScene {
 
     /// Makes an invitation.
     func makeInvitation(
-        as role: Role, uses: UInt16 = 1, id: InvitationID = .random()
+        as role: Role, uses: UInt16 = 1, id: InvitationID = .random(), by sharer: Sharer? = nil
     ) throws -> (secrets: InvitationSecrets, entry: Entry, body: JSONValue) {
         let secrets = try InvitationSecrets(
             id, secret: SecureRandom.secureBytes(InvitationSecrets.secretByteCount), code: nil)
@@ -120,7 +120,7 @@ struct VaultScene {
             InvitationTerms(
                 id: secrets.id, admissionKey: secrets.admissionKey.publicKey, role: role,
                 expiry: try Self.time(app, after: 86_400), uses: uses, hasCode: false))
-        let entry = try entry(.invite(terms))
+        let entry = try entry(.invite(terms), by: sharer)
         let name = try #require(Self.name)
         let content = try InvitationContent(secrets, vaultName: name, inviter: name, key)
         let body = Self.body(
@@ -134,9 +134,11 @@ struct VaultScene {
     }
 
     /// Opens an invitation.
-    mutating func invite(as role: Role, uses: UInt16 = 1) async throws -> InvitationSecrets {
-        let (secrets, entry, body) = try makeInvitation(as: role, uses: uses)
-        let reply = try await founder.client.post("\(path)/invitations", body)
+    mutating func invite(
+        as role: Role, uses: UInt16 = 1, by sharer: Sharer? = nil
+    ) async throws -> InvitationSecrets {
+        let (secrets, entry, body) = try makeInvitation(as: role, uses: uses, by: sharer)
+        let reply = try await (sharer ?? founder).client.post("\(path)/invitations", body)
         try #require(reply.status == 201, "\(reply)")
         try note(entry)
         return secrets
@@ -149,10 +151,12 @@ struct VaultScene {
         return secrets
     }
 
-    func joining(_ secrets: InvitationSecrets, _ sharer: Sharer) throws -> (entry: Entry, body: JSONValue) {
+    func joining(
+        _ secrets: InvitationSecrets, _ sharer: Sharer, after seconds: Int = 0
+    ) throws -> (entry: Entry, body: JSONValue) {
         let entry = try EntryWriter.join(
             secrets, as: sharer.member, named: try #require(Self.name), sharer.keys, NameKey(key), after: log,
-            at: try Self.time(app))
+            at: try Self.time(app, after: seconds))
         let token = secrets.token.withUnsafeBytes { Base64.encodeToString([UInt8]($0)) }
         return (entry, Self.body(entry, [(name: "token", value: .string(token))]))
     }
@@ -163,8 +167,10 @@ struct VaultScene {
     }
 
     /// Adds an account.
-    mutating func join(as role: Role, with account: TestAccount) async throws -> Sharer {
-        let secrets = try await invite(as: role)
+    mutating func join(
+        as role: Role, with account: TestAccount, by inviter: Sharer? = nil
+    ) async throws -> Sharer {
+        let secrets = try await invite(as: role, by: inviter)
         let sharer = try Sharer(account)
         let (entry, body) = try joining(secrets, sharer)
         let reply = try await sharer.client.post("/v1/invitations/\(secrets.id.text)/acceptance", body)

@@ -150,7 +150,8 @@ extension Authorization {
     }
 
     /// Runs `body` in a transaction that has locked the vault's row for a long time. It does not keep the session: the
-    /// end of a session and an admin's lock wait for no deletion of a large vault.
+    /// end of a session and an admin's lock wait for no deletion of a large vault. The session is checked again behind
+    /// `body`, so nothing is committed after its end.
     func longTransaction<Result>(
         in vault: VaultID, _ body: (Transaction, VaultSeat) async throws -> Result
     ) async throws -> Result {
@@ -161,7 +162,9 @@ extension Authorization {
                 let (sessions, seats) = try await transaction.execute(Authenticate(caller: caller), find)
                 try accept(sessions)
                 guard let seat = seats.first else { throw Problem.notFound }
-                return try await body(transaction, seat)
+                let result = try await body(transaction, seat)
+                try accept(try await transaction.execute(Authenticate(caller: caller)))
+                return result
             }
         }
     }
@@ -179,18 +182,22 @@ extension Authorization {
             if members.isEmpty { throw Problem.notFound }
             door.seats.insert(accountID, in: vault)
         }
-        return try await door.queues.run(accountID, vault, lane) { try await holdingSession(body) }
+        for _ in 0..<Self.holds {
+            do {
+                return try await door.queues.run(accountID, vault, lane, body)
+            } catch let error as PostgresError where error.sqlState == .divisionByZero {
+                // The session has ended, or a change has locked it or its account. The request waits for that change
+                // outside of the vault's queue.
+                try accept(try await database.execute(Authenticate(caller: caller)))
+                try await Task.sleep(for: Self.holdInterval)
+            }
+        }
+        throw PostgresError.timedOut
     }
 
-    /// Converts the error of ``HoldSession`` without a live session.
-    private func holdingSession<Result>(_ body: () async throws -> Result) async throws -> Result {
-        do {
-            return try await body()
-        } catch let error as PostgresError where error.sqlState == .divisionByZero {
-            try accept([])
-            throw error
-        }
-    }
+    /// The attempts of ``HoldSession``, and the time between two of them: two seconds together.
+    private static var holds: Int { 40 }
+    private static var holdInterval: Duration { .milliseconds(50) }
 }
 
 extension Authorization {
@@ -198,7 +205,7 @@ extension Authorization {
     /// account, and another one.
     ///
     /// Such a transaction waits for the vault's row. Under the account's key each of several accounts would occupy a
-    /// connection meanwhile.
+    /// connection meanwhile. It waits for accounts only shortly, because other members wait with it.
     func transaction<Result>(
         joining vault: VaultID, lockingWith other: AccountID? = nil,
         _ body: (Transaction) async throws -> Result
@@ -206,6 +213,7 @@ extension Authorization {
         try await requireKnown()
         return try await door.queues.run(accountID, vault, .log) {
             try await database.withTransaction(key: .vaultLog(vault)) { transaction in
+                transaction.enqueue(LimitLockWait(milliseconds: 200))
                 for account in [accountID, other ?? accountID].sorted(by: { $0.uuid < $1.uuid }) {
                     transaction.enqueue(LockAccount(accountID: account))
                 }
@@ -214,6 +222,7 @@ extension Authorization {
                 // An admin has locked the account.
                 if held.isEmpty { try accept([]) }
                 try accept(sessions)
+                transaction.enqueue(LimitLockWait(milliseconds: 5_000))
                 return try await body(transaction)
             }
         }

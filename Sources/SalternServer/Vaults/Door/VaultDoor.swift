@@ -57,16 +57,24 @@ final class KnownSeats: Sendable {
 
 /// The requests of each member that a vault has accepted on this node and not ended.
 ///
-/// A vault has one queue, so one member could otherwise fill it.
+/// A vault has one queue, so one member could otherwise fill it. While many requests wait, each account has fewer
+/// places, so a few members cannot fill it either.
 final class VaultQueues: Sendable {
-    /// Maximum number of requests of one account for the items of a vault, and of those for its log.
-    static let limit = 16
-
     /// The queues of a vault.
     enum Lane: Hashable {
         case items
         /// Apart from items, so that no number of writes keeps a removal waiting.
         case log
+
+        /// Maximum number of requests of one account.
+        ///
+        /// - Parameter total: The number of requests of all accounts.
+        func limit(of total: Int) -> Int {
+            switch self {
+            case .items: total < 32 ? 16 : 4
+            case .log: total < 32 ? 4 : 2
+            }
+        }
 
         func key(of vault: VaultID) -> RequestKey {
             switch self {
@@ -77,7 +85,8 @@ final class VaultQueues: Sendable {
     }
 
     private struct Key: Hashable {
-        let account: AccountID
+        /// Nil for all accounts together.
+        var account: AccountID?
         let vault: VaultID
         let lane: Lane
     }
@@ -90,17 +99,21 @@ final class VaultQueues: Sendable {
     func run<Result>(
         _ account: AccountID, _ vault: VaultID, _ lane: Lane, _ body: () async throws -> Result
     ) async throws -> Result {
-        let key = Key(account: account, vault: vault, lane: lane)
+        let (own, all) = (Key(account: account, vault: vault, lane: lane), Key(vault: vault, lane: lane))
         let isAdmitted = counts.withLock { counts in
-            let count = counts[key, default: 0]
-            if count < Self.limit { counts[key] = count + 1 }
-            return count < Self.limit
+            let (count, total) = (counts[own, default: 0], counts[all, default: 0])
+            guard count < lane.limit(of: total) else { return false }
+            counts[own] = count + 1
+            counts[all] = total + 1
+            return true
         }
         guard isAdmitted else { throw PostgresError.queueFull }
         defer {
             counts.withLock { counts in
-                let count = counts[key, default: 1] - 1
-                counts[key] = count == 0 ? nil : count
+                for key in [own, all] {
+                    let count = counts[key, default: 1] - 1
+                    counts[key] = count == 0 ? nil : count
+                }
             }
         }
         return try await body()

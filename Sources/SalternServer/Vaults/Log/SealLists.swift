@@ -86,7 +86,7 @@ extension JSONMembers {
 /// The lists of a vault's seals. Their budget is apart from that of items, so a full vault can be sealed.
 ///
 /// A manager's list replaces its former ones of the same author. Each manager has a budget of its own, so its lists
-/// push out none of others.
+/// push out none of others. Former managers have one together, which ids that have joined and left cannot exceed.
 struct SealLists {
     let vaultID: VaultID
     let transaction: Transaction
@@ -108,13 +108,14 @@ struct SealLists {
         let (number, sealer) = (Int64(entry.number.value), MemberID(entry.author.bytes))
         let author = MemberID(seal.author.bytes)
         let budget = Self.budget * max(limits.items, limits.allowed) * Int64(SealList.editByteCount)
-        let (_, _, removed) = try await transaction.execute(
+        let (_, _, early, late) = try await transaction.execute(
             InsertSealList(
                 vaultID: vaultID, number: number, author: author, sealer: sealer,
                 list: list.bytes),
             RemoveReplacedSeals(vaultID: vaultID, author: author, sealer: sealer),
-            RemoveEarlySeals(vaultID: vaultID, sealer: sealer, budget: budget))
-        if removed.contains(number) {
+            RemoveEarlySeals(vaultID: vaultID, sealer: sealer, budget: budget),
+            RemoveFormerSeals(vaultID: vaultID, budget: budget))
+        if early.contains(number) || late.contains(number) {
             throw ItemProblem.quotaExceeded(limit: "sealed", allowed: allowed, used: count)
         }
     }
@@ -182,6 +183,25 @@ struct RemoveEarlySeals: Statement {
             FROM saltern.vault_seals l WHERE l.vault_id = \(\.vaultID) AND l.sealer = \(\.sealer)
         ) n
         WHERE s.vault_id = \(\.vaultID) AND s.number = n.number AND n.place > 1 AND n.bytes > \(\.budget)
+        RETURNING s.number
+        """
+}
+
+/// Removes the latest lists of former managers until the others fit the budget. Returns their numbers.
+struct RemoveFormerSeals: Statement {
+    typealias Row = Int64
+
+    let vaultID: VaultID
+    let budget: Int64
+
+    static let sql: SQL<Self> = """
+        DELETE FROM saltern.vault_seals s USING (
+            SELECT l.vault_id, l.number, sum(octet_length(l.list)) OVER (ORDER BY l.number) AS bytes
+            FROM saltern.vault_seals l JOIN saltern.vault_members m
+                ON m.vault_id = l.vault_id AND m.member_id = l.sealer
+            WHERE l.vault_id = \(\.vaultID) AND m.vault_id = \(\.vaultID) AND m.role < 3
+        ) n
+        WHERE s.vault_id = \(\.vaultID) AND s.number = n.number AND n.bytes > \(\.budget)
         RETURNING s.number
         """
 }

@@ -157,6 +157,8 @@ struct StoredLog {
     /// All entries above the number at which the recovery began are provisional. Those of the owner replace them from
     /// the first difference on. An entry of another sender's own ends the run: its author could have made it now.
     ///
+    /// A join of others than the owner cannot date from before the last settled entry: its invitation may have expired.
+    ///
     /// The keys of their generations, their lists and the accounts of their joins follow by other requests.
     ///
     /// - Parameter sender: The member that puts back.
@@ -166,6 +168,7 @@ struct StoredLog {
         let isOwner = state.owner == sender
         let settled = state.settled ?? state.head.number
         let start = log
+        let earliest = isOwner ? nil : try await time(of: settled)
         var replaced: Int64?
         var stored: [Entry] = []
         for entry in missing where replaced != nil || !contains(entry) {
@@ -176,6 +179,7 @@ struct StoredLog {
             guard continues(entry) else { throw try await moved(since: entry.number.value - 1) }
             guard isOwner || MemberID(entry.author.bytes) != sender else { break }
             try VaultTime.checkPast(entry, at: now)
+            if let earliest, entry.payload.kind == .join { try VaultTime.checkOrder(entry, after: earliest, at: now) }
             do throws(EntryRejection) { try log.append(entry) } catch { throw VaultProblem.refused(error) }
             stored.append(entry)
             if stored.count % 16 == 0 { await pace.giveWay() }
@@ -201,6 +205,12 @@ struct StoredLog {
         storeMembers(concerned, settled: UInt64(settled))
         removeOtherBoxes()
         closeInvitations(since: start)
+    }
+
+    /// Returns the time of an entry.
+    private func time(of number: Int64) async throws -> EntryTime? {
+        let bytes = try await transaction.execute(FindEntry(vaultID: vaultID, number: number)).first
+        return bytes.flatMap { try? Entry($0) }?.time
     }
 
     /// Reads the log's beginning.

@@ -61,6 +61,9 @@ struct PreviousKey: Sendable {
 struct RemoveOwnBox: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         let vaultID: VaultID = try request.parameters.require("vault")
+        // Without a box, the vault is not locked.
+        let find = FindBoxes(vaultID: vaultID, accountID: authorization.accountID)
+        if try await authorization.read(find, in: vaultID).isEmpty { return .noContent }
         try await authorization.transaction(in: vaultID, atLeast: .reader, lane: .log) { transaction, seat in
             transaction.enqueue(RemoveBox(vaultID: vaultID, memberID: seat.memberID))
         }

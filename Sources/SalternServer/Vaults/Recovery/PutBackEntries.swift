@@ -8,8 +8,11 @@ struct PutBackEntries: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         let vaultID: VaultID = try request.parameters.require("vault")
         try await authorization.seat(in: vaultID, atLeast: .reader)
-        let entries = try await JSONBody.readLarge(request) { try await $0.entries(request.pace) }
-        guard let entries else { throw VaultProblem.malformedEntry }
+        let entries = try await authorization.countingRefusal {
+            let entries = try await JSONBody.readLarge(request) { try await $0.entries(request.pace) }
+            guard let entries else { throw VaultProblem.malformedEntry }
+            return entries
+        }
         let (head, revision) = try await authorization.transaction(
             onLogOf: vaultID, atLeast: .reader, pace: request.pace
         ) { transaction, seat, stored in

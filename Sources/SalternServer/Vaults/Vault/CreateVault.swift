@@ -67,11 +67,26 @@ enum Memberships {
             if isSwept { throw problem }
             let listed = try await transaction.execute(Owned(accountID: account, read: FindMemberships())).map(
                 \.vaultID)
-            let present = Set(
-                try await transaction.execute(FindVaults(ids: listed, accountID: account)).map(\.id))
+            let present = Set(try await transaction.execute(FindHeldVaults(ids: listed, accountID: account)))
             _ = try await transaction.execute(
                 RemoveMemberships(accountID: account, vaultIDs: listed.filter { !present.contains($0) }))
         }
         throw Unauthenticated()
     }
+}
+
+/// Finds the vaults among `ids` that an account is a member of, or can be after the recovery.
+struct FindHeldVaults: Statement {
+    typealias Row = VaultID
+
+    let ids: [VaultID]
+    let accountID: AccountID
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = """
+        SELECT a.vault_id
+        FROM saltern.vaults a JOIN saltern.vault_members live ON live.vault_id = a.vault_id
+        WHERE a.vault_id = ANY(\(\.ids)::uuid[]) AND live.vault_id = ANY(\(\.ids)::uuid[])
+            AND live.holder = \(\.accountID) AND (\(VaultSeat.isLive("live")) OR a.settled_number IS NOT NULL)
+        """
 }

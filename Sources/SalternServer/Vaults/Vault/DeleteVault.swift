@@ -41,12 +41,20 @@ struct DeleteVault: AccountEndpoint {
 struct VaultDeletion: Sendable {
     let vaultID: VaultID
 
+    /// The number of lists of seals, of up to 6 MB each, that one statement removes.
+    private static let slice = 32
+
     /// Deletes the vault, whose row the transaction has locked. After an error the transaction must be rolled back.
     ///
     /// - Returns: The removal of its invitations, to be sent last (``LockOrder``).
     func run(_ transaction: Transaction) async throws -> RemoveInvitations {
-        let invitations = try await transaction.execute(FindInviteEntries(vaultID: vaultID)).compactMap(Self.invitation)
+        let (invites, lists) = try await transaction.execute(
+            FindInviteEntries(vaultID: vaultID), FindSeals(vaultID: vaultID))
+        let invitations = invites.compactMap(Self.invitation)
         try await ItemTransaction(transaction, of: vaultID).removeItems()
+        for (index, number) in lists.reversed().enumerated() where index % Self.slice == Self.slice - 1 {
+            _ = try await transaction.execute(RemoveSeals(vaultID: vaultID, from: number))
+        }
         _ = try await transaction.execute(
             RemoveBoxes(vaultID: vaultID), RemovePreviousKeys(vaultID: vaultID), RemoveEntries(vaultID: vaultID),
             RemoveSeals(vaultID: vaultID), RemoveMembers(vaultID: vaultID, except: []), RemoveVault(vaultID: vaultID))

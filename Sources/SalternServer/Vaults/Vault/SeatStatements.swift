@@ -89,6 +89,9 @@ struct LockVault: Statement {
 /// Session and vault can be on two nodes of a cluster, so no statement reads both. The account's row is locked before
 /// the session's (``LockOrder``). The end of a session deletes its row, and waits for this lock; a change of the
 /// credential, an admin's lock and a deletion wait for the account's.
+///
+/// The request has the vault's key, so it does not wait for its own account: other members would wait with it. While
+/// one of these changes has locked the account or session, it fails as without a session.
 struct HoldSession: Statement {
     let caller: Caller
 
@@ -99,7 +102,7 @@ struct HoldSession: Statement {
             FROM saltern.accounts a JOIN saltern.sessions live ON live.account_id = a.account_id
             WHERE \(Caller.isLiveSession, from: \.caller)
                 AND a.account_id = \(\.caller.accountID) AND a.locked_at IS NULL
-            FOR KEY SHARE OF a FOR KEY SHARE OF live
+            FOR KEY SHARE OF a SKIP LOCKED FOR KEY SHARE OF live SKIP LOCKED
         ) held
         """
 
