@@ -60,6 +60,10 @@ protocol ItemSealing: Sendable {
     /// Returns the number of the entry at which a version that this device has sent was accepted last.
     func judgedAt(ofSent content: ItemContent, _ id: ItemID) -> Int64?
 
+    /// Returns the number of the log's head at which this device had a version that it could not judge then; nil for a
+    /// version that it did not have.
+    func heldSince(_ content: ItemContent, _ item: ItemID) -> Int64?
+
     /// True in a shared vault while lists decide about the edits of writers that were cut off.
     var hasSealLists: Bool { get }
 
@@ -170,6 +174,8 @@ extension ItemSealing {
     func rejection(ofChange content: ItemContent, _ id: ItemID) -> PutAsideReason? { nil }
 
     func judgedAt(ofSent content: ItemContent, _ id: ItemID) -> Int64? { head }
+
+    func heldSince(_ content: ItemContent, _ item: ItemID) -> Int64? { nil }
 
     func stillCounts(_ item: StoredItem) -> Bool { rejection(of: item) == nil }
 

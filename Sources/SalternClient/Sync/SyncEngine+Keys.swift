@@ -86,6 +86,8 @@ extension SyncEngine {
             sealer.hash(of: item.content, item.id) == sealer.hash(of: content, server.id)
         {
             judgedAt = item.judgedAt
+        } else if judgedAt != nil, let held = sealer.heldSince(content, server.id) {
+            judgedAt = held
         }
         return StoredItem(
             id: server.id, revision: server.revision, content: content, edit: opened.edit.number, judgedAt: judgedAt)
