@@ -75,10 +75,10 @@ ada vault members household --json
 expect_json '[.members[].name] | tostring' '["Ada","Carol"]'
 
 scenario "a finding stays until it was seen, and new members can join"
-ada vault list --json
+carol vault list --json
 expect_json '[.vaults[].problems[].kind] | tostring' '["rolledBack"]'
-ada status --seen
-ada vault list --json
+carol status --seen
+carol vault list --json
 expect_json '[.vaults[].problems[].kind] | tostring' '[]'
 join bob Robert
 bob sync

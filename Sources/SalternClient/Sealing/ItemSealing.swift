@@ -53,12 +53,16 @@ protocol ItemSealing: Sendable {
     /// Returns the reason for which an accepted version does not count by the present log and lists.
     func rejection(of item: StoredItem) -> PutAsideReason?
 
-    /// Returns the reason for which a change with an edit of another member does not count by the present log and lists.
-    /// Such a change is an accepted version that a restored server has lost.
+    /// Returns the reason for which a change with an edit of another member does not count by the present log and
+    /// lists. Such a change is an accepted version that a restored server has lost.
     func rejection(ofChange content: ItemContent, _ id: ItemID) -> PutAsideReason?
 
     /// Returns the number of the entry at which a version that this device has sent was accepted last.
     func judgedAt(ofSent content: ItemContent, _ id: ItemID) -> Int64?
+
+    /// Returns the number of the log's head at which this device had a version that it could not judge then; nil for a
+    /// version that it did not have.
+    func heldSince(_ content: ItemContent, _ item: ItemID) -> Int64?
 
     /// True in a shared vault while lists decide about the edits of writers that were cut off.
     var hasSealLists: Bool { get }
@@ -148,6 +152,9 @@ struct PutAsideReason: RawRepresentable, Hashable, Sendable {
     /// True while no manager has decided about the version, or the decision has not arrived.
     var isOpen: Bool { Self.open.contains(rawValue) }
 
+    /// True for an edit whose author had an earlier log than the author of the known version.
+    var isEarlier: Bool { rawValue == "headWentBack" }
+
     /// True when further entries or lists may let the version count.
     var mayPass: Bool { isOpen || rawValue == "notListed" }
 }
@@ -167,6 +174,8 @@ extension ItemSealing {
     func rejection(ofChange content: ItemContent, _ id: ItemID) -> PutAsideReason? { nil }
 
     func judgedAt(ofSent content: ItemContent, _ id: ItemID) -> Int64? { head }
+
+    func heldSince(_ content: ItemContent, _ item: ItemID) -> Int64? { nil }
 
     func stillCounts(_ item: StoredItem) -> Bool { rejection(of: item) == nil }
 

@@ -43,6 +43,7 @@ struct SharedVaultRefresh {
             let moment = Int64(session.serverTime.timeIntervalSince1970)
             var result = VaultRefresh()
             for id in try service.recordIDs() {
+                if service.failures[id] != nil { continue }
                 try await alone(id) { () async throws(VaultError) in
                     if let description = listed[id] {
                         try await refresh(id, description)
@@ -80,7 +81,8 @@ struct SharedVaultRefresh {
         do throws(VaultError) {
             service.add(try await service.syncing.fetch(.none, of: .vault(id), learns: false), of: id)
         } catch {
-            // The round that follows reports it.
+            // Without the connection the log waits, too. The round that follows reports another failure.
+            if case .unavailable(let cause) = error, cause.isPassing { throw error }
             guard error.isOfVaultAlone else { throw error }
         }
     }
@@ -146,6 +148,9 @@ extension SharedVaultService: Memberships {
     func afterRound(_ id: SharedVaultID) async throws(VaultError) {
         guard let description = descriptions[id] else { return }
         try await holding { () async throws(VaultError) in
+            if let state = try state(id), state.findings.witnessedSince == nil {
+                try note(id) { $0.witnessedSince = state.log.head.number.value }
+            }
             try await VaultUpkeep(service: self, id: id).run(description)
         }
         // The account's other devices compare with the heads that this one has seen.

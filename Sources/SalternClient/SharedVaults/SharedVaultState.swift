@@ -23,6 +23,9 @@ struct VaultFindings: Codable, Hashable {
     var refused: Set<ItemID>?
     /// By unsealed entry, the time at which this device has first seen it, in seconds since 1970.
     var unsealedSince: [UInt64: Int64]?
+    /// The number of the log's head at this device's first complete round of items. Of earlier edits the device cannot
+    /// decide whether they came before a later cut.
+    var witnessedSince: UInt64?
     /// The times of the last automatic rotation and of the last attempt to claim, in seconds since 1970.
     var rotatedAt: Int64?
     var claimedAt: Int64?

@@ -39,6 +39,44 @@ final class JudgingEvidence: Sendable {
     }
 
     func take(_ id: SharedVaultID) -> Found { found.withLock { $0.removeValue(forKey: id) ?? Found() } }
+
+    // MARK: Versions before their entries
+
+    /// The bytes of a version that this device could not judge, and the number of the log's head at that time.
+    private struct Waiting {
+        let digest: [UInt8]
+        let head: UInt64
+    }
+
+    /// The maximum number of versions of a vault that wait for entries of the log.
+    private static let waitingLimit = 4_096
+
+    private let waiting = Locked<[SharedVaultID: [ItemID: Waiting]]>([:])
+
+    /// Notes that this device has a version whose key or head the log does not have yet.
+    func hold(_ item: ItemID, _ content: ItemContent, at head: EntryNumber, _ id: SharedVaultID) {
+        let digest = Self.digest(content)
+        waiting.withLock { waiting in
+            let known = waiting[id]?[item]
+            guard known?.digest != digest, known != nil || waiting[id]?.count ?? 0 < Self.waitingLimit else { return }
+            waiting[id, default: [:]][item] = Waiting(digest: digest, head: head.value)
+        }
+    }
+
+    /// Returns the number of the log's head at which this device had a version; nil for other bytes.
+    func heldSince(_ item: ItemID, _ content: ItemContent, _ id: SharedVaultID) -> UInt64? {
+        guard let known = waiting.withLock({ $0[id]?[item] }), known.digest == Self.digest(content) else { return nil }
+        return known.head
+    }
+
+    private static func digest(_ content: ItemContent) -> [UInt8] {
+        var hash = SHA256.Incremental()
+        for part in [content.title?.bytes ?? [], content.body.bytes] {
+            hash.update(UInt64(part.count).bigEndianBytes)
+            hash.update(part)
+        }
+        return hash.finalize().bytes
+    }
 }
 
 /// Seals, signs, opens and judges the items of one shared vault, with its keys and its log at one time.
@@ -140,7 +178,10 @@ struct VaultSealing: ItemSealing {
     }
 
     private func decide(_ version: ItemState, _ content: ItemContent, known: StoredItem?) -> ItemVerdict {
-        guard let signed = try? signed(content, version.id) else { return .unreadable }
+        guard let signed = try? signed(content, version.id) else {
+            if isUnderUnknownKey(content) { evidence.hold(version.id, content, at: log.head.number, id) }
+            return .unreadable
+        }
         // Honest numbers are far below: each edit has a revision of its own.
         guard signed.edit.number <= SealedBox.Edit.floor(of: version.revision) else {
             return .putAside(PutAsideReason(rawValue: "number"))
@@ -148,17 +189,21 @@ struct VaultSealing: ItemSealing {
         let former = known.flatMap { try? self.signed($0.content, $0.id) }
         let isSame = former.map { hash(of: $0) == hash(of: signed) } ?? false
         let cut = log.cut(of: signed.body.author, at: signed.body.head.number)
-        let isHeld = isSame && cut.map { (known?.judgedAt ?? .max) < Int64($0.value) } ?? true
+        let isHeld = cut.map { cut in
+            isSame && (known?.judgedAt ?? .max) < Int64(cut.value)
+                || evidence.heldSince(version.id, content, id).map { $0 < cut.value } ?? false
+        }
         do throws(EditRejection) {
             try log.check(
                 signed.body, signed.statement, signed.generation, replacing: isSame ? nil : former?.body.head,
-                EditEvidence(isHeld: isHeld, lists: lists.byDigest))
+                EditEvidence(isHeld: isHeld ?? isSame, lists: lists.byDigest))
             return .accepted(opened(signed))
         } catch {
             let author = signed.body.author
             guard error == .fork || error == .unknownHead else {
                 return .putAside(PutAsideReason(rawValue: error.rawValue))
             }
+            if error == .unknownHead { evidence.hold(version.id, content, at: log.head.number, id) }
             let isSigned = log.hasSigned(signed.body, signed.statement)
             if isSigned { evidence.add(signed.body.head, by: author, id) }
             let isProven = isSigned && log.members[author]?.role?.writes ?? false
@@ -171,6 +216,10 @@ struct VaultSealing: ItemSealing {
 
     private func hash(of signed: Signed) -> EditHash {
         signed.statement.hash(log.vault, signed.body.author, signed.body.head)
+    }
+
+    func heldSince(_ content: ItemContent, _ item: ItemID) -> Int64? {
+        evidence.heldSince(item, content, id).map { Int64($0) }
     }
 
     func hash(of content: ItemContent, _ id: ItemID) -> [UInt8]? {

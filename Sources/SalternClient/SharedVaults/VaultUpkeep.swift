@@ -221,7 +221,7 @@ struct VaultUpkeep {
     private func sealWhenDue() async throws(VaultError) {
         let state = try service.known(id)
         let moment = moment
-        let cuts = state.log.unsealed.compactMap { author in state.log.lastCuts[author].map { (author, $0.value) } }
+        let cuts = witnessed(state).compactMap { author in state.log.lastCuts[author].map { (author, $0.value) } }
         try service.note(id) { findings in
             let known = findings.unsealedSince ?? [:]
             // A time in the future is that of a wrong clock.
@@ -240,7 +240,14 @@ struct VaultUpkeep {
     func sealAll() async throws(VaultError) {
         let state = try service.known(id)
         guard canList(state) else { return }
-        for author in state.log.unsealed { try await sealAlone(author) }
+        for author in witnessed(state) { try await sealAlone(author) }
+    }
+
+    /// The unsealed writers whose edits this device has had since before they were cut off. A device that came later
+    /// would list none of them: it waits for another manager's device.
+    private func witnessed(_ state: SharedVaultState) -> [VaultLog.MemberID] {
+        guard let since = state.findings.witnessedSince else { return [] }
+        return state.log.unsealed.filter { author in state.log.lastCuts[author].map { $0.value > since } ?? false }
     }
 
     /// Seals one writer. A list that the server refuses, or for which the log has no room, prevents no other one.

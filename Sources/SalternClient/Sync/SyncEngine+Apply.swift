@@ -90,6 +90,9 @@ extension SyncEngine {
     ) throws {
         guard let content = server.content else { return }
         guard let opened = judged(server, content, over: item) else {
+            if !isDeletedHere, let item, let earlier = earlierVersion(server, content, than: item) {
+                return try pushBack(item, over: earlier, nil, listing, into: &report)
+            }
             return try keepSealed(server, over: item, listing, into: &report)
         }
         let theirs = stored(server, content, opened, over: item)
@@ -155,10 +158,21 @@ extension SyncEngine {
         return (try? sealer.open(item.content, item.id))?.item == content
     }
 
+    /// Returns a version of a shared vault's item whose author had an earlier log than that of the known one. A restored
+    /// server has it. Members that do not have the known version accept it.
+    private func earlierVersion(_ server: ItemState, _ content: ItemContent, than item: StoredItem) -> StoredItem? {
+        guard sealer.canSeal, !item.isSealed, sealer.stillCounts(item),
+            reasonPutAside(server, content, over: item)?.isEarlier ?? false,
+            let edit = try? sealer.open(content, server.id).edit.number, edit <= item.edit
+        else { return nil }
+        return StoredItem(id: server.id, revision: server.revision, content: content, edit: edit)
+    }
+
     /// Sends the known version again, as a later edit, because the server has an older one. The older one is kept
     /// beside it. It can be new content of a device that created the item again without the latest edit number.
+    /// - Parameter older: The content of the older version; nil for one of which no copy is made.
     private func pushBack(
-        _ item: StoredItem, over theirs: StoredItem, _ older: PlainItem, _ listing: Int64,
+        _ item: StoredItem, over theirs: StoredItem, _ older: PlainItem?, _ listing: Int64,
         into report: inout SyncReport
     ) throws {
         var kept = item
@@ -170,7 +184,7 @@ extension SyncEngine {
                 sealer.next(known.edit, after: item.content, item.id))
         else { return try store.note(.rolledBack, item.id) }
         try store.record(item.id, content: content, edit: SealedBox.Edit.number(after: item.edit), isSame: true)
-        if try wasReplaced(theirs, by: known) { return try store.note(.rolledBack, item.id) }
+        guard let older, try !wasReplaced(theirs, by: known) else { return try store.note(.rolledBack, item.id) }
         // The same version gets the same copy on every device, so repeating it has no effect.
         let copy = sealer.copyID(of: theirs.content, theirs.id)
         guard known.item != older || item.content.collection != theirs.content.collection,

@@ -86,6 +86,8 @@ extension SyncEngine {
             sealer.hash(of: item.content, item.id) == sealer.hash(of: content, server.id)
         {
             judgedAt = item.judgedAt
+        } else if judgedAt != nil, let held = sealer.heldSince(content, server.id) {
+            judgedAt = held
         }
         return StoredItem(
             id: server.id, revision: server.revision, content: content, edit: opened.edit.number, judgedAt: judgedAt)
@@ -166,9 +168,9 @@ extension SyncEngine {
                 guard let content = change.content, let reason = sealer.rejection(ofChange: content, change.id),
                     !reason.isOpen
                 else { return }
+                let revision = change.base ?? Revision(0)
                 try store.trash(
-                    StoredItem(id: change.id, revision: change.base ?? Revision(0), content: content, edit: change.edit),
-                    at: moment)
+                    StoredItem(id: change.id, revision: revision, content: content, edit: change.edit), at: moment)
                 try store.forgetChange(change.id)
                 try store.note(.refused, change.id)
                 report.changed.insert(change.id)

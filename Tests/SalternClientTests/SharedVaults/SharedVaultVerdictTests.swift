@@ -24,6 +24,44 @@ import VaultLog
         cast.beHonest(to: cast.ada)
     }
 
+    @Test func `a manager's device that came after a writer has left does not seal its edits`() async throws {
+        let cast = try await SharedVaultCast()
+        let item = try await cast.write("of Bob", cast.bob)
+        try await cast.sync(cast.ada, cast.eve)
+        try await cast.shared(cast.bob).leave()
+        let tablet = try await cast.people.person("ada")
+        for _ in 0..<3 {
+            try await cast.sync(tablet)
+            cast.people.advance(8 * 86_400)
+        }
+        #expect(try await !cast.state(tablet).log.unsealed.isEmpty)
+        // The device that had the edit lists it.
+        try await cast.sync(cast.ada)
+        cast.people.advance(120)
+        try await cast.sync(cast.ada, tablet)
+        #expect(try await cast.state(tablet).log.unsealed.isEmpty)
+        for device in [cast.ada, tablet] { #expect(try await device.texts(cast.id) == [item: "of Bob"]) }
+    }
+
+    @Test func `edits of a person who joins, writes and leaves between two syncs of a manager count`() async throws {
+        let cast = try await SharedVaultCast()
+        try await cast.sync(cast.ada, cast.eve)
+        let family = try await cast.shared(cast.ada)
+        let dora = try await cast.people.person("dora")
+        let invitation = try await family.invite(base: SharedVaultPeople.base, role: .writer, code: .none)
+        _ = try await dora.vault().shared.join(invitation.link, code: nil, as: "Dora")
+        let item = try await cast.write("of Dora", dora)
+        try await cast.shared(dora).leave()
+        for _ in 0..<2 {
+            try await cast.sync(cast.ada)
+            cast.people.advance(120)
+        }
+        #expect(try await cast.state(cast.ada).log.unsealed.isEmpty)
+        let tablet = try await cast.people.person("ada")
+        try await cast.sync(cast.eve, tablet)
+        for device in [cast.ada, cast.eve, tablet] { #expect(try await device.texts(cast.id) == [item: "of Dora"]) }
+    }
+
     // MARK: Accepted versions
 
     @Test func `an accepted edit that the list does not have gives way to the version before it`() async throws {

@@ -17,7 +17,8 @@ import Testing
             device = try Device(name, server)
             device.link.change(to: shared.routes(try CurlTransport(server.address())))
             vault = try await Vault.signUp(
-                device.settings, userid: "\(name)-\(UUID().uuidString.lowercased())@example.org", password: Password("password"))
+                device.settings, userid: "\(name)-\(UUID().uuidString.lowercased())@example.org",
+                password: Password("password"))
             await vault.join(shared, as: number)
             items = OwnedItems(vault, of: .vault(shared.id))
             notes = VaultCollection(name: "notes", vault: vault, owner: items.owner, schema: ItemSchema())

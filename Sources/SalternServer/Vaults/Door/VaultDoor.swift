@@ -57,8 +57,8 @@ final class KnownSeats: Sendable {
 
 /// The requests of each member that a vault has accepted on this node and not ended.
 ///
-/// A vault has one queue, so one member could otherwise fill it. While many requests wait, each account has fewer places,
-/// so a few members cannot fill it either.
+/// A vault has one queue, so one member could otherwise fill it. While many requests wait, each account has fewer
+/// places, so a few members cannot fill it either.
 final class VaultQueues: Sendable {
     /// The queues of a vault.
     enum Lane: Hashable {
