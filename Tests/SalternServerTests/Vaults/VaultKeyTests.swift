@@ -297,35 +297,6 @@ import VaultLog
         }
     }
 
-    @Test func `members that one manager has invited share its rate`() async throws {
-        try await TestApplication.with { app in
-            var vault = try await VaultScene(app)
-            let mallory = try await vault.join(as: .manager)
-            let bob = try await vault.join(as: .reader)
-            let account = try await app.register()
-            var refusal: TestResponse?
-            cycles: for _ in 0..<6 {
-                // A new member of one account.
-                let twin = try await vault.join(as: .manager, with: account, by: mallory)
-                for index in 0..<58 {
-                    let role: Role = index % 2 == 0 ? .writer : .reader
-                    let reply = try await vault.append(.role(bob.member, role), by: twin)
-                    guard reply.status == 200 else {
-                        refusal = reply
-                        break cycles
-                    }
-                }
-                #expect(try await vault.append(.leave, by: twin).status == 200)
-            }
-            #expect(refusal?.code == "too_many_entries")
-            // Four entries are the founder's, and one is Bob's join.
-            #expect(vault.log.head.number.value < 270)
-            #expect(try await vault.append(.role(mallory.member, .writer)).status == 200)
-            _ = try await vault.join(as: .reader)
-            #expect(try await vault.append(.leave, by: mallory).status == 200)
-        }
-    }
-
     @Test func `a member rotates once in a minute of the server's clock`() async throws {
         try await TestApplication.with { app in
             var vault = try await VaultScene(app)
