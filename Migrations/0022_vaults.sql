@@ -96,7 +96,7 @@ CREATE TABLE saltern.vault_entries (
     PRIMARY KEY (vault_id, number)
 );
 ALTER TABLE saltern.vault_entries ALTER COLUMN entry SET STORAGE EXTERNAL;
-CREATE INDEX vault_entries_by_author ON saltern.vault_entries (vault_id, author, arrived_at);
+CREATE INDEX vault_entries_by_arrival ON saltern.vault_entries (vault_id, arrived_at) INCLUDE (number, author, kind);
 
 -- The key of each generation but the last, sealed with that of the next one.
 CREATE TABLE saltern.vault_generations (

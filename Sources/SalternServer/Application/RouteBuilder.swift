@@ -165,11 +165,12 @@ private struct ItemsOfVault<Endpoint: ItemEndpoint>: AccountEndpoint {
         let vault: VaultID = try request.parameters.require("vault")
         var head: Int64?
         if needsHead {
-            head = request.head.fields["vault-head"].flatMap { Int64($0) }
-            guard head ?? 0 > 0 else {
+            let text = request.head.fields["vault-head"]
+            guard let text, let number = Int(pathParameter: text), number > 0 else {
                 _ = try await authorization.identify()
-                throw VaultProblem.headRequired
+                throw text == nil ? VaultProblem.headRequired : .headMalformed
             }
+            head = Int64(number)
         }
         return try await endpoint.respond(to: request, items: ItemAccess(authorization, vault: vault, head: head))
     }

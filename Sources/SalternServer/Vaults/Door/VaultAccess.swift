@@ -113,7 +113,7 @@ extension Authorization {
         _ body: (Transaction, VaultSeat) async throws -> Result
     ) async throws -> Result {
         let find = FindSeat(vaultID: vault, accountID: accountID)
-        let (sessions, result) = try await queueing(for: vault, lane) {
+        let (sessions, result) = try await queueing(for: vault, lane, atLeast: role) {
             try await database.withTransaction(key: lane.key(of: vault)) { transaction in
                 let (sessions, seats) = try await transaction.execute(
                     HoldSession(caller: caller), LockVault(find: find))
@@ -124,7 +124,10 @@ extension Authorization {
                     door.seats.remove(accountID, from: vault)
                     throw Problem.notFound
                 }
-                guard seat.role >= role else { throw VaultProblem.roleTooLow }
+                guard seat.role >= role else {
+                    door.seats.remove(accountID, from: vault)
+                    throw VaultProblem.roleTooLow
+                }
                 return (sessions, try await body(transaction, seat))
             }
         }
@@ -156,7 +159,7 @@ extension Authorization {
         in vault: VaultID, _ body: (Transaction, VaultSeat) async throws -> Result
     ) async throws -> Result {
         let find = FindSeat(vaultID: vault, accountID: accountID)
-        return try await queueing(for: vault, .log) {
+        return try await queueing(for: vault, .log, atLeast: .reader) {
             try await database.withTransaction(key: .vaultLog(vault), use: longUse) { transaction in
                 _ = try await transaction.execute(LockVault(find: find))
                 let (sessions, seats) = try await transaction.execute(Authenticate(caller: caller), find)
@@ -169,18 +172,22 @@ extension Authorization {
         }
     }
 
-    /// Runs a request that queues for a vault. The caller's session and membership are checked before, unless this node
-    /// has found them recently.
+    /// Runs a request that queues for a vault. The caller's session and role are checked before, unless this node has
+    /// found them recently.
+    ///
+    /// - Parameter role: The lowest role that suffices. Items are for writers.
     private func queueing<Result>(
-        for vault: VaultID, _ lane: VaultQueues.Lane = .items, _ body: () async throws -> Result
+        for vault: VaultID, _ lane: VaultQueues.Lane = .items, atLeast role: VaultRole = .writer,
+        _ body: () async throws -> Result
     ) async throws -> Result {
         try await requireKnown()
-        if !door.seats.contains(accountID, in: vault) {
-            let find = IsMember(vaultID: vault, accountID: accountID)
-            let (sessions, members) = try await database.execute(Authenticate(caller: caller), find)
+        if !door.seats.contains(accountID, in: vault, atLeast: role) {
+            let find = FindSeat(vaultID: vault, accountID: accountID)
+            let (sessions, seats) = try await database.execute(Authenticate(caller: caller), find)
             try accept(sessions)
-            if members.isEmpty { throw Problem.notFound }
-            door.seats.insert(accountID, in: vault)
+            guard let seat = seats.first else { throw Problem.notFound }
+            door.seats.insert(accountID, in: vault, as: seat.role)
+            guard seat.role >= role else { throw VaultProblem.roleTooLow }
         }
         for _ in 0..<Self.holds {
             do {

@@ -21,9 +21,10 @@ final class VaultDoor: Sendable {
 /// Members of vaults that this node has recently found. Only their requests may queue for the vault.
 ///
 /// The id of a vault is in links, and former members have it. Their requests are therefore checked first, by a
-/// statement that waits for no lock. A listed membership may have ended since; the transaction itself detects that.
+/// statement that waits for no lock. A listed membership may have ended since, or have a lower role; the transaction
+/// itself detects that. A request above the listed role is checked first as well.
 final class KnownSeats: Sendable {
-    /// The number of entries; 528 KiB in all. An evicted member is checked again.
+    /// The number of entries; 640 KiB in all. An evicted member is checked again.
     private static let places = 16_384
 
     private struct Seat: Hashable {
@@ -31,24 +32,27 @@ final class KnownSeats: Sendable {
         let vault: VaultID
     }
 
-    private let table = Mutex([Seat?](repeating: nil, count: places))
+    private let table = Mutex([(seat: Seat, role: VaultRole)?](repeating: nil, count: places))
 
-    func contains(_ account: AccountID, in vault: VaultID) -> Bool {
+    /// Returns true for a member that was found with a role, or a higher one.
+    func contains(_ account: AccountID, in vault: VaultID, atLeast role: VaultRole) -> Bool {
         let seat = Seat(account: account, vault: vault)
-        return table.withLock { $0[Self.place(of: seat)] == seat }
+        return table.withLock { table in
+            table[Self.place(of: seat)].map { $0.seat == seat && $0.role >= role } ?? false
+        }
     }
 
-    func insert(_ account: AccountID, in vault: VaultID) {
+    func insert(_ account: AccountID, in vault: VaultID, as role: VaultRole) {
         let seat = Seat(account: account, vault: vault)
-        table.withLock { $0[Self.place(of: seat)] = seat }
+        table.withLock { $0[Self.place(of: seat)] = (seat, role) }
     }
 
-    /// Removes an account that was found to be no member.
+    /// Removes an account that was found to be no member, or to have too low a role.
     func remove(_ account: AccountID, from vault: VaultID) {
         let seat = Seat(account: account, vault: vault)
         table.withLock { table in
             let place = Self.place(of: seat)
-            if table[place] == seat { table[place] = nil }
+            if table[place]?.seat == seat { table[place] = nil }
         }
     }
 
@@ -57,8 +61,7 @@ final class KnownSeats: Sendable {
 
 /// The requests of each member that a vault has accepted on this node and not ended.
 ///
-/// A vault has one queue, so one member could otherwise fill it. While many requests wait, each account has fewer
-/// places, so a few members cannot fill it either.
+/// A vault has one queue, so a few members could otherwise fill it. Their shares shrink while it fills.
 final class VaultQueues: Sendable {
     /// The queues of a vault.
     enum Lane: Hashable {
@@ -68,12 +71,10 @@ final class VaultQueues: Sendable {
 
         /// Maximum number of requests of one account.
         ///
-        /// - Parameter total: The number of requests of all accounts.
-        func limit(of total: Int) -> Int {
-            switch self {
-            case .items: total < 32 ? 16 : 4
-            case .log: total < 32 ? 4 : 2
-            }
+        /// - Parameter count: The vault's requests of all accounts.
+        func limit(of count: Int) -> Int {
+            if count >= PostgresClient.waitersPerKey - 8 { return 1 }
+            return self == .items && count < PostgresClient.waitersPerKey / 2 ? 16 : 4
         }
 
         func key(of vault: VaultID) -> RequestKey {
@@ -85,13 +86,17 @@ final class VaultQueues: Sendable {
     }
 
     private struct Key: Hashable {
-        /// Nil for all accounts together.
-        var account: AccountID?
         let vault: VaultID
         let lane: Lane
     }
 
-    private let counts = Mutex<[Key: Int]>([:])
+    /// The requests of a vault's lane by account.
+    private struct Line {
+        var counts: [AccountID: Int] = [:]
+        var total = 0
+    }
+
+    private let lines = Mutex<[Key: Line]>([:])
 
     /// Runs the request of a member.
     ///
@@ -99,24 +104,25 @@ final class VaultQueues: Sendable {
     func run<Result>(
         _ account: AccountID, _ vault: VaultID, _ lane: Lane, _ body: () async throws -> Result
     ) async throws -> Result {
-        let (own, all) = (Key(account: account, vault: vault, lane: lane), Key(vault: vault, lane: lane))
-        let isAdmitted = counts.withLock { counts in
-            let (count, total) = (counts[own, default: 0], counts[all, default: 0])
-            guard count < lane.limit(of: total) else { return false }
-            counts[own] = count + 1
-            counts[all] = total + 1
+        let key = Key(vault: vault, lane: lane)
+        let isAdmitted = lines.withLock { lines in
+            let line = lines[key, default: Line()]
+            let count = line.counts[account, default: 0]
+            guard count < lane.limit(of: line.total) else { return false }
+            lines[key, default: line].counts[account] = count + 1
+            lines[key, default: line].total += 1
             return true
         }
         guard isAdmitted else { throw PostgresError.queueFull }
-        defer {
-            counts.withLock { counts in
-                for key in [own, all] {
-                    let count = counts[key, default: 1] - 1
-                    counts[key] = count == 0 ? nil : count
-                }
-            }
-        }
+        defer { lines.withLock { Self.end(account, &$0[key]) } }
         return try await body()
+    }
+
+    private static func end(_ account: AccountID, _ line: inout Line?) {
+        guard let count = line?.counts[account] else { return }
+        line?.counts[account] = count == 1 ? nil : count - 1
+        line?.total -= 1
+        if line?.total == 0 { line = nil }
     }
 }
 

@@ -6,17 +6,19 @@ internal import VaultLog
 /// Removals and the first seal after each cut have no limit by the hour, so no author keeps others from removing it.
 /// Further seals have the limit by themselves: a log has room for few. A leave waits for nothing.
 ///
-/// A manager and all members that it has invited, directly or through others, also share the limits of their branch.
-/// A manager could otherwise invite a new member for each hour's entries.
+/// All members but the owner also share a budget: a member that joins again has a new id, and would begin at zero.
+/// Each removal by the owner renews the budget. The owner's entries and joins by its invitations need none.
 struct EntryRates {
     /// The entries of an author in an hour.
     static let perHour: Int64 = 60
-    /// The new generations by an author or a branch in a day, except for removals by the owner.
+    /// The new generations by an author in a day, except for removals by the owner.
     static let generationsPerDay: Int64 = 32
-    /// The entries of a branch in an hour.
-    static let branchPerHour: Int64 = 256
-    /// The entries of a branch in a week: a third of the numbers of a log.
-    static let branchPerWeek: Int64 = 1_024
+    /// The entries of all others than the owner in a day: the joins of a full vault, and as many again.
+    static let othersPerDay: Int64 = 256
+    /// The entries of all others than the owner in a year: a third of the numbers of a log.
+    static let othersPerYear: Int64 = 1_024
+    /// The new generations of all others than the owner in a day. Half of them are for removals.
+    static let othersGenerationsPerDay: Int64 = 64
 
     let vaultID: VaultID
     let transaction: Transaction
@@ -25,14 +27,20 @@ struct EntryRates {
     ///
     /// - Parameters:
     ///   - log: The log before the entry.
-    ///   - isOwners: True for an entry of the vault's owner.
-    func check(_ entry: Entry, after log: MembershipLog, isOwners: Bool, at now: Timestamp) async throws {
+    ///   - owner: The vault's owner.
+    func check(_ entry: Entry, after log: MembershipLog, owner: MemberID, at now: Timestamp) async throws {
         let kind = entry.payload.kind
-        if kind == .leave || (kind == .remove && isOwners) { return }
+        let author = MemberID(entry.author.bytes)
+        if kind == .leave || (kind == .remove && author == owner) { return }
         if case .seal(let seal) = entry.payload, log.unsealed.contains(seal.author) { return }
-        if !isOwners { try await checkBranch(of: entry, in: log, at: now) }
-        let find = CountEntries(vaultID: vaultID, author: MemberID(entry.author.bytes), now: now)
+        let find = CountEntries(vaultID: vaultID, author: author, owner: owner, now: now)
         guard let count = try await transaction.execute(find).first else { return }
+        try checkAuthor(kind, count, at: now)
+        if author == owner || log.isInvitedByOwner(entry) { return }
+        try checkOthers(kind, count, at: now)
+    }
+
+    private func checkAuthor(_ kind: EntryKind, _ count: CountEntries.Row, at now: Timestamp) throws(VaultProblem) {
         switch kind {
         case .rotate: try Self.limit(count.lastRotation == nil ? 0 : 1, 1, since: count.lastRotation, 60, at: now)
         case .rekey: try Self.limit(count.lastRekey == nil ? 0 : 1, 1, since: count.lastRekey, 3_600, at: now)
@@ -49,20 +57,21 @@ struct EntryRates {
         }
     }
 
-    private func checkBranch(of entry: Entry, in log: MembershipLog, at now: Timestamp) async throws {
-        let branch = log.branch(of: entry)
-        if branch.isEmpty { return }
-        let find = CountBranch(vaultID: vaultID, authors: branch.map { MemberID($0.bytes) }, now: now)
-        guard let count = try await transaction.execute(find).first else { return }
-        switch entry.payload.kind {
-        case .rotate, .remove:
-            try Self.limit(
-                count.generations, Self.generationsPerDay, since: count.firstGeneration, 86_400, at: now)
-        default: break
+    private func checkOthers(_ kind: EntryKind, _ count: CountEntries.Row, at now: Timestamp) throws(VaultProblem) {
+        if kind == .rotate {
+            let last = count.othersLastRotation
+            try Self.limit(last == nil ? 0 : 1, 1, since: last, 60, at: now)
         }
-        if entry.payload.kind == .remove { return }
-        try Self.limit(count.inHour, Self.branchPerHour, since: count.firstInHour, 3_600, at: now)
-        try Self.limit(count.inWeek, Self.branchPerWeek, since: count.firstInWeek, 604_800, at: now)
+        if kind == .rotate || kind == .remove {
+            try Self.limit(
+                count.othersGenerations,
+                kind == .rotate ? Self.othersGenerationsPerDay / 2 : Self.othersGenerationsPerDay,
+                since: count.othersFirstGeneration, 86_400, at: now)
+        }
+        if kind == .remove { return }
+        try Self.limit(count.othersInDay, Self.othersPerDay, since: count.othersFirstInDay, 86_400, at: now)
+        try Self.limit(
+            count.othersInYear, Self.othersPerYear, since: count.othersFirstInYear, 31_536_000, at: now)
     }
 
     /// Checks that fewer than `limit` entries are younger than some seconds.
@@ -77,107 +86,87 @@ struct EntryRates {
     }
 }
 
-/// Counts the latest entries of an author. Entries that were put back have no time of arrival.
+/// Counts the latest entries of an author, and of all others than the owner. Entries that were put back have no time of
+/// arrival.
 struct CountEntries: Statement {
     let vaultID: VaultID
     let author: MemberID
+    let owner: MemberID
     let now: Timestamp
 
     private var inHour: Timestamp { now - Duration.seconds(3_600) }
     private var inDay: Timestamp { now - Duration.seconds(86_400) }
+    private var inYear: Timestamp { now - Duration.seconds(31_536_000) }
 
     struct Row: Sendable {
-        /// The entries of the last hour that count.
+        /// The author's entries of the last hour that count.
         let inHour: Int64
         let firstInHour: Timestamp?
-        /// The seals of the last hour.
+        /// The author's seals of the last hour.
         let seals: Int64
         let firstSeal: Timestamp?
-        /// The new generations of the last day.
+        /// The author's new generations of the last day.
         let generations: Int64
         let firstGeneration: Timestamp?
         let lastRotation: Timestamp?
         let lastRekey: Timestamp?
+        /// The entries of others than the owner, since the owner's latest removal or its acceptance.
+        let othersInDay: Int64
+        let othersFirstInDay: Timestamp?
+        let othersInYear: Int64
+        let othersFirstInYear: Timestamp?
+        /// Their new generations of the last day.
+        let othersGenerations: Int64
+        let othersFirstGeneration: Timestamp?
+        let othersLastRotation: Timestamp?
     }
 
     private static let remove = SQLFragment(EntryKind.remove)
     private static let rotate = SQLFragment(EntryKind.rotate)
     private static let seal = SQLFragment(EntryKind.seal)
     private static let rekey = SQLFragment(EntryKind.rekey)
+    private static let accept = SQLFragment(EntryKind.accept)
+
+    private static let isAuthors: SQL<Self> = "e.author = \(\.author) AND e.arrived_at > \(\.inDay)"
+    private static let isLately: SQL<Self> = "e.author = \(\.author) AND e.arrived_at > \(\.inHour)"
+    private static let isOthers: SQL<Self> = "e.author <> \(\.owner) AND e.number > start.number"
+    private static let isGeneration: SQLFragment = "e.kind IN (\(remove), \(rotate))"
 
     static let isReadOnly = true
     static let sql: SQL<Self> = """
         SELECT
-            count(*) FILTER (WHERE e.arrived_at > \(\.inHour) AND e.kind NOT IN (\(remove), \(seal))),
-            min(e.arrived_at) FILTER (WHERE e.arrived_at > \(\.inHour) AND e.kind NOT IN (\(remove), \(seal))),
-            count(*) FILTER (WHERE e.arrived_at > \(\.inHour) AND e.kind = \(seal)),
-            min(e.arrived_at) FILTER (WHERE e.arrived_at > \(\.inHour) AND e.kind = \(seal)),
-            count(*) FILTER (WHERE e.kind IN (\(remove), \(rotate))),
-            min(e.arrived_at) FILTER (WHERE e.kind IN (\(remove), \(rotate))),
-            max(e.arrived_at) FILTER (WHERE e.kind = \(rotate)),
-            max(e.arrived_at) FILTER (WHERE e.kind = \(rekey))
-        FROM saltern.vault_entries e
-        WHERE e.vault_id = \(\.vaultID) AND e.author = \(\.author) AND e.arrived_at > \(\.inDay)
-        """
-
-    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
-}
-
-/// Counts the latest entries of several authors.
-struct CountBranch: Statement {
-    let vaultID: VaultID
-    let authors: [MemberID]
-    let now: Timestamp
-
-    private var inHour: Timestamp { now - Duration.seconds(3_600) }
-    private var inDay: Timestamp { now - Duration.seconds(86_400) }
-    private var inWeek: Timestamp { now - Duration.seconds(604_800) }
-
-    struct Row: Sendable {
-        let inHour: Int64
-        let firstInHour: Timestamp?
-        let inWeek: Int64
-        let firstInWeek: Timestamp?
-        /// The new generations of the last day.
-        let generations: Int64
-        let firstGeneration: Timestamp?
-    }
-
-    private static let remove = SQLFragment(EntryKind.remove)
-    private static let rotate = SQLFragment(EntryKind.rotate)
-
-    static let isReadOnly = true
-    static let sql: SQL<Self> = """
-        SELECT
-            count(*) FILTER (WHERE e.arrived_at > \(\.inHour)),
-            min(e.arrived_at) FILTER (WHERE e.arrived_at > \(\.inHour)),
-            count(*), min(e.arrived_at),
-            count(*) FILTER (WHERE e.arrived_at > \(\.inDay) AND e.kind IN (\(remove), \(rotate))),
-            min(e.arrived_at) FILTER (WHERE e.arrived_at > \(\.inDay) AND e.kind IN (\(remove), \(rotate)))
-        FROM saltern.vault_entries e
-        WHERE e.vault_id = \(\.vaultID) AND e.author = ANY(\(\.authors)::uuid[]) AND e.arrived_at > \(\.inWeek)
+            count(*) FILTER (WHERE \(isLately) AND e.kind NOT IN (\(remove), \(seal))),
+            min(e.arrived_at) FILTER (WHERE \(isLately) AND e.kind NOT IN (\(remove), \(seal))),
+            count(*) FILTER (WHERE \(isLately) AND e.kind = \(seal)),
+            min(e.arrived_at) FILTER (WHERE \(isLately) AND e.kind = \(seal)),
+            count(*) FILTER (WHERE \(isAuthors) AND \(isGeneration)),
+            min(e.arrived_at) FILTER (WHERE \(isAuthors) AND \(isGeneration)),
+            max(e.arrived_at) FILTER (WHERE \(isAuthors) AND e.kind = \(rotate)),
+            max(e.arrived_at) FILTER (WHERE \(isAuthors) AND e.kind = \(rekey)),
+            count(*) FILTER (WHERE \(isOthers) AND e.arrived_at > \(\.inDay)),
+            min(e.arrived_at) FILTER (WHERE \(isOthers) AND e.arrived_at > \(\.inDay)),
+            count(*) FILTER (WHERE \(isOthers)),
+            min(e.arrived_at) FILTER (WHERE \(isOthers)),
+            count(*) FILTER (WHERE \(isOthers) AND e.arrived_at > \(\.inDay) AND \(isGeneration)),
+            min(e.arrived_at) FILTER (WHERE \(isOthers) AND e.arrived_at > \(\.inDay) AND \(isGeneration)),
+            max(e.arrived_at) FILTER (WHERE \(isOthers) AND e.kind = \(rotate))
+        FROM saltern.vault_entries e CROSS JOIN (
+            SELECT coalesce(max(o.number), 0) AS number
+            FROM saltern.vault_entries o
+            WHERE o.vault_id = \(\.vaultID) AND o.author = \(\.owner) AND o.kind IN (\(remove), \(accept))
+                AND o.arrived_at > \(\.inYear)
+        ) start
+        WHERE e.vault_id = \(\.vaultID) AND e.arrived_at > \(\.inYear)
         """
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
 extension MembershipLog {
-    /// Returns the branch of an entry's author: the founder or a member that the owner has invited, the members that it
-    /// has invited, theirs, and so on. A new member belongs to its inviter's; it is empty for the owner's invitations.
-    fileprivate func branch(of entry: Entry) -> [VaultLog.MemberID] {
-        var member = entry.author
-        if case .join(let join) = entry.payload {
-            guard let inviter = invitations[join.invitation]?.inviter, inviter != owner else { return [] }
-            member = inviter
-        }
-        // An inviter has joined before.
-        var roots: [VaultLog.MemberID: VaultLog.MemberID] = [:]
-        for next in members.values.sorted(by: { $0.joined.number < $1.joined.number }) {
-            let inviter = next.invitation.flatMap { invitations[$0]?.inviter }
-            roots[next.id] = inviter.flatMap { $0 == owner ? nil : roots[$0] } ?? next.id
-        }
-        guard let root = roots[member] else { return [] }
-        return roots.filter { $0.value == root }.map(\.key)
+    /// Returns true for a join by an invitation of the owner. Its uses bound such joins.
+    fileprivate func isInvitedByOwner(_ entry: Entry) -> Bool {
+        guard case .join(let join) = entry.payload else { return false }
+        return invitations[join.invitation]?.inviter == owner
     }
 }
 

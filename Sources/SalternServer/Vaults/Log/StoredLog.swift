@@ -48,10 +48,9 @@ struct StoredLog {
         guard continues(entry) else { throw try await moved(since: entry.number.value - 1) }
         if isRecovering { throw VaultProblem.recovering }
         try VaultTime.check(entry, at: now)
-        let isOwners = MemberID(entry.author.bytes) == state.owner
         let before = log
         try await EntryRates(vaultID: vaultID, transaction: transaction)
-            .check(entry, after: before, isOwners: isOwners, at: now)
+            .check(entry, after: before, owner: state.owner, at: now)
         do throws(EntryRejection) { try log.append(entry) } catch { throw VaultProblem.refused(error) }
         try additions.keys.check(since: before, log)
         transaction.enqueue(InsertEntries(vaultID: vaultID, entries: [entry], arrivedAt: now))

@@ -28,6 +28,8 @@ enum VaultProblem: ProblemConvertible {
     case vaultMoved(revision: Int64)
     /// The writer's head is above the log's, or below the entry of its role and keys or of the generation.
     case headMoved(head: Int64)
+    /// The field `Vault-Head` is no number of an entry, or there are two.
+    case headMalformed
     /// A change of items has no field `Vault-Head`.
     case headRequired
     /// The list of a seal is missing, malformed or another one.
@@ -100,6 +102,10 @@ enum VaultProblem: ProblemConvertible {
             Problem(
                 .conflict, "membership_moved", detail: "The log has changed. Read it, and repeat the request.",
                 members: [(name: "head", value: .integer(head))])
+        case .headMalformed:
+            Problem(
+                .badRequest, "malformed_precondition",
+                detail: "Vault-Head must be one whole number from 1, without sign and leading zeros.")
         case .headRequired:
             Problem(
                 .preconditionRequired, "vault_head_required",
