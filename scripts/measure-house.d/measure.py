@@ -20,6 +20,9 @@ SHORT = 40
 # Folders and suffixes of the half of a type that one platform has.
 PLATFORMS = {"Apple", "Linux", "OpenSSL", "Curl"}
 
+# The begin of a closure with a capture list.
+CAPTURES = re.compile(r"\{\s*(?:@\w+\s+)?\[[A-Za-z_][^\]]*\][^{}]*?\bin\b")
+
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
@@ -113,6 +116,7 @@ class House:
         )
         for path in sorted((self.repository / "scripts/measure-house.d/paths").glob("*")):
             yield self.path(path)
+        yield row("detached-closures", (finding for source in self.swift for finding in detached_closures(source)))
         yield from self.comment_rows()
         yield from self.vault()
         yield Row("architecture-lines", (self.repository / "ARCHITECTURE.md").read_text().count("\n"))
@@ -192,6 +196,20 @@ def read(repository: pathlib.Path, path: pathlib.Path) -> Source:
     file = declarations.parse(code) if path.suffix == ".swift" else None
     name = path.relative_to(repository).as_posix()
     return Source(name, text, code, list(comments.blocks(scanner.comments)), file)
+
+
+def detached_closures(source: Source) -> Iterator[Finding]:
+    """Async closures of the kit with a capture list, but for the bodies of tasks.
+
+    The compiler runs them outside of their caller's actor: WeakReference of the kit says more.
+    """
+    if not source.name.startswith(("Sources/SalternClient/", "Sources/VaultLog/")):
+        return
+    for found in CAPTURES.finditer(source.code):
+        is_task = re.search(r"\b(?:Task|Task\.detached|addTask)\s*(?:\([^()]*\))?\s*$", source.code[: found.start()])
+        body = source.code[found.start() : declarations.end_of_braces(source.code, found.start())]
+        if not is_task and re.search(r"\b(?:async|await)\b", body):
+            yield Finding(source.name, line_of(source.text, found.start()), found[0])
 
 
 def declares_public_type(source: Source) -> bool:

@@ -195,6 +195,21 @@ class Rows(unittest.TestCase):
         with self.assertRaisesRegex(SystemExit, "no such file: Sources/M/B.swift"):
             self.rows()
 
+    def test_detached_closures(self) -> None:
+        lines = [
+            "a = { [weak b] in try await b?.c() }",
+            "a = { [weak b] () async throws(E) in c() }",
+            "a = { [b,\n c = d] (e: [F]) in\n await f { [g] in g() } }",
+            "a = { [weak b] in b?.c() }",
+            "let a = Task(name: n) { [weak b] in await b?.c() }",
+            "group.addTask { [b] in await b.c() }",
+            "let a = { b in await [c].d(b) }",
+            "// { [weak b] in await c() }",
+        ]
+        self.write("Sources/SalternClient/A.swift", "\n".join(lines) + "\n")
+        self.write("Sources/M/A.swift", lines[0])
+        self.assertEqual([finding.line for finding in self.rows()["detached-closures"].findings], [1, 2, 3])
+
     def test_comments(self) -> None:
         self.write("Sources/M/A.swift", "/// A.\nstruct A {\n    /// Whether it is ``B``.\n    var b = 1 // told\n}\n")
         self.write("Sources/N/n.h", "// A\n// b whoever\n" + "//" + " a" * 60 + "\n")

@@ -5,15 +5,13 @@ extension SyncEngine {
     /// Applies the decision of ``Reconciliation``, within the transaction of the page.
     /// - Parameter isSettled: True for a version of a shared vault that this device had before it last fetched the log.
     func apply(_ server: ItemState, into report: inout SyncReport, isSettled: Bool = false) throws {
-        // That a former version was set aside no longer matters.
+        // The decision replaces that about an earlier version, or it sets this version aside again.
         if sealer.isOfVault { try store.forgetSetAside(server.id) }
         let item = try store.item(server.id)
         let change = try store.change(server.id)
         let listing = try store.number(.listing) ?? 0
         let isComparing = try server.deleted && store.number(.comparing) != nil
         let decision = Reconciliation.decide(item: item, change: change, server: server, isComparing: isComparing)
-        // The decision replaces that about an earlier version, or it sets this version aside again.
-        if sealer.isOfVault, decision != .nothing { try store.forgetSetAside(server.id) }
         switch decision {
         case .nothing:
             if server.deleted {
@@ -158,8 +156,8 @@ extension SyncEngine {
         return (try? sealer.open(item.content, item.id))?.item == content
     }
 
-    /// Returns a version of a shared vault's item whose author had an earlier log than that of the known one. A restored
-    /// server has it. Members that do not have the known version accept it.
+    /// Returns a version of a shared vault's item whose author had an earlier log than that of the known one. A
+    /// restored server has it. Members that do not have the known version accept it.
     private func earlierVersion(_ server: ItemState, _ content: ItemContent, than item: StoredItem) -> StoredItem? {
         guard sealer.canSeal, !item.isSealed, sealer.stillCounts(item),
             reasonPutAside(server, content, over: item)?.isEarlier ?? false,

@@ -22,7 +22,9 @@ struct AccountRemoval {
     }
 
     private func endSession(_ token: Token) async -> Vault.SessionEnd {
-        await withTaskGroup { [api = session.api, patience = session.settings.signOutPatience] group in
+        let api = session.api
+        let patience = session.settings.signOutPatience
+        return await withTaskGroup { group in
             group.addTask { () -> Vault.SessionEnd in
                 do throws(APIError) {
                     try await api.endCurrentSession(token)
