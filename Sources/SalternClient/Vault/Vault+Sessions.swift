@@ -192,7 +192,13 @@ extension Vault {
     }
 
     /// Deletes the account with all of its data, on the server and on this device. It cannot be undone.
+    ///
     /// Without a reply, the account may be deleted. Call the function again within an hour to find out.
+    ///
+    /// ```swift
+    /// try await vault.leave(password: Password(typed))
+    /// ```
+    ///
     /// - Parameters:
     ///   - discardingUnsentEdits: False to throw when there are unsent edits, with nothing changed.
     ///   - deletingVaults: False to throw ``SharedVaultError/ownsVaults`` when the account owns shared vaults.
