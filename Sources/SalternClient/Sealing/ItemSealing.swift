@@ -155,6 +155,9 @@ struct PutAsideReason: RawRepresentable, Hashable, Sendable {
     /// True for an edit whose author had an earlier log than the author of the known version.
     var isEarlier: Bool { rawValue == "headWentBack" }
 
+    /// True for an edit of a writer that was cut off, until a manager's device has sealed the writer.
+    var awaitsSeal: Bool { rawValue == "awaitsSeal" }
+
     /// True when further entries or lists may let the version count.
     var mayPass: Bool { isOpen || rawValue == "notListed" }
 }

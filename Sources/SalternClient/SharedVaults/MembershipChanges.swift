@@ -183,11 +183,15 @@ struct MembershipChanges {
         guard let state = try service.state(id), state.role != nil else { return }
         try service.prepareKeys(state, isFresh: true)
         try await service.sendRecord(id)
+        // The edits by the former keys that are on the server before the change count. A device that could not fetch
+        // them leaves the change to a later sync.
+        try await syncItems()
+        guard try service.known(id).findings.witnessedSince != nil else { return }
         try await service.holding { () async throws(VaultError) in
             try await upkeep.rekey()
             guard try service.known(id).role == .manager else { return }
             do throws(VaultError) {
-                try await upkeep.rotate(replacesMissingKey: false)
+                if try service.known(id).log.isRotationDue { try await upkeep.rotate(replacesMissingKey: false) }
                 try await upkeep.sealAll()
             } catch {
                 // The rotation is due, and the next sync of a manager does it.

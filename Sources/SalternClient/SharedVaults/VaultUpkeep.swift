@@ -14,8 +14,6 @@ struct VaultUpkeep {
 
     /// The age of an unsealed entry, in seconds, from which on any manager's device seals it.
     private static let sealDelay: Int64 = 60
-    /// The same for a device without all keys: a week, in which other managers' devices can seal.
-    private static let partialSealDelay: Int64 = 7 * 86_400
     /// The interval between two automatic rotations, in seconds.
     private static let rotationInterval: Int64 = 3_600
     /// The maximum number of boxes, and of previous keys, in one request.
@@ -221,7 +219,7 @@ struct VaultUpkeep {
     private func sealWhenDue() async throws(VaultError) {
         let state = try service.known(id)
         let moment = moment
-        let cuts = witnessed(state).compactMap { author in state.log.lastCuts[author].map { (author, $0.value) } }
+        let cuts = try witnessed(state).compactMap { author in state.log.lastCuts[author].map { (author, $0.value) } }
         try service.note(id) { findings in
             let known = findings.unsealedSince ?? [:]
             // A time in the future is that of a wrong clock.
@@ -229,9 +227,8 @@ struct VaultUpkeep {
             findings.unsealedSince = since.isEmpty ? nil : Dictionary(since) { first, _ in first }
         }
         let since = try service.known(id).findings.unsealedSince ?? [:]
-        let delay = canList(state) ? Self.sealDelay : Self.partialSealDelay
-        guard state.presentKey != nil else { return }
-        for (author, cut) in cuts where !isRecent(since[cut], at: moment, within: delay) {
+        guard canList(state) else { return }
+        for (author, cut) in cuts where !isRecent(since[cut], at: moment, within: Self.sealDelay) {
             try await sealAlone(author)
         }
     }
@@ -240,14 +237,18 @@ struct VaultUpkeep {
     func sealAll() async throws(VaultError) {
         let state = try service.known(id)
         guard canList(state) else { return }
-        for author in witnessed(state) { try await sealAlone(author) }
+        for author in try witnessed(state) { try await sealAlone(author) }
     }
 
-    /// The unsealed writers whose edits this device has had since before they were cut off. A device that came later
-    /// would list none of them: it waits for another manager's device.
-    private func witnessed(_ state: SharedVaultState) -> [VaultLog.MemberID] {
+    /// The unsealed writers of whom this device has had all edits since before they were cut off. A device that came
+    /// later would omit edits that count: it waits for another manager's device.
+    private func witnessed(_ state: SharedVaultState) throws(VaultError) -> [VaultLog.MemberID] {
         guard let since = state.findings.witnessedSince else { return [] }
-        return state.log.unsealed.filter { author in state.log.lastCuts[author].map { $0.value > since } ?? false }
+        let store = try service.owners.parts(of: .vault(id)).scope.store
+        let incomplete = try session.stored { try store.authorsAwaitingSeals() }
+        return state.log.unsealed.filter { author in
+            !incomplete.contains(author.bytes) && state.log.lastCuts[author].map { $0.value > since } ?? false
+        }
     }
 
     /// Seals one writer. A list that the server refuses, or for which the log has no room, prevents no other one.

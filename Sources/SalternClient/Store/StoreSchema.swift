@@ -219,8 +219,9 @@ enum StoreSchema {
         -- The shared vault of a folder's items; null for the account.
         ALTER TABLE folders ADD COLUMN vault BLOB;
 
-        -- Items of a shared vault of which the server has a version that does not count yet, with its revision.
-        CREATE TABLE set_aside (id BLOB PRIMARY KEY, revision INTEGER NOT NULL) WITHOUT ROWID;
+        -- Items of a shared vault of which the server has a version that does not count yet, with its revision, and its
+        -- author if it waits for the author's seal.
+        CREATE TABLE set_aside (id BLOB PRIMARY KEY, revision INTEGER NOT NULL, author BLOB) WITHOUT ROWID;
         """,
         """
         -- The verified entries of the logs of shared vaults.

@@ -89,7 +89,9 @@ extension SyncEngine {
         guard let content = server.content else { return }
         guard let opened = judged(server, content, over: item) else {
             if !isDeletedHere, let item, let earlier = earlierVersion(server, content, than: item) {
-                return try pushBack(item, over: earlier, nil, listing, into: &report)
+                // An edit that counts by itself is kept beside it. Its author had not seen the known version.
+                let older = judged(server, content, over: nil)?.item
+                return try pushBack(item, over: earlier, older, listing, into: &report)
             }
             return try keepSealed(server, over: item, listing, into: &report)
         }
@@ -325,7 +327,7 @@ extension SyncEngine {
 
     /// Leaves a conflict until this device can seal. The version of the server is fetched again then.
     private func leaveConflict(_ server: ItemState, _ item: StoredItem?, _ listing: Int64) throws {
-        try store.setAside(server.id, server.revision)
+        try setAside(server, server.content.flatMap { reasonPutAside(server, $0, over: item) })
         guard let item else { return }
         try store.setListed(item.id, listing)
         try store.setBehind(item.id, server.revision)

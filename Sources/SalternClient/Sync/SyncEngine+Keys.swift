@@ -17,7 +17,7 @@ extension SyncEngine {
         if !sealer.isOfVault {
             if isUnderUnknownKey(content) { try store.set(.unread, 1) }
         } else if reason?.mayPass ?? isUnderUnknownKey(content) {
-            try store.setAside(server.id, server.revision)
+            try setAside(server, reason)
         }
         if let item, !item.isSealed {
             try store.setListed(item.id, listing)
@@ -29,6 +29,15 @@ extension SyncEngine {
         var kept = content
         if sealer.isOfVault { kept.format = SealedBox.unjudgedFormat }
         try store.put(StoredItem(id: server.id, revision: server.revision, content: kept, edit: 0), listing: listing)
+    }
+
+    /// Records that the server's version of an item does not count yet.
+    func setAside(_ server: ItemState, _ reason: PutAsideReason?) throws {
+        var author: ItemAuthor?
+        if reason?.awaitsSeal ?? false, let content = server.content {
+            author = try? sealer.open(content, server.id).author
+        }
+        try store.setAside(server.id, server.revision, awaitingSealOf: author?.member)
     }
 
     /// Returns true for content that is sealed with an unknown key.
@@ -172,6 +181,10 @@ extension SyncEngine {
                 try store.trash(
                     StoredItem(id: change.id, revision: revision, content: content, edit: change.edit), at: moment)
                 try store.forgetChange(change.id)
+                // A folder would upload the file of an unknown item again.
+                if try store.item(change.id) == nil {
+                    try store.storeTombstone(change.id, change.base ?? Revision(0), at: moment)
+                }
                 try store.note(.refused, change.id)
                 report.changed.insert(change.id)
             }
@@ -243,9 +256,19 @@ extension SyncEngine {
 
 /// The items of a shared vault of which the server has a version that this device has not accepted yet.
 extension Store {
-    func setAside(_ id: ItemID, _ revision: Revision) throws {
+    /// - Parameter author: The member whose seal decides about the version.
+    func setAside(_ id: ItemID, _ revision: Revision, awaitingSealOf author: [UInt8]? = nil) throws {
         try database.execute(
-            "INSERT OR REPLACE INTO set_aside (id, revision) VALUES (?, ?)", .blob(id.bytes), .integer(revision.number))
+            "INSERT OR REPLACE INTO set_aside (id, revision, author) VALUES (?, ?, ?)", .blob(id.bytes),
+            .integer(revision.number), author.map { .blob($0) } ?? .null)
+    }
+
+    /// The members of whom this device has put versions aside until their seal: it did not have them before the cut.
+    func authorsAwaitingSeals() throws -> Set<[UInt8]> {
+        Set(
+            try database.rows("SELECT DISTINCT author FROM set_aside WHERE author IS NOT NULL") { row in
+                row.blob(0) ?? []
+            })
     }
 
     func itemsSetAside(limit: Int) throws -> [(ItemID, Revision)] {

@@ -70,6 +70,8 @@ final class SyncEngine {
                 // An entry of the log has changed the keys or the roles since. The next push seals the changes again.
                 disputed = []
                 let before = sealer.stamp
+                // An entry that cuts a writer off judges only the items that come after it.
+                if sealer.isOfVault { try await pull(&guardian, agreement, &progress, learns: false, into: &report) }
                 try await learn?()
                 fruitless = sealer.stamp == before ? fruitless + 1 : 0
                 if fruitless > 1 { break }

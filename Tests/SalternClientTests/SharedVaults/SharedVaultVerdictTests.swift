@@ -63,6 +63,41 @@ import VaultLog
         for device in [cast.ada, cast.eve, tablet] { #expect(try await device.texts(cast.id) == [item: "of Dora"]) }
     }
 
+    @Test func `a manager's device without the last edits of a writer who left does not seal them`() async throws {
+        let cast = try await SharedVaultCast()
+        let item = try await cast.write("one", cast.bob)
+        try await cast.sync(cast.ada, cast.eve)
+        try await cast.write("two", cast.bob, item)
+        try await cast.sync(cast.eve)
+        try await cast.shared(cast.bob).leave()
+        // The rejected entry brings the log without the items before it.
+        _ = try await cast.shared(cast.ada).invite(base: SharedVaultPeople.base, role: .reader, code: .none)
+        for _ in 0..<3 {
+            try await cast.sync(cast.ada)
+            cast.people.advance(120)
+        }
+        #expect(try await !cast.state(cast.ada).log.unsealed.isEmpty)
+        try await cast.sync(cast.eve)
+        #expect(try await cast.texts(cast.eve) == ["two"])
+    }
+
+    @Test func `edits of a lost device that are on the server stay when the keys are replaced`() async throws {
+        let cast = try await SharedVaultCast()
+        let laptop = try await cast.people.person("ada")
+        try await cast.sync(laptop)
+        let item = try await cast.write("of the lost device", cast.ada)
+        try await cast.sync(cast.eve)
+        try await laptop.vault().replaceVaultKeys()
+        for _ in 0..<2 {
+            try await cast.sync(laptop, cast.eve)
+            cast.people.advance(120)
+        }
+        #expect(try await cast.state(laptop).log.unsealed.isEmpty)
+        for device in [laptop, cast.eve] {
+            #expect(try await device.texts(cast.id) == [item: "of the lost device"])
+        }
+    }
+
     // MARK: Accepted versions
 
     @Test func `an accepted edit that the list does not have gives way to the version before it`() async throws {
