@@ -283,6 +283,8 @@ extension Vault {
         // The session does not own them, and the test has no place for them.
         let memberships = TestMemberships(vault, [UInt8](repeating: member, count: 16))
         session.memberships = Unmanaged.passRetained(memberships).takeUnretainedValue()
+        // Its tables are made now, and not by a reading at which a fault may be armed.
+        _ = try? owners.parts(of: .vault(vault.id))
     }
 
     func sessionToken() throws(VaultError) -> Token { try open.token }
