@@ -51,6 +51,7 @@ struct PurgeNow: Command {
                 writer.member("events", report.events)
                 writer.member("attempts", report.attempts)
                 writer.member("shares", report.shares)
+                writer.member("invitations", report.invitations)
                 writer.member("outgoing", report.outgoing)
                 writer.member("skippedAccounts", report.skippedAccounts)
             }
@@ -62,7 +63,8 @@ struct PurgeNow: Command {
                         counted(report.contents, "content"), counted(report.keyrings, "kept keyring"),
                         counted(report.challenges, "challenge"), counted(report.versions, "version"),
                         counted(report.rotations, "rotation"),
-                        counted(report.shares, "share"), counted(report.events, "event"),
+                        counted(report.shares, "share"), counted(report.invitations, "invitation"),
+                        counted(report.events, "event"),
                         counted(report.attempts, "failure"), counted(report.outgoing, "outgoing event"),
                     ].joined(separator: ", "))
             if report.skippedAccounts > 0 {

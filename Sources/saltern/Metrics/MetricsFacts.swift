@@ -68,7 +68,8 @@ extension Purge.Report {
         [
             ("sessions", sessions), ("tombstones", tombstones), ("contents", contents), ("keyrings", keyrings),
             ("challenges", challenges), ("versions", versions), ("rotations", rotations), ("events", events),
-            ("attempts", attempts), ("shares", shares), ("outgoing", outgoing),
+            ("attempts", attempts), ("shares", shares), ("invitations", invitations),
+            ("outgoing", outgoing),
         ]
     }
 }

@@ -27,7 +27,7 @@ struct RegularPurge: Sendable {
                     "sessions": report.sessions, "tombstones": report.tombstones, "contents": report.contents,
                     "keyrings": report.keyrings, "challenges": report.challenges, "versions": report.versions,
                     "rotations": report.rotations,
-                    "shares": report.shares,
+                    "shares": report.shares, "invitations": report.invitations,
                     "events": report.events, "attempts": report.attempts, "outgoing": report.outgoing,
                     "skippedAccounts": report.skippedAccounts,
                 ])

@@ -119,6 +119,7 @@ struct StorageBound {
         case "second_factor_codes": amount(10, each: 32)
         case "passkeys": amount(20, each: 3_600)
         case "memberships": amount(100, each: 40)
+        case "vaults": amount(10, each: 512)
         case "used_challenges": amount(TooManyPasskeyUses.limit, each: 32)
         // Rows only where the operator has destinations.
         case "event_queues", "outgoing_events": StoredAmount(rows: 0, bytes: 0)

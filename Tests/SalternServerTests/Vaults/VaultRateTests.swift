@@ -34,8 +34,10 @@ import VaultLog
             #expect(try await vault.append(.role(bob.member, .manager)).status == 200)
             let carol = try await vault.join(as: .reader)
             #expect(try await vault.append(.leave, by: carol).status == 200)
-            let lower = EntryPayload.role(mallory.member, .reader)
-            #expect(try await vault.append(lower, by: bob).code == "too_many_entries")
+            // A manager takes rights away, and gives none.
+            #expect(try await vault.append(.role(mallory.member, .reader), by: bob).status == 200)
+            let raise = EntryPayload.role(mallory.member, .manager)
+            #expect(try await vault.append(raise, by: bob).code == "too_many_entries")
             // A removal by the owner renews the budget.
             let (generation, keys) = try vault.newKeys(without: [mallory.member])
             #expect(try await vault.append(.remove(generation, [mallory.member]), by: nil, keys).status == 200)

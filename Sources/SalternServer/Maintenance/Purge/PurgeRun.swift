@@ -56,7 +56,8 @@ struct PurgeRun {
         report.attempts = try await purgeAttempts()
         report.shares = try await purgeShares()
         report.outgoing = try await purgeOutgoingEvents(now: now)
-        var vaults = PurgeRun(purge, finding: connection, isOfVaults: true, noting: noting)
+        let (count, noting) = (removedCount, noting)
+        var vaults = PurgeRun(purge, finding: connection, isOfVaults: true) { noting(count + $0) }
         report.contents += try await vaults.purgeContents()
         report.versions += try await vaults.purgeVersions()
         report.tombstones += try await vaults.purgeTombstones()

@@ -189,22 +189,21 @@ extension Authorization {
             door.seats.insert(accountID, in: vault, as: seat.role)
             guard seat.role >= role else { throw VaultProblem.roleTooLow }
         }
-        for _ in 0..<Self.holds {
+        for wait in Self.waits {
             do {
                 return try await door.queues.run(accountID, vault, lane, body)
             } catch let error as PostgresError where error.sqlState == .divisionByZero {
                 // The session has ended, or a change has locked it or its account. The request waits for that change
                 // outside of the vault's queue.
                 try accept(try await database.execute(Authenticate(caller: caller)))
-                try await Task.sleep(for: Self.holdInterval)
+                try await Task.sleep(for: .milliseconds(wait))
             }
         }
-        throw PostgresError.timedOut
+        throw PostgresError.queueFull
     }
 
-    /// The attempts of ``HoldSession``, and the time between two of them: two seconds together.
-    private static var holds: Int { 40 }
-    private static var holdInterval: Duration { .milliseconds(50) }
+    /// The times after the attempts of ``HoldSession``, in milliseconds: two seconds together.
+    private static var waits: [Int] { [50, 100, 200, 400, 600, 650] }
 }
 
 extension Authorization {

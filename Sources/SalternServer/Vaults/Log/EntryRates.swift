@@ -7,7 +7,8 @@ internal import VaultLog
 /// Further seals have the limit by themselves: a log has room for few. A leave waits for nothing.
 ///
 /// All members but the owner also share a budget: a member that joins again has a new id, and would begin at zero.
-/// Each removal by the owner renews the budget. The owner's entries and joins by its invitations need none.
+/// Each removal by the owner renews the budget. The owner's entries, joins by its invitations, and entries that earlier
+/// ones bound need none.
 struct EntryRates {
     /// The entries of an author in an hour.
     static let perHour: Int64 = 60
@@ -17,8 +18,8 @@ struct EntryRates {
     static let othersPerDay: Int64 = 256
     /// The entries of all others than the owner in a year: a third of the numbers of a log.
     static let othersPerYear: Int64 = 1_024
-    /// The new generations of all others than the owner in a day. Half of them are for removals.
-    static let othersGenerationsPerDay: Int64 = 64
+    /// The rotations of all others than the owner in a day.
+    static let othersRotationsPerDay: Int64 = 32
 
     let vaultID: VaultID
     let transaction: Transaction
@@ -37,7 +38,7 @@ struct EntryRates {
         guard let count = try await transaction.execute(find).first else { return }
         try checkAuthor(kind, count, at: now)
         if author == owner || log.isInvitedByOwner(entry) { return }
-        try checkOthers(kind, count, at: now)
+        try checkOthers(entry, after: log, count, at: now)
     }
 
     private func checkAuthor(_ kind: EntryKind, _ count: CountEntries.Row, at now: Timestamp) throws(VaultProblem) {
@@ -57,21 +58,32 @@ struct EntryRates {
         }
     }
 
-    private func checkOthers(_ kind: EntryKind, _ count: CountEntries.Row, at now: Timestamp) throws(VaultProblem) {
-        if kind == .rotate {
+    private func checkOthers(
+        _ entry: Entry, after log: MembershipLog, _ count: CountEntries.Row, at now: Timestamp
+    ) throws(VaultProblem) {
+        if entry.payload.kind == .rotate {
             let last = count.othersLastRotation
             try Self.limit(last == nil ? 0 : 1, 1, since: last, 60, at: now)
-        }
-        if kind == .rotate || kind == .remove {
             try Self.limit(
-                count.othersGenerations,
-                kind == .rotate ? Self.othersGenerationsPerDay / 2 : Self.othersGenerationsPerDay,
-                since: count.othersFirstGeneration, 86_400, at: now)
+                count.othersGenerations, Self.othersRotationsPerDay, since: count.othersFirstGeneration, 86_400, at: now
+            )
         }
-        if kind == .remove { return }
+        if Self.isBounded(entry, by: log, count) { return }
         try Self.limit(count.othersInDay, Self.othersPerDay, since: count.othersFirstInDay, 86_400, at: now)
         try Self.limit(
             count.othersInYear, Self.othersPerYear, since: count.othersFirstInYear, 31_536_000, at: now)
+    }
+
+    /// Returns true for an entry that earlier ones bound. It takes rights away, or answers one of them: a budget that
+    /// somebody has used up must not prevent it.
+    private static func isBounded(_ entry: Entry, by log: MembershipLog, _ count: CountEntries.Row) -> Bool {
+        switch entry.payload {
+        case .remove, .revoke, .accept: true
+        case .role(let member, let role): log.members[member]?.role.map { role < $0 } ?? false
+        case .rotate: log.isRotationDue
+        case .rekey: count.rekeysInYear == 0
+        default: false
+        }
     }
 
     /// Checks that fewer than `limit` entries are younger than some seconds.
@@ -110,6 +122,8 @@ struct CountEntries: Statement {
         let firstGeneration: Timestamp?
         let lastRotation: Timestamp?
         let lastRekey: Timestamp?
+        /// The author's changes of keys in the last year.
+        let rekeysInYear: Int64
         /// The entries of others than the owner, since the owner's latest removal or its acceptance.
         let othersInDay: Int64
         let othersFirstInDay: Timestamp?
@@ -143,6 +157,7 @@ struct CountEntries: Statement {
             min(e.arrived_at) FILTER (WHERE \(isAuthors) AND \(isGeneration)),
             max(e.arrived_at) FILTER (WHERE \(isAuthors) AND e.kind = \(rotate)),
             max(e.arrived_at) FILTER (WHERE \(isAuthors) AND e.kind = \(rekey)),
+            count(*) FILTER (WHERE e.author = \(\.author) AND e.kind = \(rekey)),
             count(*) FILTER (WHERE \(isOthers) AND e.arrived_at > \(\.inDay)),
             min(e.arrived_at) FILTER (WHERE \(isOthers) AND e.arrived_at > \(\.inDay)),
             count(*) FILTER (WHERE \(isOthers)),

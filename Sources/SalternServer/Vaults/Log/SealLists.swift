@@ -187,7 +187,8 @@ struct RemoveEarlySeals: Statement {
         """
 }
 
-/// Removes the latest lists of former managers until the others fit the budget. Returns their numbers.
+/// Removes lists of former managers until the others fit the budget, at most 32 at a time. The manager with the most
+/// bytes loses the latest of them first. Returns their numbers.
 struct RemoveFormerSeals: Statement {
     typealias Row = Int64
 
@@ -196,12 +197,17 @@ struct RemoveFormerSeals: Statement {
 
     static let sql: SQL<Self> = """
         DELETE FROM saltern.vault_seals s USING (
-            SELECT l.vault_id, l.number, sum(octet_length(l.list)) OVER (ORDER BY l.number) AS bytes
-            FROM saltern.vault_seals l JOIN saltern.vault_members m
-                ON m.vault_id = l.vault_id AND m.member_id = l.sealer
-            WHERE l.vault_id = \(\.vaultID) AND m.vault_id = \(\.vaultID) AND m.role < 3
+            SELECT f.number, sum(f.bytes) OVER (ORDER BY f.total, f.number) AS bytes,
+                row_number() OVER (ORDER BY f.total DESC, f.number DESC) AS place
+            FROM (
+                SELECT l.number, octet_length(l.list) AS bytes,
+                    sum(octet_length(l.list)) OVER (PARTITION BY l.sealer) AS total
+                FROM saltern.vault_seals l JOIN saltern.vault_members m
+                    ON m.vault_id = l.vault_id AND m.member_id = l.sealer
+                WHERE l.vault_id = \(\.vaultID) AND m.vault_id = \(\.vaultID) AND m.role < 3
+            ) f
         ) n
-        WHERE s.vault_id = \(\.vaultID) AND s.number = n.number AND n.bytes > \(\.budget)
+        WHERE s.vault_id = \(\.vaultID) AND s.number = n.number AND n.bytes > \(\.budget) AND n.place <= 32
         RETURNING s.number
         """
 }
