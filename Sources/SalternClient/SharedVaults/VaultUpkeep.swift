@@ -240,7 +240,7 @@ struct VaultUpkeep {
         for author in try witnessed(state) { try await sealAlone(author) }
     }
 
-    /// The unsealed writers of whom this device has had all edits since before they were cut off. A device that came
+    /// The unsealed writers whose edits this device had before they were cut off, without a gap. A device that came
     /// later would omit edits that count: it waits for another manager's device.
     private func witnessed(_ state: SharedVaultState) throws(VaultError) -> [VaultLog.MemberID] {
         guard let since = state.findings.witnessedSince else { return [] }

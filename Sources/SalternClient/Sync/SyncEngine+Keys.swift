@@ -263,7 +263,7 @@ extension Store {
             .integer(revision.number), author.map { .blob($0) } ?? .null)
     }
 
-    /// The members of whom this device has put versions aside until their seal: it did not have them before the cut.
+    /// The authors of versions that wait for their author's seal: this device did not have them before the cut.
     func authorsAwaitingSeals() throws -> Set<[UInt8]> {
         Set(
             try database.rows("SELECT DISTINCT author FROM set_aside WHERE author IS NOT NULL") { row in

@@ -74,8 +74,8 @@ struct EntryRates {
             count.othersInYear, Self.othersPerYear, since: count.othersFirstInYear, 31_536_000, at: now)
     }
 
-    /// Returns true for an entry that earlier ones bound. It takes rights away, or answers one of them: a budget that
-    /// somebody has used up must not prevent it.
+    /// Returns true for an entry that earlier ones bound. It takes rights away, or answers one of them: a used-up
+    /// budget must not prevent it.
     private static func isBounded(_ entry: Entry, by log: MembershipLog, _ count: CountEntries.Row) -> Bool {
         switch entry.payload {
         case .remove, .revoke, .accept: true
