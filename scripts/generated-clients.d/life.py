@@ -294,7 +294,7 @@ def leave(person):
     check({"recovery_removed", "rotation_committed"} <= kinds, f"the security log, got {kinds}")
     account = person.device.accounts.get_account()
     check(account.usage.items == 3 and not account.recovery.set, "the account as it is")
-    person.device.accounts.delete_account(api.ProofOrAssertion(currentPasswordKey=person.password_key))
+    person.device.accounts.delete_account(api.AccountDeletion(currentPasswordKey=person.password_key))
     check(refused(401, person.log_in).code == "wrong_credentials", "an account that is gone")
 
 

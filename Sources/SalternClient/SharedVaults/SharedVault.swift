@@ -149,7 +149,10 @@ public struct SharedVault: Identifiable, Sendable {
     /// Returns a collection of the vault's items. Its type and behaviour are those of the account's collections.
     ///
     /// ```swift
-    /// let lists = family.collection("lists", of: ShoppingList.self)
+    /// for shared in try await vault.shared.all() {
+    ///     let notes = shared.collection("notes", of: Note.self)
+    ///     try await notes.put(Note(text: "Buy salt."))
+    /// }
     /// ```
     public func collection<Value>(
         _ name: String, of type: Value.Type = Value.self, schema: ItemSchema<Value> = ItemSchema()

@@ -52,7 +52,7 @@ public struct SharedVaults: Sendable {
     /// Fetches and verifies an invitation, without a session.
     ///
     /// ```swift
-    /// let preview = try await SharedVaults.preview(link, code: typed, settings)
+    /// let preview = try await SharedVaults.preview(text, code: typed, settings)
     /// print(preview.vaultName, preview.inviterName, preview.role)
     /// ```
     public static func preview(

@@ -174,7 +174,7 @@ public sealed class Life
     {
         var accounts = new AccountsApi(Http, device, Handler);
         Same(accounts.GetAccount().Usage.Items, 3, "items at the end");
-        accounts.DeleteAccount(new ProofOrAssertion(passwordKey));
+        accounts.DeleteAccount(new AccountDeletion(passwordKey));
         Refused<Problem>(401, "wrong_credentials", () => openSessions.LogIn(new LoginRequest(userid, passwordKey)));
     }
 

@@ -77,9 +77,9 @@ func (l *life) leave() {
 	same(done(l.AccountsAPI.ChangeUserid(l).UseridRequest(*request).Execute()).Userid, l.userid, "the userid")
 	l.passwordKey = newKey
 	same(done(l.AccountsAPI.GetAccount(l).Execute()).Usage.Items, 3, "items at the end")
-	proof := saltern.NewProofOrAssertion()
+	proof := saltern.NewAccountDeletion()
 	proof.SetCurrentPasswordKey(l.passwordKey)
-	_, err := l.AccountsAPI.DeleteAccount(l).ProofOrAssertion(*proof).Execute()
+	_, err := l.AccountsAPI.DeleteAccount(l).AccountDeletion(*proof).Execute()
 	check(err == nil, "an account that is deleted, got %v", err)
 	_, response, err := l.logIn(saltern.NewLoginRequest(l.userid, l.passwordKey))
 	refused[saltern.Problem](401, "wrong_credentials", response, err)

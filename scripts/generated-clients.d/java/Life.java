@@ -215,7 +215,7 @@ public final class Life {
         Person.check(change.getUserid().equals(userid) && !userid.equals(old), "the other userid");
         person.passwordKey = newKey;
         Person.same(accounts.getAccount().getUsage().getItems(), 3L, "items at the end");
-        accounts.deleteAccount(new ProofOrAssertion().currentPasswordKey(person.passwordKey), null);
+        accounts.deleteAccount(new AccountDeletion().currentPasswordKey(person.passwordKey), null);
         Person.refused(401, "wrong_credentials", () -> person.logIn(null, null));
     }
 

@@ -96,7 +96,7 @@ extension Life {
         person.passwordKey = newKey
         try same(try await AccountsAPI.getAccount(apiConfiguration: device).usage.items, 3, "items at the end")
         try await AccountsAPI.deleteAccount(
-            proofOrAssertion: ProofOrAssertion(currentPasswordKey: person.passwordKey), apiConfiguration: device)
+            accountDeletion: AccountDeletion(currentPasswordKey: person.passwordKey), apiConfiguration: device)
         let person = person
         try await refused(401, "wrong_credentials") { () async throws(ErrorResponse) in try await person.logIn() }
     }
