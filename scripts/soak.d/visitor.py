@@ -360,7 +360,7 @@ class Visitor:
         for version in self.in_vault(path, "GET", "/items/{id}/versions", item=one).json["versions"][:1]:
             revision = version["revision"]
             self.in_vault(path, "GET", "/items/{id}/versions/{revision}", item=one, revision=revision)
-        batch = {"operations": [{"op": "put", "id": fresh_id(), **content(200)}]}
+        batch = {"operations": [{"op": "put", "id": fresh_id(), **content(192)}]}
         self.in_vault(path, "POST", "/items/batch", batch, fields=head)
         self.in_vault(path, "DELETE", "/items/{id}", item=two, fields=present)
         self.in_vault(path, "POST", "/items/{id}/restore", item=two, fields=present)
