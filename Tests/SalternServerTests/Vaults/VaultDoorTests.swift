@@ -182,7 +182,7 @@ import VaultLog
                     try await group.waitForAll()
                 }
             }
-            #expect(statuses.withLock { $0 } == [Int](repeating: 503, count: 12))
+            #expect(statuses.withLock { $0 } == [Int](repeating: 429, count: 12))
         }
     }
 
