@@ -160,7 +160,8 @@ final class SyncScenario {
         var versions: [ItemID: WrittenVersion] = [:]
         for collection in collections {
             let (items, sealed) = try await vault.items(collection, of: owner)
-            guard sealed.isEmpty else { throw VaultError.unreadable }
+            // In a shared vault a version waits for its key after an interrupted sync.
+            guard sealed.isEmpty || person.shared != nil else { throw VaultError.unreadable }
             for (id, (item, _)) in items { versions[id] = WrittenVersion(item, in: collection) }
         }
         return versions
