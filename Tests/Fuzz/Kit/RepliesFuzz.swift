@@ -67,7 +67,7 @@ private func follow(_ page: ChangePage) {
     var progress = PullProgress(SyncLimits())
     try? progress.take(page, after: page.cursor) { 0 }
     for change in page.changes {
-        _ = SealedBox.Edit.first.creating(after: change.body?.bytes ?? [], deletedAt: change.revision)
+        _ = SealedBox.Edit.first.creating(afterHash: SealedBox.Edit.first.previous, deletedAt: change.revision)
         _ = change.content?.shortage(allowed: change.revision.number)
         _ = change.revision.entityTag
     }

@@ -36,7 +36,7 @@ private func fuzzPlaintext(_ plaintext: [UInt8]) {
     let sealed = [1] + key.id.bytes + box
     guard let opened = try? SealedBox.open(sealed, at: place, with: key) else { return }
     precondition(opened.edit.number <= SealedBox.Edit.limit, "a number has room for those that follow")
-    _ = opened.edit.next(after: sealed).creating(after: sealed, deletedAt: Revision(.max))
+    _ = opened.edit.next(after: sealed).creating(afterHash: opened.edit.previous, deletedAt: Revision(.max))
     guard let again = try? SealedBox.seal(opened.content, opened.edit, at: place, with: key),
         let reopened = try? SealedBox.open(again, at: place, with: key)
     else { preconditionFailure("what was opened can be sealed") }
