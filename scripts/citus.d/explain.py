@@ -26,15 +26,16 @@ BY_SHARD = {
     "FindMovedRevisions", "FindLiveSessions", "RemoveShares", "FindShareHeaders", "SuspendShares", "LockQueues",
     "ParkOverdueEvents", "SettleQueues", "RemoveEndedQueues", "RemoveExpiredEvents", "RemoveEventsOfDestination",
     "RemoveQueuesOfDestination", "FindListedVaults", "FindMovedVaults", "FindLiveMemberships", "FindVaults", "FindHeldVaults",
-    "FindUnlockedAccounts", "FindOpenings", "RemoveInvitations",
+    "FindUnlockedAccounts", "FindOpenings", "RemoveInvitations", "RemoveExpiredInvitations",
 }  # fmt: skip
 # A MERGE whose source has a table of every node: the source is read first, of one shard, then one shard is written.
 READ_FIRST = {
     "QueueAccountEvent", "QueueOpenedSession", "QueueEnds", "StoreChange", "Guarded<QueueCallersEnds<RemoveSession>>",
     "Guarded<QueueCallersEnds<RemoveOtherSessions>>", "Guarded<QueueCallersEnds<RemoveCurrentSession>>",
 }  # fmt: skip
-# An INSERT of the rows of arrays: they are made first, then one shard is written. Only new keys of a vault need it.
-MADE_FIRST = {"InsertBoxes", "InsertPreviousKeys"}
+# An INSERT of the rows of arrays, or with the revision base: they are made first, then one shard is written. Only changes
+# of a vault's log need it.
+MADE_FIRST = {"InsertBoxes", "InsertPreviousKeys", "InsertEntries", "PutMembers", "InsertVault"}
 # An operator's question about three kinds of rows.
 THREE_QUESTIONS = {"FindPlanUse"}
 # Rows are locked on one shard only: each statement names one key.
