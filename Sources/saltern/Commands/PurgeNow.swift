@@ -41,18 +41,7 @@ struct PurgeNow: Command {
         guard let report else { throw CommandFailure("another node is purging") }
         if asJSON {
             console.printJSON { writer in
-                writer.member("sessions", report.sessions)
-                writer.member("tombstones", report.tombstones)
-                writer.member("contents", report.contents)
-                writer.member("keyrings", report.keyrings)
-                writer.member("challenges", report.challenges)
-                writer.member("versions", report.versions)
-                writer.member("rotations", report.rotations)
-                writer.member("events", report.events)
-                writer.member("attempts", report.attempts)
-                writer.member("shares", report.shares)
-                writer.member("invitations", report.invitations)
-                writer.member("outgoing", report.outgoing)
+                for (kind, count) in report.rows { writer.member(kind, count) }
                 writer.member("skippedAccounts", report.skippedAccounts)
             }
         } else {
