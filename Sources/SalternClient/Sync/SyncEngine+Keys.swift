@@ -73,16 +73,19 @@ extension SyncEngine {
 
     // MARK: Verdicts
 
+    private func verdict(_ server: ItemState, _ content: ItemContent, over item: StoredItem?) -> ItemVerdict {
+        sealer.judge(server, content, known: item.flatMap { $0.isSealed ? nil : $0 })
+    }
+
     /// Opens a version of the server; nil for one that cannot be opened, or does not count.
     func judged(_ server: ItemState, _ content: ItemContent, over item: StoredItem?) -> OpenedItem? {
-        sealer.judge(server, content, known: item.flatMap { $0.isSealed ? nil : $0 }).opened
+        verdict(server, content, over: item).opened
     }
 
     func reasonPutAside(
         _ server: ItemState, _ content: ItemContent, over item: StoredItem?
     ) -> PutAsideReason? {
-        guard case .putAside(let reason) = sealer.judge(server, content, known: item.flatMap { $0.isSealed ? nil : $0 })
-        else { return nil }
+        guard case .putAside(let reason) = verdict(server, content, over: item) else { return nil }
         return reason
     }
 
@@ -245,8 +248,7 @@ extension SyncEngine {
     /// Returns true when only entries that this device does not have can let a version count.
     private func needsEntries(_ version: ItemState) throws -> Bool {
         guard let content = version.content else { return false }
-        let item = try store.item(version.id)
-        switch sealer.judge(version, content, known: item.flatMap { $0.isSealed ? nil : $0 }) {
+        switch verdict(version, content, over: try store.item(version.id)) {
         case .accepted: return false
         case .unreadable: return sealer.needsEntries(content, nil)
         case .putAside(let reason): return sealer.needsEntries(content, reason)
