@@ -4,7 +4,7 @@ The fields, their types and their bounds come from the document alone. A value t
 of 400 or 422 is a fault, unless the description of the field names its code (`code`), because a schema cannot say what the code
 is about. Other refusals (404, 409, 412, …) are about what is stored and not about the field.
 
-    extremes.py DOCUMENT URL CERTIFICATE      the server has SALTERN_RATE_LIMITS=off
+    extremes.py DOCUMENT URL CERTIFICATE      the server has SALTERN_RATE_LIMITS=off; PYTHONPATH has scripts/lib
 """
 
 import base64
@@ -14,10 +14,12 @@ import re
 import sys
 import uuid
 from datetime import datetime, timedelta, timezone
+from functools import partial
 
 import jsonschema
 import requests
 import yaml
+from traffic.founder import Founder
 
 SESSION = requests.Session()
 # The bundle of REQUESTS_CA_BUNDLE would count more than the certificate that is given.
@@ -38,12 +40,16 @@ class Number(str):
     """A number as it is written in the request."""
 
 
+def encoded(content):
+    return base64.b64encode(content).decode()
+
+
 def sealed(count=100):
-    return base64.b64encode(os.urandom(count)).decode()
+    return encoded(os.urandom(count))
 
 
 def key():
-    return base64.b64encode(b"\xff\xfe" + os.urandom(30)).decode()
+    return encoded(b"\xff\xfe" + os.urandom(30))
 
 
 class Document:
@@ -122,24 +128,27 @@ class Document:
         return found
 
     def extremes(self, schema, account, place=()):
-        """Every place in a value, what may stand there, and what is said about it."""
+        """Every place in a value, what may stand there, what is said about it, and how the values around it are made."""
         for resolved, words, names in self.branches(schema):
             kind = resolved["type"]
             if kind == "object":
-                base = next((account[name]() for name in names if callable(account.get(name))), None)
-                base = base or self.usual_object(resolved, account)
                 for name, member in resolved.get("properties", {}).items():
                     for inner, value, said, bases in self.extremes(member, account, (*place, name)):
-                        yield inner, value, said, [*bases, (place, base)]
+                        yield inner, value, said, [*bases, (place, partial(self.base, resolved, names))]
             elif kind == "array":
                 item = resolved["items"]
                 for count in {resolved.get("minItems", 0), resolved.get("maxItems", 1)}:
                     yield place, [self.usual(item, account) for _ in range(count)], words, []
                 for inner, value, said, bases in self.extremes(item, account, (*place, 0)):
-                    yield inner, value, said, [*bases, (place, [self.usual(item, account)])]
+                    yield inner, value, said, [*bases, (place, lambda account, item=item: [self.usual(item, account)])]
             else:
                 for value in scalars(resolved, names, account):
                     yield place, value, words, []
+
+    def base(self, resolved, names, account):
+        """The object around a place."""
+        known = next((account[name]() for name in names if callable(account.get(name))), None)
+        return known or self.usual_object(resolved, account)
 
 
 def scalars(schema, names, account):
@@ -172,9 +181,9 @@ def strings(schema):
     if schema.get("contentEncoding") == "base64":
         counts = [max(low // 4, 1) * 3 - pad for pad in (2, 1, 0)] + ([high // 4 * 3 - pad for pad in (2, 1, 0)] if high else [])
         counts += range(8, 33)
-        found = [base64.b64encode(b"\xff" + os.urandom(count - 1)).decode() for count in counts]
+        found = [encoded(b"\xff" + os.urandom(count - 1)) for count in counts]
         if low != high:
-            text = base64.b64encode(os.urandom(600)).decode()
+            text = sealed(600)
             found += ["\r\n".join(re.findall(".{1,64}", text)), "\n".join(re.findall(".{1,76}", text))]
     else:
         found = [character * count for character in CHARACTERS for count in {low, low + 1, high or 32, 32}]
@@ -238,22 +247,104 @@ def register(url):
     }
 
 
+def invite(founder):
+    """An entry with an invitation by link."""
+    return encoded(founder.invite(os.urandom(16)))
+
+
+def join(founder):
+    """An entry in form: it names no invitation."""
+    content = founder.founding[114:244] + os.urandom(16 + 93)
+    return encoded(founder.entry(3, content + founder.signing.sign(b"")))
+
+
+def rotation(founder):
+    """A new generation, with its keys in form."""
+    entry = encoded(founder.entry(7, (2).to_bytes(8) + os.urandom(4 + 32)))
+    return {"entry": entry, "boxes": [member_box(founder)], "previousKey": sealed(60)}
+
+
+def member_box(founder):
+    return {"member": str(uuid.UUID(bytes=founder.member)), "box": sealed(113)}
+
+
+def head(founder):
+    return {"number": founder.count, "hash": encoded(founder.previous)}
+
+
+def found_vault(url, token):
+    """A vault of the account, and the values that its routes take as they are."""
+    founder = Founder()
+    reply = SESSION.post(
+        f"{url}/v1/vaults", json={"entry": encoded(founder.founding)}, headers={"Authorization": f"Bearer {token}"}, timeout=120)
+    reply.raise_for_status()
+    content = {"format": "saltern-1", "body": encoded(founder.sealed(64))}
+    return founder, {
+        "Format": "saltern-1",
+        "Sealed": lambda: encoded(founder.sealed(64)),
+        "VaultEntry": lambda: encoded(Founder().founding),
+        "VaultAppend": lambda: rotation(founder),
+        "VaultRecovered": lambda: {"head": head(founder)},
+        "VaultPosition": lambda: head(founder),
+        "EntryHash": lambda: encoded(founder.previous),
+        "VaultSignature": lambda: encoded(founder.seen()),
+        "SeenHead": lambda: {**head(founder), "signature": encoded(founder.seen())},
+        "VaultBoxes": lambda: {"generation": 1, "boxes": [member_box(founder)]},
+        "MemberBox": lambda: member_box(founder),
+        "KeyBox": lambda: sealed(113),
+        "EarlierKey": lambda: sealed(60),
+        "InvitationRequest": lambda: {
+            "entry": invite(founder), "tokenHash": key(), "preview": sealed(), "keyBox": sealed(),
+        },
+        "InvitationAcceptance": lambda: {"entry": join(founder), "token": key()},
+        "BatchOperation": lambda: {"op": "put", "id": str(uuid.uuid4()), "ifRevision": 0, **content},
+    }
+
+
+def path_of(document, path, founder):
+    """The path, with the vault's id, new ids and the lowest numbers."""
+    parameters = document.root["paths"][path].get("parameters", [])
+    numbers = {parameter["name"]: parameter["schema"]["minimum"] for parameter in parameters
+               if parameter.get("schema", {}).get("type") == "integer"}
+    if founder:
+        numbers["vault"] = uuid.UUID(bytes=founder.vault)
+    return re.sub(r"\{(\w+)\}", lambda match: str(numbers.get(match[1], uuid.uuid4())), path)
+
+
+def register_for(url, path):
+    """A new account, for some paths with a vault: its token, its values, and the vault's founder."""
+    token, account = register(url)
+    if "{vault}" not in path and not path.startswith("/v1/invitations"):
+        return token, account, None
+    founder, values = found_vault(url, token)
+    return token, {**account, **values}, founder
+
+
+def headers_of(path, token, founder):
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    if path in ("/v1/items/{id}", "/v1/account/keyring", "/v1/vaults/{vault}/items/{id}"):
+        headers["If-None-Match"] = "*"
+    if path.startswith("/v1/vaults/{vault}/items"):
+        headers["Vault-Head"] = str(founder.count)
+    return headers
+
+
 def main(document_path, url, certificate):
     SESSION.verify = certificate
     document = Document(document_path)
     faults, count, fields = [], 0, set()
     for method, path, schema in document.operations():
-        token, account = register(url)
+        _, account, _ = register_for(url, path)
         for place, value, words, bases in list(document.extremes(schema, account)):
             # The key that there is cannot be a new one.
             if value == account["PasswordKey"] and place[-1] != "currentPasswordKey":
                 continue
             # Failures of a key are counted for each account.
-            token, fresh = register(url)
+            token, fresh, founder = register_for(url, path)
             body = document.usual(schema, fresh)
             for base_place, base in reversed(bases):
                 if base_place:
-                    body = with_value(body, base_place, base)
+                    body = with_value(body, base_place, base(fresh))
             for companion in COMPANIONS.get(str(place[-1]) if place else "", []):
                 properties = document.resolved(schema)[0]["properties"]
                 if companion in properties and len(place) == 1:
@@ -264,12 +355,8 @@ def main(document_path, url, certificate):
             if "currentPasswordKey" not in place:
                 text = text.replace(json.dumps(account["PasswordKey"]), json.dumps(fresh["PasswordKey"]))
             reply = SESSION.request(
-                method.upper(), url + re.sub(r"\{\w+\}", str(uuid.uuid4()), path), data=text.encode(),
-                headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json", "If-None-Match": "*"}
-                if path in ("/v1/items/{id}", "/v1/account/keyring")
-                else {"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
-                timeout=120,
-            )
+                method.upper(), url + path_of(document, path, founder), data=text.encode(),
+                headers=headers_of(path, token, founder), timeout=120)
             count += 1
             fields.add((method, path, place))
             if reply.status_code == 429 or reply.status_code >= 500:
