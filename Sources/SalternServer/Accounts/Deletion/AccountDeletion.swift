@@ -34,10 +34,11 @@ struct AccountDeletion: Sendable {
             let userid = try await transaction.execute(Owned(accountID: accountID, read: FindUserid())).first
         else { return false }
         let subject = try await subject(userid, transaction)
-        let invitations = try await removeVaults(transaction)
         try await removeItems(transaction)
         _ = try await transaction.execute(RemoveSessionsAltogether(accountID: accountID))
         try await removeEvents(transaction)
+        // Their locks keep other members waiting until the commit.
+        let invitations = try await removeVaults(transaction)
         _ = try await transaction.execute(
             RemoveAccountContents(accountID: accountID), ForgetFailedAttempts(subject: subject),
             RemoveLogin(userid: userid, accountID: accountID))

@@ -53,7 +53,7 @@ extension Authorization {
     func countingRefusal<Result>(_ body: () async throws -> Result) async throws -> Result {
         do {
             return try await body()
-        } catch let error where error is VaultProblem || error is Problem {
+        } catch let error where error is VaultProblem || error is ItemProblem || error is Problem {
             door.refusals.take(accountID.uuid)
             throw error
         }

@@ -29,8 +29,13 @@ struct AcceptInvitation: AccountEndpoint {
             guard InvitationID(join.invitation.bytes) == id, invitation.vaultID == vaultID else {
                 throw VaultProblem.refused(.closedInvitation)
             }
-            _ = try await authorization.log(of: vaultID, pace: request.pace)
-            try await Self.join(entry, vaultID, authorization, request.pace)
+            // Checked before the vault is locked.
+            let log = try await authorization.log(of: vaultID, pace: request.pace)
+            guard log.isOpen(join.invitation) else { throw VaultProblem.refused(.closedInvitation) }
+            if entry.previous == log.head.hash {
+                do throws(EntryRejection) { _ = try log.appending(entry) } catch { throw VaultProblem.refused(error) }
+            }
+            try await Self.join(entry, join.invitation, vaultID, authorization, request.pace)
         }
         return Self.reply(.created, entry, vaultID, keyBox: invitation.keyBox)
     }
@@ -46,7 +51,8 @@ struct AcceptInvitation: AccountEndpoint {
     }
 
     private static func join(
-        _ entry: Entry, _ vaultID: VaultID, _ authorization: Authorization, _ pace: Pace
+        _ entry: Entry, _ invitation: VaultLog.InvitationID, _ vaultID: VaultID, _ authorization: Authorization,
+        _ pace: Pace
     ) async throws {
         let (account, now) = (authorization.accountID, authorization.now)
         try await authorization.transaction(joining: vaultID) { transaction in
@@ -64,6 +70,8 @@ struct AcceptInvitation: AccountEndpoint {
             let seats = try await transaction.execute(FindSeat(vaultID: vaultID, accountID: account))
             if stored.contains(entry), seats.first?.memberID == MemberID(entry.author.bytes) { return }
             if !seats.isEmpty { throw VaultProblem.alreadyMember }
+            // Only the holder of an open invitation gets entries.
+            guard stored.log.isOpen(invitation) else { throw VaultProblem.refused(.closedInvitation) }
             let members = Int64(stored.log.presentCount)
             if members >= limits { throw ItemProblem.quotaExceeded(limit: "members", allowed: limits, used: members) }
             _ = try await stored.append(entry, holder: account)
@@ -80,6 +88,20 @@ struct AcceptInvitation: AccountEndpoint {
                 if let keyBox { writer.member("keyBox", base64: keyBox) }
             }
         }
+    }
+}
+
+extension MembershipLog {
+    /// Returns true for an invitation that a join can use.
+    fileprivate func isOpen(_ invitation: VaultLog.InvitationID) -> Bool {
+        openInvitations.contains { $0.terms.id == invitation }
+    }
+
+    /// Returns the log with one more entry.
+    fileprivate func appending(_ entry: Entry) throws(EntryRejection) -> MembershipLog {
+        var log = self
+        try log.append(entry)
+        return log
     }
 }
 

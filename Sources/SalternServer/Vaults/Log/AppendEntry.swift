@@ -15,7 +15,7 @@ struct AppendEntry: AccountEndpoint {
             guard let reply = try await Self.repeated(request, vaultID, authorization) else { throw problem }
             return reply
         }
-        let new = try await NewEntry(request)
+        let new = try await authorization.countingRefusal { try await NewEntry(request) }
         let entry = new.entry
         if case .rekey = entry.payload { try await Self.prove(new.passwordKey, authorization) }
         let appended = try await authorization.transaction(
@@ -34,7 +34,7 @@ struct AppendEntry: AccountEndpoint {
     private static func repeated(
         _ request: Request, _ vaultID: VaultID, _ authorization: Authorization
     ) async throws -> Response? {
-        let entry = try await NewEntry(request).entry
+        let entry = try await authorization.countingRefusal { try await NewEntry(request) }.entry
         let find = FindEntry(vaultID: vaultID, number: Int64(entry.number.value))
         guard try await authorization.database.execute(find).first == entry.bytes else {
             authorization.door.refusals.take(authorization.accountID.uuid)

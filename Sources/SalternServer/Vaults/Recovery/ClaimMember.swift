@@ -16,6 +16,8 @@ struct ClaimMember: AccountEndpoint {
             guard let claimant = MemberAccountID(authorization.accountID.uuid.bytes) else { throw Problem.notFound }
             // Checked before the vault is locked.
             try claim.check(of: claimant, in: try await authorization.log(of: vaultID, pace: request.pace))
+            if try await Self.isBound(claim, vaultID, authorization) { return }
+            authorization.door.refusals.take(authorization.accountID.uuid)
             try await Self.bind(claim, claimant, vaultID, authorization, request.pace)
         }
         return .json { writer in
@@ -24,6 +26,16 @@ struct ClaimMember: AccountEndpoint {
                 writer.member("memberId", claim.memberID)
             }
         }
+    }
+
+    /// Returns true if the account has the member, and the vault is on its list.
+    private static func isBound(
+        _ claim: Claim, _ vaultID: VaultID, _ authorization: Authorization
+    ) async throws -> Bool {
+        let account = authorization.accountID
+        let (seats, memberships) = try await authorization.database.execute(
+            FindSeat(vaultID: vaultID, accountID: account), Owned(accountID: account, read: FindMemberships()))
+        return seats.first?.memberID == claim.memberID && memberships.contains { $0.vaultID == vaultID }
     }
 
     private static func bind(

@@ -12,11 +12,15 @@ struct AcceptOwnership: AccountEndpoint {
         guard case .accept(let number) = entry.payload else { throw VaultProblem.otherRoute }
         let revision = try await authorization.countingRefusal {
             let log = try await authorization.log(of: vaultID, pace: request.pace)
+            guard MemberID(entry.author.bytes) == seat.memberID else { throw VaultProblem.refused(.noOffer) }
             // Without a standing offer, no request locks the account of another member.
-            guard MemberID(entry.author.bytes) == seat.memberID,
-                log.hash(at: entry.number) == entry.hash
-                    || (log.offer?.number == number && log.offer?.to == entry.author)
-            else { throw VaultProblem.refused(.noOffer) }
+            if log.hash(at: entry.number) == entry.hash {
+                guard seat.ownerMember == seat.memberID, seat.ownerAccount != authorization.accountID else {
+                    return nil
+                }
+            } else if log.offer?.number != number || log.offer?.to != entry.author {
+                throw VaultProblem.refused(.noOffer)
+            }
             return try await Self.takeOver(entry, vaultID, from: seat.ownerAccount, authorization, request.pace)
         }
         return AppendEntry.reply(.ok, entry, vault: nil, revision: revision)
