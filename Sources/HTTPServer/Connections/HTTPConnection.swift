@@ -44,13 +44,13 @@ final class HTTPConnection {
     let number: Int
 
     var watch: DescriptorWatch?
-    var isReadingPaused = false
+    private var isReadingPaused = false
     /// The remaining share of this iteration.
     var share = IterationShare()
     /// True while the connection is suspended for other work.
-    var givesWay = false
+    private var givesWay = false
     /// True when a continuation at the end of this iteration is registered.
-    var isIterationRequested = false
+    private var isIterationRequested = false
     private var timer: LoopTimer?
     private(set) var deadline: ContinuousClock.Instant?
     private var timerTime: ContinuousClock.Instant?
@@ -228,42 +228,13 @@ extension HTTPConnection: IterationObserver {
     }
 }
 
-/// The share of one connection in an iteration of its loop. Pure: the caller passes the iteration.
-///
-/// Bytes alone are no measure: a few of them can be a request, or a chunk of a body.
-struct IterationShare {
-    /// Reads of the socket, of at most 64 KiB or a TLS record.
-    static let reads = 8
-    /// Requests, and pieces of bodies.
-    static let steps = 16
-    static let writtenBytes = 512 * 1_024
-
-    private var turn: ContinuousClock.Instant?
-    private(set) var readsLeft = reads
-    private(set) var stepsLeft = steps
-    private(set) var writtenBytesLeft = writtenBytes
-
-    /// Resets the share in a new iteration.
-    mutating func begin(_ turn: ContinuousClock.Instant) {
-        if turn != self.turn { self = IterationShare(turn: turn) }
-    }
-
-    init(turn: ContinuousClock.Instant? = nil) { self.turn = turn }
-
-    mutating func noteRead() { readsLeft -= 1 }
-
-    mutating func noteStep() { stepsLeft -= 1 }
-
-    mutating func noteWritten(_ count: Int) { writtenBytesLeft -= count }
-}
-
 extension HTTPConnection {
     /// The bytes of pipelined requests that are read ahead. Above it, the socket waits. It exceeds the limit of a
     /// header block, so a head always fits.
     private static let readAheadLimit = 32 * 1_024
     private static let lingerLimit = 256 * 1_024
 
-    func readAndProcess() {
+    private func readAndProcess() {
         guard !givesWay else { return pauseReading() }
         share.begin(listener.loop.now)
         while share.readsLeft > 0, share.stepsLeft > 0 {
@@ -395,4 +366,33 @@ extension HTTPConnection {
     func discardInput() {
         if !transport.discardInput(limit: Self.lingerLimit, using: listener.readBuffer) { close() }
     }
+}
+
+/// The share of one connection in an iteration of its loop. Pure: the caller passes the iteration.
+///
+/// Bytes alone are no measure: a few of them can be a request, or a chunk of a body.
+struct IterationShare {
+    /// Reads of the socket, of at most 64 KiB or a TLS record.
+    static let reads = 8
+    /// Requests, and pieces of bodies.
+    static let steps = 16
+    static let writtenBytes = 512 * 1_024
+
+    private var turn: ContinuousClock.Instant?
+    private(set) var readsLeft = reads
+    private(set) var stepsLeft = steps
+    private(set) var writtenBytesLeft = writtenBytes
+
+    /// Resets the share in a new iteration.
+    mutating func begin(_ turn: ContinuousClock.Instant) {
+        if turn != self.turn { self = IterationShare(turn: turn) }
+    }
+
+    init(turn: ContinuousClock.Instant? = nil) { self.turn = turn }
+
+    mutating func noteRead() { readsLeft -= 1 }
+
+    mutating func noteStep() { stepsLeft -= 1 }
+
+    mutating func noteWritten(_ count: Int) { writtenBytesLeft -= count }
 }

@@ -241,7 +241,7 @@ extension HTTPConnection {
 
 extension HTTPConnection {
     /// Waits for the body of an admitted request.
-    func awaitBody(_ request: IncomingRequest) {
+    private func awaitBody(_ request: IncomingRequest) {
         guard machine.admitted(machine.number, isIdentified: request.memoryOwner != nil) else { return }
         incoming = request
         guard request.head.framing != .none else { return }
@@ -334,7 +334,7 @@ extension HTTPConnection {
     }
 
     /// Continues with a body after the identification of its sender.
-    func continueBody() {
+    private func continueBody() {
         guard var request = incoming.take() else { return }
         // The received bytes are charged again, to the sender.
         request.charge = nil
