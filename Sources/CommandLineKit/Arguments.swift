@@ -111,3 +111,96 @@ extension Arguments {
         return number
     }
 }
+
+/// The options of a command, by their form.
+package struct OptionNames: Sendable {
+    /// Options without a value, such as `--json`.
+    package var flags: Set<String> = []
+    /// Options with a value, such as `--limit N`.
+    package var valued: Set<String> = []
+
+    package init(flags: Set<String> = [], valued: Set<String> = []) {
+        self.flags = flags
+        self.valued = valued
+    }
+
+    /// Finds the options of `command` by reading a command line without words with it. A separate table would repeat
+    /// its initialiser.
+    package init<C: Command>(of command: C.Type) { self = Arguments.names(of: command) }
+
+    /// The options for help, which every command has.
+    static let help: Set<String> = ["--help", "-h"]
+
+    /// Returns whether `word` is an option where options are accepted. Compares bytes, because `-` and a combining mark
+    /// are one character.
+    static func isOption(_ word: String) -> Bool { word.utf8.first == UInt8(ascii: "-") && word.utf8.count > 1 }
+
+    /// Splits `--name=VALUE` at the first `=`. The value is nil without one.
+    static func split(_ word: String) -> (name: String, value: String?) {
+        guard let sign = word.utf8.firstIndex(of: UInt8(ascii: "=")) else { return (word, nil) }
+        return (
+            String(decoding: word.utf8[..<sign], as: UTF8.self),
+            String(decoding: word.utf8[word.utf8.index(after: sign)...], as: UTF8.self)
+        )
+    }
+
+    /// Returns whether `words` contain one of the options `asked` where an option is accepted: not as a value, and not
+    /// after `--`.
+    func areAsked(_ asked: Set<String>, in words: [String]) -> Bool {
+        var rest = words[...]
+        while let word = rest.popFirst(), word != "--" {
+            if asked.contains(word) { return true }
+            if valued.contains(word) { _ = rest.popFirst() }
+        }
+        return false
+    }
+}
+
+/// A whole number as operators write it, in one form only: digits, without plus sign and leading zeros.
+package enum OperatorNumber {
+    /// Reads a number, or returns nil for other text. `Int` alone also accepts signs and leading zeros.
+    package static func integer(_ text: some StringProtocol) -> Int? {
+        guard let number = Int(text), String(number) == text else { return nil }
+        return number
+    }
+}
+
+/// A time as operators write it: a whole number and its unit, `90s`, `15m`, `12h` or `30d`.
+package enum OperatorTime {
+    /// Reads a time, or returns nil for other text.
+    package static func duration(_ text: String) -> Duration? {
+        let units: [Character: Int] = ["s": 1, "m": 60, "h": 3_600, "d": 86_400]
+        guard let unit = text.last.flatMap({ units[$0] }), let number = OperatorNumber.integer(text.dropLast()),
+            number >= 0,
+            case let (seconds, overflow) = number.multipliedReportingOverflow(by: unit), !overflow
+        else { return nil }
+        return .seconds(seconds)
+    }
+
+    /// Returns whole seconds in the largest unit of which they are a multiple.
+    package static func text(_ duration: Duration) -> String {
+        let seconds = duration.components.seconds
+        let units = [("d", Int64(86_400)), ("h", 3_600), ("m", 60)]
+        for (unit, length) in units where seconds > 0 && seconds.isMultiple(of: length) {
+            return "\(seconds / length)\(unit)"
+        }
+        return "\(seconds)s"
+    }
+
+    /// Returns the bounds for people.
+    package static func text(_ range: ClosedRange<Duration>) -> String {
+        "\(text(range.lowerBound)) to \(text(range.upperBound))"
+    }
+}
+
+extension Arguments {
+    /// Takes `--name TIME`. Returns nil when it is absent.
+    package mutating func duration(_ name: String, in range: ClosedRange<Duration>) throws(UsageError) -> Duration? {
+        guard let text = try option(name) else { return nil }
+        guard let duration = OperatorTime.duration(text), range.contains(duration) else {
+            throw UsageError(
+                message: "\(name) must be a time such as 12h or 30d, from \(OperatorTime.text(range))")
+        }
+        return duration
+    }
+}

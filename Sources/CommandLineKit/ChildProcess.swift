@@ -90,3 +90,14 @@ package final class ChildProcess: Sendable {
     /// Returns the signal that ended a program, from the exit status of ``wait()``, or nil if none did.
     package static func signal(of status: Int32) -> Int32? { (129...192).contains(status) ? status - 128 : nil }
 }
+
+/// Runs blocking work on a separate thread.
+///
+/// The cooperative pool has one thread for each core, and all tasks of the process need them.
+package func onOwnThread<Result: Sendable>(
+    _ body: @escaping @Sendable () throws -> Result
+) async throws -> Result {
+    try await withCheckedThrowingContinuation { continuation in
+        Thread.detachNewThread { continuation.resume(with: Swift.Result { try body() }) }
+    }
+}

@@ -46,3 +46,21 @@ package enum VisibleText {
         }
     }
 }
+
+/// Text that a shell reads as one word.
+package enum ShellWord {
+    /// Returns `text` in single quotes, as one word for a POSIX shell (XCU 2.2.2).
+    /// - Returns: Nil for text with a control or format character, because a copy from a terminal would differ.
+    package static func quoted(_ text: String) -> String? {
+        if text.unicodeScalars.contains(where: VisibleText.isObeyed) { return nil }
+        // Bytes, because a quote and a combining mark are one character.
+        let pieces = text.utf8.split(separator: UInt8(ascii: "'"), omittingEmptySubsequences: false)
+        return "'" + pieces.map { String(decoding: $0, as: UTF8.self) }.joined(separator: #"'\''"#) + "'"
+    }
+}
+
+/// Returns a number with its noun, in the singular for 1: "1 session", "2 sessions".
+/// - Parameter plural: The noun's plural; nil for the singular with an `s`.
+package func counted(_ number: some BinaryInteger, _ singular: String, _ plural: String? = nil) -> String {
+    "\(number) " + (number == 1 ? singular : plural ?? singular + "s")
+}

@@ -306,3 +306,49 @@ final class LoopThread: Sendable {
 
     func join() { pthread_join(id, nil) }
 }
+
+/// A failure of the system to serve an event loop.
+public enum EventLoopError: Error, CustomStringConvertible {
+    /// A system call failed with this `errno`.
+    case system(operation: String, CInt)
+    /// libevent could not allocate.
+    case outOfMemory
+
+    public var description: String {
+        switch self {
+        case .system(let operation, let code): "\(operation): \(String(cString: strerror(code)))"
+        case .outOfMemory: "out of memory"
+        }
+    }
+}
+
+/// An object that collects work during an iteration of a loop and does it once at the end.
+public protocol IterationObserver: AnyObject {
+    /// True when the observer is registered for the end of this iteration. The loop sets it; its initial value is
+    /// `false`.
+    var isIterationEndRequested: Bool { get set }
+
+    /// Runs on the loop's thread after the iteration's handlers and jobs.
+    func iterationEnded()
+}
+
+/// Holds a value of a loop's thread, and can be passed to other threads. Every access checks the thread.
+// Safe to share: `value` is the only access, and it stops the program on another thread.
+public struct LoopBound<Value>: @unchecked Sendable {
+    /// The loop that the value belongs to.
+    public let loop: EventLoop
+    private let stored: Value
+
+    /// Holds `value`. The caller is on `loop`.
+    public init(_ value: Value, loop: EventLoop) {
+        loop.preconditionInLoop()
+        self.loop = loop
+        stored = value
+    }
+
+    /// The value. The caller is on ``loop``.
+    public var value: Value {
+        loop.preconditionInLoop()
+        return stored
+    }
+}

@@ -124,3 +124,150 @@ extension TLSContext {
         guard isDone else { throw .openSSL(OpenSSLError(draining: operation)) }
     }
 }
+
+/// The settings that all connections of a server share: identity, versions, suites, ticket keys.
+///
+/// One context serves all event loops, so a session ticket of one is valid on the others. To reload the certificate,
+/// create a new context for new connections. The old one lives as long as its connections.
+public final class TLSServerContext: Sendable {
+    /// The served chain and key.
+    public let identity: TLSIdentity
+
+    let context: TLSContext
+
+    /// Creates a context.
+    /// - Parameters:
+    ///   - identity: Chain and key, self-signed or from a public authority.
+    ///   - minimumVersion: TLS 1.3 unless old clients have to be served.
+    /// - Throws: ``CertificateError`` when OpenSSL rejects chain or key.
+    public init(identity: TLSIdentity, minimumVersion: TLSVersion = .version13) throws(CertificateError) {
+        self.identity = identity
+        context = try TLSContext(method: TLS_server_method())
+        try context.limit(to: minimumVersion)
+        context.reduceMemory()
+        try context.serve(identity)
+        try context.resumeWithTickets()
+        context.selectApplicationProtocol()
+    }
+
+    /// Reads chain and key from PEM files. Rejects a key file that others can read.
+    public convenience init(
+        certificateFile: String, keyFile: String, minimumVersion: TLSVersion = .version13
+    ) throws(CertificateError) {
+        try self.init(
+            identity: TLSIdentity(certificateFile: certificateFile, keyFile: keyFile), minimumVersion: minimumVersion)
+    }
+}
+
+/// The settings that all connections of a client share: trust, versions, suites.
+public final class TLSClientContext: Sendable {
+    /// The servers that a client trusts.
+    public enum Trust: Sendable {
+        /// Servers whose key has one of these pins, with a certificate of any issuer.
+        case pins(Set<SPKIPin>)
+        /// Servers with a certificate for their host name from one of the system's authorities.
+        case systemAuthorities
+    }
+
+    let trust: Trust
+    let context: TLSContext
+
+    public init(trust: Trust, minimumVersion: TLSVersion = .version13) throws(CertificateError) {
+        self.trust = trust
+        context = try TLSContext(method: TLS_client_method())
+        try context.limit(to: minimumVersion)
+        context.reduceMemory()
+        var protocols = [UInt8(ApplicationProtocol.http1.utf8CodeUnitCount)]
+        ApplicationProtocol.http1.withUTF8Buffer { protocols.append(contentsOf: $0) }
+        try context.require(
+            SSL_CTX_set_alpn_protos(context.pointer, protocols, UInt32(protocols.count)) == 0, "set ALPN")
+        switch trust {
+        case .pins:
+            // The pin is compared at the end of the handshake, before this side sends data.
+            SSL_CTX_set_verify(context.pointer, SSL_VERIFY_NONE, nil)
+        case .systemAuthorities:
+            try context.require(SSL_CTX_set_default_verify_paths(context.pointer) == 1, "find the system's authorities")
+            SSL_CTX_set_verify(context.pointer, SSL_VERIFY_PEER, nil)
+        }
+    }
+}
+
+/// A certificate chain and the private key of its first certificate.
+public struct TLSIdentity: Sendable {
+    /// The server's certificate, then those that link it to an authority.
+    public let chain: [Certificate]
+    /// The key of the first certificate.
+    public let key: PrivateKey
+
+    /// The server's own certificate.
+    public let certificate: Certificate
+
+    /// Joins a chain and its key. Rejects a key of another certificate.
+    public init(chain: [Certificate], key: PrivateKey) throws(CertificateError) {
+        guard let certificate = chain.first else { throw .noCertificate }
+        OpenSSLError.clearQueue()
+        guard X509_check_private_key(certificate.owner.pointer, key.owner.pointer) == 1 else {
+            let error = OpenSSLError(draining: "compare key and certificate")
+            if let index = chain.firstIndex(where: { $0.matches(key) }) { throw .wrongChainOrder(position: index + 1) }
+            throw .keyDoesNotMatchCertificate(error)
+        }
+        self.certificate = certificate
+        self.chain = chain
+        self.key = key
+    }
+
+    /// Reads a PEM chain and a PEM key. Rejects a key file that others can read.
+    public init(certificateFile: String, keyFile: String) throws(CertificateError) {
+        try self.init(
+            chain: Certificate.chain(contentsOf: certificateFile), key: PrivateKey(contentsOf: keyFile))
+    }
+}
+
+/// The supported versions of TLS.
+public enum TLSVersion: String, Sendable, Hashable, CaseIterable, Comparable {
+    /// RFC 5246, with the AEAD suites only.
+    case version12 = "TLSv1.2"
+    /// RFC 8446.
+    case version13 = "TLSv1.3"
+
+    init?(number: Int32) {
+        switch number {
+        case TLS1_2_VERSION: self = .version12
+        case TLS1_3_VERSION: self = .version13
+        default: return nil
+        }
+    }
+
+    var number: Int32 {
+        switch self {
+        case .version12: TLS1_2_VERSION
+        case .version13: TLS1_3_VERSION
+        }
+    }
+
+    public static func < (left: TLSVersion, right: TLSVersion) -> Bool { left.number < right.number }
+}
+
+/// The only supported application protocol, and the search for it in a client's list.
+enum ApplicationProtocol {
+    /// The protocol's name in ALPN (RFC 7301 section 6).
+    static let http1: StaticString = "http/1.1"
+
+    /// Returns the offset of the name in a protocol list (RFC 7301 section 3.1: each name after a byte with its
+    /// length).
+    static func offset(ofHTTP1In list: UnsafeBufferPointer<UInt8>) -> Int? {
+        var index = 0
+        while index < list.count {
+            let start = index + 1
+            let end = start + Int(list[index])
+            guard end <= list.count else { return nil }
+            if end - start == http1.utf8CodeUnitCount,
+                list[start..<end].elementsEqual(UnsafeBufferPointer(start: http1.utf8Start, count: end - start))
+            {
+                return start
+            }
+            index = end
+        }
+        return nil
+    }
+}

@@ -279,3 +279,47 @@ struct RevocableMemory: Sendable {
         return wakes
     }
 }
+
+/// The peak memory of a body, in quarters of its length.
+public struct MemoryFactor: Sendable, Hashable {
+    private let quarters: Int
+
+    /// First the text with the bytes decoded from base64 (three quarters). Later, without the text, three copies of
+    /// these bytes: the value's, the parameter's and the driver's.
+    public static let json = MemoryFactor(quarters: 9)
+    /// The bytes, the parameter's copy and the driver's copy.
+    public static let bytes = MemoryFactor(quarters: 12)
+    /// Bytes without further copies.
+    public static let none = MemoryFactor(quarters: 4)
+
+    private init(quarters: Int) { self.quarters = quarters }
+
+    /// Returns the peak of a body of `count` bytes.
+    public func peak(of count: Int) -> Int { count / 4 * quarters + count % 4 * quarters / 4 }
+}
+
+/// The memory of a process for bodies and for unread output, independent of the number of its loops.
+///
+/// Bytes limit the number of large bodies in memory at once: it is the reserve of their budget, divided by the peak of
+/// each (``MemoryFactor/peak(of:)``).
+public struct ServerBudgets: Sendable {
+    /// Bodies of identified senders, by account.
+    public let bodies: MemoryBudget
+    /// Bodies of unidentified senders, by address.
+    public let unidentifiedBodies: MemoryBudget
+    /// Replies that wait for their clients, by address.
+    public let output: MemoryBudget
+
+    /// Creates budgets. The defaults limit a process to 200 MiB, so that it stays below 256 MB in total.
+    public init(
+        bodies: MemoryBudget = MemoryBudget(total: 48 * mebibyte, reserve: 56 * mebibyte),
+        unidentifiedBodies: MemoryBudget = MemoryBudget(total: 8 * mebibyte, reserve: 0),
+        output: MemoryBudget = MemoryBudget(total: 64 * mebibyte, reserve: 24 * mebibyte)
+    ) {
+        self.bodies = bodies
+        self.unidentifiedBodies = unidentifiedBodies
+        self.output = output
+    }
+
+    public static let mebibyte = 1_048_576
+}

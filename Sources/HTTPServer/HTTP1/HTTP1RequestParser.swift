@@ -1,4 +1,4 @@
-import HTTPCore
+public import HTTPCore
 
 /// Converts the bytes of a connection into requests (RFC 9112), strictly.
 ///
@@ -338,4 +338,62 @@ extension HTTP1RequestParser {
             state = .chunkLine
         }
     }
+}
+
+extension HTTP1RequestParser {
+    /// The most bytes of a head that are searched.
+    private static let searchLimit = 32 * 1_024
+
+    /// The path and the origin in the received bytes of a rejected or incomplete head. They are unchecked.
+    var unreadHead: UnreadHead? {
+        guard isReadingHead else { return nil }
+        var lines = buffer[start...].prefix(Self.searchLimit).split(separator: ASCII.lineFeed)[...]
+        if let first = lines.first, first.allSatisfy({ $0 == ASCII.carriageReturn }) { lines = lines.dropFirst() }
+        guard let words = lines.first?.split(separator: ASCII.space), words.count > 1, words[1].first == ASCII.slash
+        else {
+            return nil
+        }
+        let path = words[1].prefix { $0 != ASCII.questionMark }
+        let origins = lines.dropFirst().compactMap(Self.origin)
+        return UnreadHead(
+            path: String(decoding: path, as: UTF8.self), origin: origins.count == 1 ? origins[0] : nil)
+    }
+
+    /// Returns the value of a line that is a field `Origin`.
+    private static func origin(_ line: some Collection<UInt8>) -> String? {
+        let name = Array("origin:".utf8)
+        guard line.prefix(name.count).map({ ASCII.lowercased($0) }) == name else { return nil }
+        let value = line.dropFirst(name.count).filter { $0 > ASCII.space }
+        return String(decoding: value, as: UTF8.self)
+    }
+}
+
+/// An element in the bytes of a connection, in the order of the bytes.
+public enum HTTP1Event: Sendable {
+    /// The head of a request.
+    case head(RequestHead)
+    /// The next bytes of its body, decoded, never empty. The division of a body into these is not significant.
+    case body(ZeroizingBuffer)
+    /// The end of the request. The next one may follow.
+    case end
+}
+
+/// The limits of a request in the codec. All sizes are in bytes.
+public struct HTTP1Limits: Sendable, Hashable {
+    /// Request line with its CRLF.
+    public var requestLine = 8 * 1024
+    /// Request line, fields and the empty line after them. The trailer section of a chunked body has the same limit.
+    public var header = 16 * 1024
+    /// Field lines in the head, and field lines in the trailer section.
+    public var fieldCount = 100
+    /// One chunk-size line with its extensions and CRLF.
+    public var chunkLine = 256
+    /// The extensions of all chunks of one body.
+    public var chunkExtensions = 4 * 1024
+    /// The number of chunks that are read at once and become one piece of a body.
+    public var chunksPerPiece = 256
+    /// The method.
+    public var method = 32
+
+    public init() {}
 }

@@ -1,6 +1,6 @@
-internal import EventLoop
+public import EventLoop
 internal import Glibc
-internal import HTTPCore
+public import HTTPCore
 
 /// An address to listen on: host and port, as in `127.0.0.1:8443`, `[::]:8443`, `localhost:8443` or
 /// `[fe80::1%eth0]:8443`.
@@ -80,5 +80,104 @@ extension [CChar] {
     /// The bytes before the first NUL.
     fileprivate var asString: String {
         String(decoding: prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+}
+
+/// The only interpretation of a listening address, for the server of this machine and for local commands.
+extension SocketAddress {
+    /// Checks that a server on this machine could listen here: the host is known, and has an address of this machine.
+    ///
+    /// A port in use is no error, because the running server has it.
+    /// - Returns: The addresses of the host that this machine lacks, and that would not be served.
+    public func requireOwnHost() throws(ListenError) -> [SocketAddress] {
+        do throws(ListenError) {
+            return try SocketAddress(host: host, port: 0).listen { _ in }.missing
+                .map { SocketAddress(host: $0.host, port: port) }
+        } catch {
+            throw error.at(self)
+        }
+    }
+
+    /// True when this process may listen on the port, free or not, because low ports need a privilege. Also true when
+    /// the address cannot be bound for another reason.
+    public var isPermitted: Bool {
+        guard let all = try? ResolvedAddress.all(resolving: self) else { return true }
+        return all.allSatisfy { resolved in
+            let raw = socket(resolved.family, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
+            guard raw >= 0, let descriptor = try? OwnedDescriptor(takingOwnershipOf: raw) else { return true }
+            return resolved.withPointer { bind(descriptor.rawValue, $0, $1) } == 0 || errno != EACCES
+        }
+    }
+
+    /// Listens at every address of this machine that this one stands for, on one port.
+    /// - Parameters:
+    ///   - joining: True when other sockets of this process already listen there.
+    ///   - take: Receives each socket.
+    /// - Returns: The port, and the addresses that this machine lacks.
+    /// - Throws: ``ListenError`` when the machine has none of them, or when one cannot be used for another reason.
+    @discardableResult
+    func listen(
+        joining: Bool = false, take: (consuming ListeningSocket) -> Void
+    ) throws(ListenError) -> (port: UInt16, missing: [SocketAddress]) {
+        var bound: [ResolvedAddress] = []
+        var missing: [SocketAddress] = []
+        var failure: ListenError?
+        var port = port
+        for resolved in try ResolvedAddress.all(resolving: self) {
+            // The IPv6 socket serves this address.
+            if resolved.isWildcard, resolved.family == AF_INET, bound.contains(where: \.isWildcard) { continue }
+            let target = resolved.with(port: port)
+            do throws(ListenError) {
+                let socket = try ListeningSocket(binding: target, of: self, joining: joining)
+                port = socket.port
+                take(socket)
+                bound.append(resolved)
+            } catch {
+                guard error.isMissingAddress else { throw error }
+                missing.append(target.storage.numericAddress)
+                failure = failure ?? error
+            }
+        }
+        if bound.isEmpty, let failure { throw failure }
+        return (port, missing)
+    }
+
+    /// Connects to a server of this machine that listens here, at its first address that accepts.
+    /// - Parameters:
+    ///   - timeout: The time limit of connecting, and of each later read and write, in seconds.
+    ///   - senders: The server's ``HTTPServerConfiguration/proxyProtocolSenders``. A connection from one of them begins
+    ///     with a ``ProxyHeader``.
+    /// - Returns: A blocking socket.
+    /// - Throws: ``ListenError`` with the last reason.
+    public func connectLocally(
+        timeout: Int, proxyProtocolSenders senders: TrustedProxies = TrustedProxies()
+    ) throws(ListenError) -> OwnedDescriptor {
+        var failure = ListenError.unresolvable(self, reason: "it has no address")
+        for resolved in try ResolvedAddress.all(resolving: self) {
+            for target in try resolved.targets() {
+                let raw = socket(target.family, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
+                guard raw >= 0, let descriptor = try? OwnedDescriptor(takingOwnershipOf: raw) else {
+                    failure = .system(self, operation: "socket", errno)
+                    continue
+                }
+                var limit = timeval(tv_sec: timeout, tv_usec: 0)
+                for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
+                    setsockopt(raw, SOL_SOCKET, option, &limit, socklen_t(MemoryLayout<timeval>.size))
+                }
+                guard target.withPointer({ connect(raw, $0, $1) }) == 0 else {
+                    failure = .system(self, operation: "connect", errno)
+                    continue
+                }
+                if let source = sockaddr_storage(boundTo: raw)?.clientAddress, senders.contains(source.ip) {
+                    let header = ProxyHeader.local
+                    guard send(raw, header, header.count, CInt(MSG_NOSIGNAL)) == header.count else {
+                        failure = .system(self, operation: "send", errno)
+                        continue
+                    }
+                }
+                return descriptor
+            }
+        }
+        throw failure
     }
 }

@@ -1,3 +1,5 @@
+internal import CLibPQ
+
 /// One SQL statement: its text, its parameters and the decoding of its rows, in one type.
 ///
 /// The type's properties are the parameters. Each connection prepares a statement on its first execution, under a name
@@ -62,4 +64,17 @@ public protocol DecodableRow: Sendable {
 
 extension Statement where Row: DecodableRow {
     public static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try Row(row: &row) }
+}
+
+/// The number of rows that a statement has changed. For statements that cannot return rows: `MERGE` returns rows from
+/// PostgreSQL 17 on.
+public struct ChangedRows: DecodableRow {
+    public let count: Int
+
+    init(result: OpaquePointer) { count = PQcmdTuples(result).flatMap { Int(String(cString: $0)) } ?? 0 }
+
+    /// Throws: such a statement has no rows to read.
+    public init(row: inout RowReader) throws(PostgresError) {
+        throw .configuration("a statement that reports the number of changed rows has returned a row")
+    }
 }

@@ -2,6 +2,7 @@ internal import EventLoop
 public import HTTPCore
 public import Postgres
 public import SalternServer
+internal import Synchronization
 
 /// The whole service on a database of its own, without sockets: one loop, one application, a clock that tests move.
 public final class TestApplication: Sendable {
@@ -269,5 +270,36 @@ public final class TestApplication: Sendable {
         await watching.value
         let postgres = postgres
         await loop.run { await postgres.shutdown() }
+    }
+}
+
+/// Keeps all log lines, so that a test can search for required and forbidden text.
+public final class CapturedLog: LogSink {
+    private let captured = Mutex<[String]>([])
+
+    public init() {}
+
+    public func write(_ line: ZeroizingBuffer, level: LogLevel) {
+        captured.withLock { $0.append(String(decoding: line, as: UTF8.self)) }
+    }
+
+    /// The lines so far.
+    public var lines: [String] { captured.withLock { $0 } }
+}
+
+/// A clock that only tests move.
+public final class ManualClock: WallClock {
+    private let time: Mutex<Timestamp>
+
+    /// Creates a clock with the time `now`, by default 2026-01-01 00:00:00 UTC.
+    public init(_ now: Timestamp = Timestamp(unixSeconds: 1_767_225_600)) {
+        time = Mutex(now)
+    }
+
+    public var now: Timestamp { time.withLock { $0 } }
+
+    /// Moves the clock forward.
+    public func advance(by duration: Duration) {
+        time.withLock { $0 = $0 + duration }
     }
 }

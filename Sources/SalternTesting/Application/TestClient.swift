@@ -1,4 +1,5 @@
 public import HTTPCore
+internal import Synchronization
 
 /// Sends requests to a ``TestApplication`` in the same process, without a socket.
 public struct TestClient: Sendable {
@@ -66,5 +67,112 @@ public struct TestClient: Sendable {
         var writer = JSONWriter()
         writer.value(value)
         return writer.finish()
+    }
+}
+
+/// A reply, with access to its parts for tests.
+public struct TestResponse: Sendable, CustomStringConvertible {
+    public let status: Int
+    public let fields: HTTPFields
+    public let body: [UInt8]
+    /// The length that the reply announces.
+    public let length: Int?
+
+    init(_ response: Response, body: [UInt8]) {
+        status = Int(response.status.code)
+        fields = response.fields
+        length = response.body.count
+        self.body = body
+    }
+
+    /// Creates a reply from one line of a reply with many documents.
+    public init(line: [UInt8]) {
+        status = 200
+        fields = HTTPFields()
+        body = line
+        length = line.count
+    }
+
+    /// The body as text.
+    public var text: String { String(decoding: body, as: UTF8.self) }
+
+    /// Returns the value at a path such as `session.token` or `items.0.id`, or nil without one.
+    public subscript(path: String) -> JSONValue? {
+        guard var value = try? JSONParser().parse(body) else { return nil }
+        for part in path.split(separator: ".") {
+            switch value {
+            case .object(let object):
+                guard let member = object[String(part)] else { return nil }
+                value = member
+            case .array(let elements):
+                guard let index = Int(part), elements.indices.contains(index) else { return nil }
+                value = elements[index]
+            default: return nil
+            }
+        }
+        return value
+    }
+
+    /// Returns the text at a path.
+    public func string(_ path: String) -> String? { try? self[path]?.string() }
+
+    /// Returns the integer at a path.
+    public func integer(_ path: String) -> Int? { (try? self[path]?.integer()).flatMap { $0.map(Int.init) } }
+
+    /// Returns the Boolean at a path.
+    public func bool(_ path: String) -> Bool? { (try? self[path]?.bool()).flatMap { $0 } }
+
+    /// Returns the elements of the array at a path.
+    public func array(_ path: String) -> [JSONValue]? { (try? self[path]?.array()).flatMap { $0 } }
+
+    /// The stable code of a problem.
+    public var code: String? { string("code") }
+
+    public var description: String { "\(status) \(text)" }
+}
+
+/// Collects the output of a stream, as a whole or piece by piece.
+final class CollectedBody: ResponseBodyWriter {
+    private let collected = Mutex<[UInt8]>([])
+    private let pieces: AsyncStream<[UInt8]>.Continuation?
+
+    /// - Parameter pieces: Also receives each piece.
+    init(pieces: AsyncStream<[UInt8]>.Continuation? = nil) {
+        self.pieces = pieces
+    }
+
+    func write(_ bytes: [UInt8]) async throws(ResponseStreamEnded) {
+        if Task.isCancelled { throw ResponseStreamEnded() }
+        collected.withLock { $0 += bytes }
+        pieces?.yield(bytes)
+    }
+
+    /// The bytes written so far.
+    var bytes: [UInt8] { collected.withLock { $0 } }
+}
+
+/// A reply with a body in production, for tests.
+public final class TestStream: Sendable {
+    /// Status and fields, without a body.
+    public let response: TestResponse
+    private let pieces: AsyncStream<[UInt8]>
+    private let task: Task<Void, Never>?
+
+    init(response: TestResponse, pieces: AsyncStream<[UInt8]>, task: Task<Void, Never>?) {
+        self.response = response
+        self.pieces = pieces
+        self.task = task
+    }
+
+    /// Returns the next piece as text, or nil at the end of the stream. Only one task at a time may call it.
+    public func next() async -> String? {
+        var iterator = pieces.makeAsyncIterator()
+        return await iterator.next().map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    /// Cancels the stream as a closed connection does, and waits for the end of the producer.
+    public func close() async {
+        task?.cancel()
+        await task?.value
     }
 }

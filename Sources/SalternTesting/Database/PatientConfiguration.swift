@@ -1,3 +1,4 @@
+internal import EventLoop
 public import HTTPServer
 public import Postgres
 
@@ -29,5 +30,23 @@ extension HTTPServerConfiguration {
         headerDeadline = .seconds(300)
         bodyWindow = .seconds(300)
         writeDeadline = .seconds(300)
+    }
+}
+
+extension PostgresScript {
+    /// Runs scripts that need a database without other connections, and repeats them while there are some.
+    ///
+    /// On a busy machine, the end of a session takes longer than PostgreSQL waits for it, which is five seconds.
+    static func runPatiently(
+        _ scripts: [String], configuration: PostgresConfiguration, loop: EventLoop
+    ) async throws(PostgresError) {
+        for _ in 0..<24 {
+            do {
+                return try await run(scripts, configuration: configuration, loop: loop)
+            } catch {
+                guard error.sqlState == .objectInUse else { throw error }
+            }
+        }
+        try await run(scripts, configuration: configuration, loop: loop)
     }
 }

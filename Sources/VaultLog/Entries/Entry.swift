@@ -103,3 +103,53 @@ public struct Entry: Hashable, Sendable {
         return VaultID(EntryHash(of: text).bytes.prefix(VaultID.byteCount))
     }
 }
+
+/// The kinds of entries.
+public enum EntryKind: UInt8, Hashable, CaseIterable, Sendable {
+    /// Founds the vault.
+    case found = 1
+    /// Opens an invitation.
+    case invite = 2
+    /// Uses an invitation.
+    case join = 3
+    /// Changes the role of a member.
+    case role = 4
+    /// Removes members, with a new generation.
+    case remove = 5
+    /// Ends the author's own membership.
+    case leave = 6
+    /// Begins a new generation.
+    case rotate = 7
+    /// Closes an invitation.
+    case revoke = 8
+    /// Lists the edits that count of writers that an earlier entry cut off.
+    case seal = 9
+    /// Offers the vault to another manager.
+    case offer = 10
+    /// Takes the offered vault over.
+    case accept = 11
+    /// Replaces the author's own keys.
+    case rekey = 12
+}
+
+/// The bounds by which a log always has a number left for a removal.
+///
+/// From ``windingDown`` on no join is valid. The members then present are at most ``members``. So the later entries are
+/// at most 127 of `leave` and `remove`, 128 of `rotate`, one `accept` and ``sealsWindingDown`` of `seal`. These are 511
+/// of the 512 numbers that are left.
+public enum LogBounds {
+    /// The first number that accepts only `leave`, `remove`, `rotate`, `rekey`, `accept` and `seal`, each for a reason.
+    public static let windingDown: UInt64 = 3_073
+    /// The maximum number of members at one time.
+    public static let members = 128
+    /// The maximum number of open invitations.
+    public static let invitations = 64
+    /// The maximum number of `seal` entries from ``windingDown`` on for writers that were cut off before it.
+    public static let sealsWindingDown = 256
+    /// The maximum number of `rekey` entries of one member.
+    public static let rekeys = 64
+    /// The maximum number of joins by one invitation.
+    public static let uses: UInt16 = 32
+    /// The longest life of an invitation, in seconds: 30 days.
+    public static let invitationLife: UInt64 = 30 * 86_400
+}

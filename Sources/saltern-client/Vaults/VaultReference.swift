@@ -68,3 +68,89 @@ extension SharedVault {
         members.first { $0.id == id }.map { VisibleText.visible($0.distinctName) } ?? id.description
     }
 }
+
+/// The arguments of a command for one shared vault: the account, the vault as first operand, and the output form.
+struct NamedVault {
+    let account: AccountOption
+    let asJSON: Bool
+    private let reference: VaultReference
+
+    init(_ arguments: inout Arguments) throws(UsageError) {
+        asJSON = arguments.flag("--json")
+        account = try AccountOption(&arguments)
+        reference = VaultReference(try arguments.word("the shared vault"))
+    }
+
+    /// Opens the account, and finds the shared vault with the state of the last sync.
+    func find(_ console: Console) async throws -> OpenVault {
+        let account = try await account.open(console)
+        return OpenVault(account: account, shared: try await reference.find(in: account.vault))
+    }
+
+    /// Opens the account, fetches the members and invitations, and finds the shared vault.
+    func fetch(_ console: Console) async throws -> OpenVault {
+        let account = try await account.open(console)
+        try await account.vault.shared.refresh()
+        return OpenVault(account: account, shared: try await reference.find(in: account.vault))
+    }
+}
+
+/// A shared vault in an open account.
+struct OpenVault {
+    let account: OpenAccount
+    let shared: SharedVault
+
+    /// The name of the vault for output.
+    var name: String { VisibleText.visible(shared.name) }
+
+    /// Fetches the members and invitations, and returns the vault with them.
+    func refreshed() async throws -> OpenVault {
+        try await account.vault.shared.refresh()
+        return OpenVault(account: account, shared: try await present())
+    }
+
+    /// Returns the present state, after a change.
+    func present() async throws -> SharedVault { try await account.vault.shared.vault(shared.id) ?? shared }
+}
+
+/// The owner of the items of a command: the account, or a shared vault (`--vault NAME`).
+struct OwnerOption {
+    static let help = """
+        \(AccountOption.help)
+          --vault NAME          a shared vault in place of the account: name or id
+        """
+
+    let account: AccountOption
+    private let vault: VaultReference?
+
+    init(_ arguments: inout Arguments) throws(UsageError) { try self.init(of: AccountOption(&arguments), &arguments) }
+
+    /// Parses the options of a command that sends or fetches files, including a rate limit.
+    init(withRate arguments: inout Arguments) throws(UsageError) {
+        try self.init(of: AccountOption(withRate: &arguments), &arguments)
+    }
+
+    /// Parses `--vault`, after the options of the account.
+    init(of account: AccountOption, _ arguments: inout Arguments) throws(UsageError) {
+        self.account = account
+        vault = try arguments.option("--vault").map(VaultReference.init)
+    }
+
+    /// True when the owner is a shared vault.
+    var isVault: Bool { vault != nil }
+
+    /// Opens the account's vault, and finds the shared one.
+    func open(_ console: Console) async throws -> OpenOwner {
+        let account = try await account.open(console)
+        return OpenOwner(account: account, shared: try await vault?.find(in: account.vault))
+    }
+}
+
+/// The owner of items in an open account.
+struct OpenOwner {
+    let account: OpenAccount
+    /// Nil for the account itself.
+    let shared: SharedVault?
+
+    var items: OwnedItems { shared.map { $0.items(in: account.vault) } ?? OwnedItems(account.vault) }
+}
