@@ -1,5 +1,6 @@
 import CommandLineKit
 import Glibc
+import HTTPCore
 import Postgres
 import SalternServer
 
@@ -81,5 +82,19 @@ struct AdminActor {
             else { return nil }
             return String(cString: name)
         }
+    }
+}
+
+extension Arguments {
+    /// Reads a userid, or `--id ACCOUNT` instead. Call it after all other options.
+    ///
+    /// Rejects `--id=ACCOUNT`: it can be a userid. A caller that passes userids without a preceding `--` would act on
+    /// another account.
+    mutating func account() throws(UsageError) -> AccountReference {
+        guard let text = try option("--id", isJoinable: false) else { return .userid(try word("the userid")) }
+        guard let id = AccountID(pathParameter: text) else {
+            throw UsageError(message: "--id must be an account's id: 36 characters")
+        }
+        return .id(id)
     }
 }

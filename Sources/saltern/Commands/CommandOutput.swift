@@ -1,5 +1,15 @@
+import CommandLineKit
 import HTTPCore
 import Postgres
+
+extension Console {
+    /// Prints a JSON object for scripts.
+    func printJSON(_ build: (inout JSONWriter) -> Void) {
+        var writer = JSONWriter()
+        writer.object(build)
+        writeJSON(writer.finish() + [UInt8(ascii: "\n")])
+    }
+}
 
 extension Timestamp {
     /// The time in RFC 3339, as in JSON.
