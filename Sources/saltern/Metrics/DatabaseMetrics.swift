@@ -80,7 +80,7 @@ extension PrometheusText {
     private static let kinds = ["sync", "quorum", "potential", "async"]
 
     /// Writes metrics of PostgreSQL's replication, as far as the server's role may read them.
-    mutating func replication(_ state: DatabaseState) {
+    private mutating func replication(_ state: DatabaseState) {
         single(
             "saltern_database_in_recovery", .gauge, "1 if PostgreSQL is a standby.", state.isInRecovery ? 1 : 0)
         single(

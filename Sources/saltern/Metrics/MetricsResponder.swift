@@ -239,7 +239,7 @@ extension Purge.Report {
 
 extension PrometheusText {
     /// Outgoing events: attempts of this node, and the backlog of all nodes.
-    mutating func outgoingEvents(_ counters: DeliveryCounters, _ outbox: Outbox, _ backlog: EventBacklog?) {
+    fileprivate mutating func outgoingEvents(_ counters: DeliveryCounters, _ outbox: Outbox, _ backlog: EventBacklog?) {
         let attempts = "saltern_event_attempts_total"
         metric(attempts, .counter, "Attempts to deliver outgoing events, by result.")
         for (label, count) in counters.attempts {

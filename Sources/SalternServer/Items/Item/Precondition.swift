@@ -100,15 +100,15 @@ extension EntityTagList.Tag {
 
 extension EntityTagList {
     /// Returns true if a tag matches the revision by strong comparison (RFC 9110 §8.8.3.2), which excludes weak tags.
-    func matchesStrongly(_ revision: Int64) -> Bool {
+    fileprivate func matchesStrongly(_ revision: Int64) -> Bool {
         isAny || tags.contains { !$0.isWeak && $0.revision == revision }
     }
 
     /// Returns true if a tag matches the revision by weak comparison.
-    func matchesWeakly(_ revision: Int64) -> Bool { isAny || tags.contains { $0.revision == revision } }
+    fileprivate func matchesWeakly(_ revision: Int64) -> Bool { isAny || tags.contains { $0.revision == revision } }
 
     /// The revisions of the strong tags, in order and without repetitions.
-    var strongRevisions: [Int64] {
+    fileprivate var strongRevisions: [Int64] {
         var revisions: [Int64] = []
         for tag in tags where !tag.isWeak {
             if let revision = tag.revision, !revisions.contains(revision) { revisions.append(revision) }
