@@ -4,6 +4,7 @@ import Foundation
 import HTTPCore
 import HTTPServer
 import Postgres
+import SalternServer
 import TransportSecurity
 
 /// `saltern doctor`: checks all that `saltern serve` needs, under the same conditions, and changes nothing.
@@ -145,5 +146,101 @@ struct PlaceExamination {
                     + "creates its socket there")
         }
         return Finding(subject, .fine, "\(setting): there is room at \(path) for the server's socket")
+    }
+}
+
+/// One result of ``ExamineInstallation`` or ``CheckCertificate``.
+struct Finding: Sendable {
+    /// The subject of the check: a stable name for programs.
+    let subject: String
+    let severity: CertificateFinding.Severity
+    /// One sentence for people, with the result and the remedy.
+    let text: String
+
+    init(_ subject: String, _ severity: CertificateFinding.Severity, _ text: String) {
+        self.subject = subject
+        self.severity = severity
+        self.text = text
+    }
+
+    /// Converts a finding about TLS certificate and keys.
+    init(_ finding: CertificateFinding) {
+        self.init("tls_" + finding.subject.rawValue, finding.severity, finding.text)
+    }
+}
+
+extension Console {
+    /// Prints findings, as one line each or as one object.
+    /// - Throws: ``CommandFailure`` when one of them is a problem.
+    func report(_ findings: [Finding], asJSON: Bool) throws(CommandFailure) {
+        let problems = findings.count { $0.severity == .problem }
+        if asJSON {
+            printJSON { writer in
+                writer.member("problems", problems)
+                writer.member("warnings", findings.count { $0.severity == .warning })
+                writer.array("findings") { writer in
+                    for finding in findings {
+                        writer.object { writer in
+                            writer.member("subject", finding.subject)
+                            writer.member("severity", finding.severity.rawValue)
+                            writer.member("text", finding.text)
+                        }
+                    }
+                }
+            }
+        } else {
+            for finding in findings { print("\(finding.severity.rawValue): \(finding.text)") }
+        }
+        if problems > 0 { throw CommandFailure("\(problems) to fix") }
+    }
+}
+
+/// Checks whether backups are possible, and the age of the last one.
+enum BackupExamination {
+    /// Checks that this machine's `pg_dump` can read the server.
+    /// - Parameter server: `server_version_num`.
+    static func examineProgram(server: Int32, _ console: Console) async -> Finding {
+        let program: Int
+        do {
+            program = try await DumpProgram.majorVersion(console)
+        } catch {
+            let reason = (error as? CommandFailure)?.messages.joined(separator: "; ") ?? "\(error)"
+            return Finding("backup_program", .warning, "no backup can be made from here: \(reason)")
+        }
+        return judgeProgram(program, server: server)
+    }
+
+    static func judgeProgram(_ program: Int, server: Int32) -> Finding {
+        if let obstacle = DumpProgram.obstacle(program: program, server: server) {
+            return Finding("backup_program", .problem, "no backup can be made from here: \(obstacle)")
+        }
+        if let obstacle = DumpProgram.obstacleToRestore(program: program, server: server) {
+            return Finding("backup_program", .warning, obstacle)
+        }
+        return Finding("backup_program", .fine, "pg_dump has version \(program) and can read the server")
+    }
+
+    /// Checks the age of the last backup. Returns nothing if the database has no such data, as in a schema without
+    /// audit log.
+    static func examineAge(_ client: PostgresClient) async -> [Finding] {
+        guard let times = try? await BackupRecords(database: client).times() else { return [] }
+        return [judge(times)]
+    }
+
+    static func judge(_ times: BackupTimes) -> Finding {
+        let tolerated = Duration.seconds(2 * 86_400)
+        let advice =
+            "run saltern backup every day; WAL archives and copies by other programs are not recorded"
+        guard let last = times.last else {
+            let isNew = times.installed.map { $0 > times.now - tolerated } ?? true
+            return Finding(
+                "backup_age", isNew ? .fine : .warning,
+                "no backup is recorded" + (isNew ? ", and the installation is new" : ": \(advice)"))
+        }
+        let hours = max(0, (times.now - last) / .seconds(3600))
+        let age = hours < 48 ? "\(Int(hours)) hours" : "\(Int(hours / 24)) days"
+        let text = "the last backup that is recorded is \(age) old"
+        return last > times.now - tolerated
+            ? Finding("backup_age", .fine, text) : Finding("backup_age", .warning, "\(text): \(advice)")
     }
 }

@@ -109,3 +109,105 @@ struct VersionPage: PathParameterConvertible, Equatable {
             [Self.tag] + item.uuid.bytes + withUnsafeBytes(of: before.bigEndian) { Array($0) })
     }
 }
+
+/// `GET /v1/items/{id}/versions`: lists the kept older versions of an item, latest first, without their sealed bytes. A
+/// deleted item keeps its versions until they expire.
+struct ListVersions: ItemEndpoint {
+    func respond(to request: Request, items: ItemAccess) async throws -> Response {
+        let id: ItemID = try request.parameters.require("id")
+        let limit = try PageSize.limit(of: request)
+        let page: VersionPage = try request.query.optional("page") ?? .first(of: id)
+        guard page.item == id else {
+            throw Problem(
+                .badRequest, "invalid_parameter", detail: "Send `page` with the item of the first page.",
+                field: "page")
+        }
+        var versions = try await items.read(
+            FindVersions(page: page, now: items.now, limit: Int64(limit) + 1))
+        if versions.isEmpty, try await items.read(HasItem(id: id)).isEmpty { throw Problem.notFound }
+        var next: VersionPage?
+        if versions.count > limit {
+            versions.removeLast()
+            next = versions.last.map { VersionPage(item: id, before: $0.header.revision) }
+        }
+        return .json(capacity: 64 + versions.count * 224) { writer in
+            writer.object { writer in
+                writer.array("versions") { writer in
+                    for version in versions { writer.object { writer in version.write(to: &writer) } }
+                }
+                if let next { writer.member("nextPage", next.text) }
+            }
+        }
+    }
+}
+
+/// `GET /v1/items/{id}/versions/{revision}`: returns an older version in the form of an item, or 304 if the client has
+/// it. Versions never change. The present content is no older version, so its revision returns 404.
+struct ShowVersion: ItemEndpoint {
+    func respond(to request: Request, items: ItemAccess) async throws -> Response {
+        let id: ItemID = try request.parameters.require("id")
+        let revision: Int = try request.parameters.require("revision")
+        let find = FindVersion(id: id, revision: Int64(revision), now: items.now)
+        guard let found = try await items.read(find).first else { throw Problem.notFound }
+        let version = ItemInReply(found: found, reader: items.reader)
+        let fields: HTTPFields = ["ETag": found.item.entityTag]
+        switch ReadCondition(request.head.fields, revision: found.item.revision) {
+        case .met: return version.response(fields: fields)
+        case .failed: throw ItemProblem.preconditionFailed(current: version)
+        case .notModified: return Response(status: .notModified, fields: fields)
+        }
+    }
+}
+
+/// Finds the kept versions of an item, latest first.
+struct FindVersions: ItemRead {
+    typealias Row = VersionHeader
+
+    let page: VersionPage
+    let now: Timestamp
+    let limit: Int64
+
+    static let sql: AccountSQL<Self> = """
+        SELECT \(VersionHeader.columns) FROM saltern.replaced_contents i
+        WHERE i.account_id = \(.account) AND i.item_id = \(\.page.item) AND i.revision < \(\.page.before)
+            AND i.expires_at > \(\.now)
+        ORDER BY i.revision DESC LIMIT \(\.limit)
+        """
+}
+
+/// Finds one kept version of an item, with only the first part of long values.
+struct FindVersion: ItemRead {
+    let id: ItemID
+    let revision: Int64
+    let now: Timestamp
+
+    static let sql: AccountSQL<Self> = """
+        SELECT \(ItemInParts.columns) FROM saltern.replaced_contents i
+        WHERE i.account_id = \(.account) AND i.item_id = \(\.id) AND i.revision = \(\.revision)
+            AND i.expires_at > \(\.now)
+        """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> ItemInParts {
+        try ItemInParts(row: &row, of: .replacedContents)
+    }
+}
+
+/// Finds a part of a version's title or body. Returns no row if the version is no longer kept.
+struct FindVersionPart: ItemRead {
+    typealias Row = [UInt8]
+
+    let part: FindItemPart
+
+    static let sql: AccountSQL<Self> = "\(FindItemPart.part(of: "saltern.replaced_contents i"), of: \.part)"
+}
+
+/// Finds out if a live item with this id exists.
+struct HasItem: ItemRead {
+    typealias Row = Bool
+
+    let id: ItemID
+
+    static let sql: AccountSQL<Self> = """
+        SELECT true FROM saltern.items i WHERE i.account_id = \(.account) AND i.item_id = \(\.id) AND NOT i.deleted
+        """
+}

@@ -57,3 +57,116 @@ public struct PurgeBacklog: Sendable, Equatable {
         return Part(kind: Rows.kind, rows: due.count, overdue: oldest.map { moment - $0 } ?? .zero)
     }
 }
+
+/// Finds the times since which rows of one kind are due.
+protocol DueRows: Statement where Row == Timestamp {
+    /// The kind's name in ``Purge/Report``.
+    static var kind: String { get }
+    /// Rows with this or an earlier time are due.
+    var moment: Timestamp { get }
+    /// Maximum number of rows.
+    var limit: Int64 { get }
+
+    init(moment: Timestamp, limit: Int64)
+}
+
+extension DueRows {
+    static var isReadOnly: Bool { true }
+}
+
+/// Finds the oldest rows of a table by an index of the purge.
+protocol OldestRows: DueRows {
+    static var time: SQLFragment { get }
+    /// The table, with its alias.
+    static var table: SQLFragment { get }
+    /// The condition of the partial index.
+    static var condition: SQLFragment { get }
+}
+
+extension OldestRows {
+    static var condition: SQLFragment { "true" }
+    static var sql: SQL<Self> {
+        """
+        SELECT \(time) FROM \(table) WHERE \(condition) AND \(time) <= \(\.moment) ORDER BY \(time) LIMIT \(\.limit)
+        """
+    }
+}
+
+/// Finds the times of tombstones, by the index `tombstones_by_age`.
+struct FindDueTombstones: OldestRows {
+    static let kind = "tombstones"
+    static let time: SQLFragment = "i.updated_at"
+    static let table: SQLFragment = "saltern.items i"
+    static let condition: SQLFragment = "i.deleted AND i.updated_at > '-infinity'"
+
+    let moment: Timestamp
+    let limit: Int64
+}
+
+/// Finds the expiry times of kept contents, by the index `deleted_contents_by_expiry`.
+struct FindDueContents: OldestRows {
+    static let kind = "contents"
+    static let time: SQLFragment = "k.expires_at"
+    static let table: SQLFragment = "saltern.deleted_contents k"
+    static let condition: SQLFragment = "k.created_at > '-infinity'"
+
+    let moment: Timestamp
+    let limit: Int64
+}
+
+/// Finds the expiry times of older versions of items, by the index `replaced_contents_by_expiry`.
+struct FindDueVersions: OldestRows {
+    static let kind = "versions"
+    static let time: SQLFragment = "v.expires_at"
+    static let table: SQLFragment = "saltern.replaced_contents v"
+    static let condition: SQLFragment = "v.replaced_at > '-infinity'"
+
+    let moment: Timestamp
+    let limit: Int64
+}
+
+/// Finds the expiry times of rotations, by the index `rotations_by_expiry`.
+struct FindDueRotations: OldestRows {
+    static let kind = "rotations"
+    static let time: SQLFragment = "r.expires_at"
+    static let table: SQLFragment = "saltern.rotations r"
+
+    let moment: Timestamp
+    let limit: Int64
+}
+
+/// Finds the times of events, by the index `security_events_by_age`.
+struct FindDueEvents: OldestRows {
+    static let kind = "events"
+    static let time: SQLFragment = "e.occurred_at"
+    static let table: SQLFragment = "saltern.security_events e"
+    static let condition: SQLFragment = "e.occurred_at > '-infinity'"
+
+    let moment: Timestamp
+    let limit: Int64
+}
+
+/// Finds the times of the last failure of counters, by the index `failed_attempts_by_age`. Only the oldest counters are
+/// scanned, so that active ones do not prolong the scan.
+struct FindDueAttempts: DueRows {
+    static let kind = "attempts"
+    static let sql: SQL<Self> = """
+        SELECT c.last_failed_at FROM (
+            SELECT f.last_failed_at FROM saltern.failed_attempts f WHERE f.first_failed_at <= \(\.moment)
+            ORDER BY f.first_failed_at LIMIT 50000
+        ) c WHERE c.last_failed_at <= \(\.moment) LIMIT \(\.limit)
+        """
+
+    let moment: Timestamp
+    let limit: Int64
+}
+
+/// Finds the ends of shares, by the index `shares_by_expiry`.
+struct FindDueShares: OldestRows {
+    static let kind = "shares"
+    static let time: SQLFragment = "s.expires_at"
+    static let table: SQLFragment = "saltern.shares s"
+
+    let moment: Timestamp
+    let limit: Int64
+}

@@ -148,3 +148,113 @@ struct PageStrings: Sendable {
         }
     }
 }
+
+extension PageLanguage {
+    /// Selects the preferred language of `Accept-Language` (RFC 9110 §12.5.4, by lookup: `de-AT` selects `de`), and the
+    /// first one of equal preference. English if there is none, and for a malformed field.
+    init(preferredIn fields: RequestFields) {
+        self = fields["accept-language"].flatMap(Self.preferred) ?? .english
+    }
+
+    private static func preferred(in list: String) -> PageLanguage? {
+        var best: (language: PageLanguage, weight: Double)?
+        for element in list.split(separator: ",") {
+            let parts = element.split(separator: ";").map { $0.filter { $0 != " " && $0 != "\t" } }
+            guard let range = parts.first, let language = language(of: range) else { continue }
+            let weight = parts.dropFirst().first { $0.lowercased().hasPrefix("q=") }.map {
+                Double($0.dropFirst(2)) ?? 0
+            }
+            if (weight ?? 1) > best?.weight ?? 0 { best = (language, weight ?? 1) }
+        }
+        return best?.language
+    }
+
+    /// Returns the language of a range by its first subtag.
+    private static func language(of range: String) -> PageLanguage? {
+        range.split(separator: "-").first.flatMap { PageLanguage(rawValue: $0.lowercased()) }
+    }
+}
+
+/// Text in HTML.
+struct HTML: Sendable, Equatable {
+    let markup: String
+
+    /// Accepts markup of the program itself.
+    init(markup: String) { self.markup = markup }
+
+    /// Escapes text for use between tags and in quoted attributes.
+    init(escaping text: String) {
+        var markup = ""
+        for character in text.unicodeScalars {
+            switch character {
+            case "&": markup += "&amp;"
+            case "<": markup += "&lt;"
+            case ">": markup += "&gt;"
+            case "\"": markup += "&quot;"
+            case "'": markup += "&#39;"
+            default: markup.unicodeScalars.append(character)
+            }
+        }
+        self.markup = markup
+    }
+}
+
+/// A page with placeholders of the form `{{name}}`.
+struct PageTemplate: Sendable {
+    /// The text before each placeholder, and its name.
+    private let parts: [(text: String, place: String)]
+    private let end: String
+
+    /// Reads a template from a file of the program.
+    init(_ bytes: [UInt8]) {
+        var parts: [(text: String, place: String)] = []
+        var rest = String(decoding: bytes, as: UTF8.self)[...]
+        while let start = rest.firstRange(of: "{{"), let end = rest[start.upperBound...].firstRange(of: "}}") {
+            parts.append((String(rest[..<start.lowerBound]), String(rest[start.upperBound..<end.lowerBound])))
+            rest = rest[end.upperBound...]
+        }
+        self.parts = parts
+        self.end = String(rest)
+    }
+
+    /// Returns the page. A placeholder without a value, or a value without a placeholder, is a programming error.
+    func filled(with values: [String: HTML]) -> [UInt8] {
+        precondition(Set(parts.map(\.place)) == Set(values.keys), "every place of the page has a value")
+        var page = ""
+        for part in parts { page += part.text + (values[part.place]?.markup ?? "") }
+        return Array((page + end).utf8)
+    }
+}
+
+/// `GET /s/{id}` and `GET /s/{id}/{passphrase}`: returns the page that opens shares, in the browser's language.
+///
+/// Id and passphrase are not read, so link previews use up no view and receive no data. The second form is that of
+/// older apps; the page's script converts it. Either may end in a slash, which mail programs add.
+struct ShowSharePage: OpenEndpoint {
+    private let pages: [PageLanguage: Response]
+
+    init(_ page: BrowserPage) { pages = page.pages }
+
+    /// `GET /j/{id}`: returns the page for links to invitations instead. The id is not read either.
+    init(invitationsOf page: BrowserPage) { pages = page.invitationPages }
+
+    func respond(to request: Request) async throws -> Response {
+        guard let page = pages[PageLanguage(preferredIn: request.head.fields)] else { throw Problem.notFound }
+        return page
+    }
+}
+
+/// `GET /assets/{name}`: returns a file of the page.
+///
+/// Like all replies it is not cached, so page and script always have one version. 60 KiB for each share are acceptable.
+struct ShowSharePageAsset: OpenEndpoint {
+    private let assets: [String: Response]
+
+    init(_ page: BrowserPage) { assets = page.assets }
+
+    func respond(to request: Request) async throws -> Response {
+        let name: String = try request.parameters.require("name")
+        guard let asset = assets[name] else { throw Problem.notFound }
+        return asset
+    }
+}

@@ -108,3 +108,126 @@ struct PresentedManageToken: Sendable {
         self.hash = hash
     }
 }
+
+/// Checks the plan's limit as the first of three statements of a creation. Ended shares count while they are stored.
+///
+/// Rows are counted in the order of the index, forced by a limit that the planner cannot estimate. Only an index scan
+/// marks dead entries. A bitmap scan would read all rows removed since the last vacuum again at each creation.
+struct AdmitShare: AccountWrite {
+    let byteCount: Int64
+    /// Stored in the account's row if the plan allows the share, as a token for the statements that follow.
+    let writer = Int64.random(in: .min ... .max)
+
+    /// The exceeded limit of the plan, if any.
+    struct Row: Sendable {
+        let exceededLimit: String?
+        let allowed: Int64
+        let used: Int64
+        /// True if ended shares occupy the limit.
+        let hasEndedShares: Bool
+    }
+
+    static let sql: CallerSQL<Self> = """
+        WITH decision AS (
+            SELECT a.account_id, p.max_item_bytes, p.max_shares, c.share_count, c.stored_count
+            FROM saltern.accounts a JOIN saltern.plans p ON p.plan = a.plan CROSS JOIN (
+                SELECT count(*) AS stored_count,
+                    count(*) FILTER (WHERE \(ShareCount.condition(at: "\(.now)"))) AS share_count
+                FROM (
+                    SELECT s.expires_at FROM saltern.account_shares s WHERE s.account_id = \(.account)
+                    ORDER BY s.share_id LIMIT (SELECT 1000000000)
+                ) h
+            ) c
+            WHERE a.account_id = \(.account) AND a.locked_at IS NULL AND \(Caller.hasLiveSession)
+        ), told AS (
+            UPDATE saltern.accounts a SET writer = \(\.writer) FROM decision d
+            WHERE a.account_id = \(.account) AND \(\.byteCount) <= d.max_item_bytes AND d.stored_count < d.max_shares
+        )
+        SELECT
+            CASE WHEN \(\.byteCount) > d.max_item_bytes THEN 'itemBytes' WHEN d.stored_count >= d.max_shares
+                THEN 'shares' END,
+            CASE WHEN \(\.byteCount) > d.max_item_bytes THEN d.max_item_bytes ELSE d.max_shares END,
+            CASE WHEN \(\.byteCount) > d.max_item_bytes THEN \(\.byteCount) ELSE d.share_count END,
+            d.stored_count > d.share_count AND d.stored_count >= d.max_shares AND d.share_count < d.max_shares
+        FROM decision d
+        """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
+}
+
+/// Adds the share to the account's list as the second of three statements, if ``AdmitShare`` has admitted it.
+///
+/// `MERGE`, because an INSERT that selects from another table is planned for every shard of a cluster.
+struct InsertAccountShare: Statement {
+    let admission: AdmitShare
+    let accountID: AccountID
+    let id: ShareID
+    let now: Timestamp
+    let expiresAt: Timestamp?
+
+    static let sql: SQL<Self> = """
+        MERGE INTO saltern.account_shares n USING (
+            SELECT a.account_id FROM saltern.accounts a
+            WHERE a.account_id = \(\.accountID) AND a.writer = \(\.admission.writer)
+        ) d ON n.account_id = d.account_id AND n.share_id = \(\.id)
+        WHEN NOT MATCHED THEN INSERT (account_id, share_id, created_at, expires_at)
+            VALUES (d.account_id, \(\.id), \(\.now), \(\.expiresAt))
+        """
+}
+
+/// Lists a share without an account, as the first of three statements of its creation.
+struct InsertAnonymousShare: Statement {
+    let id: ShareID
+    let now: Timestamp
+    let expiresAt: Timestamp?
+    /// The maximum number of such shares.
+    let limit: Int64
+
+    fileprivate var nobody: AccountID { .nobody }
+
+    static let sql: SQL<Self> = """
+        INSERT INTO saltern.account_shares (account_id, share_id, created_at, expires_at)
+            VALUES (\(\.nobody), \(\.id), \(\.now), \(\.expiresAt))
+        """
+}
+
+/// Removes the listed share if the limit is exceeded, as the second of three statements. Returns a row if it did.
+struct RefuseAnonymousShare: Statement {
+    typealias Row = Bool
+
+    let note: InsertAnonymousShare
+
+    static let sql: SQL<Self> = """
+        DELETE FROM saltern.account_shares n
+        WHERE n.account_id = \(\.note.nobody) AND n.share_id = \(\.note.id) AND \(\.note.limit) < (
+            SELECT count(*) FROM saltern.account_shares h WHERE h.account_id = \(\.note.nobody))
+        RETURNING true
+        """
+}
+
+/// Stores a listed share as the last statement of a creation. The two tables are distributed by different keys, so the
+/// list is read in a separate part.
+struct InsertShare: Statement {
+    /// The account whose list is read.
+    let account: AccountID
+    let id: ShareID
+    let manageHash: TokenHash
+    let content: ShareContent
+    let now: Timestamp
+
+    private var owner: AccountID? { account == .nobody ? nil : account }
+
+    static let sql: SQL<Self> = """
+        WITH noted AS MATERIALIZED (
+            SELECT h.share_id FROM saltern.account_shares h
+            WHERE h.account_id = \(\.account) AND h.share_id = \(\.id)
+        )
+        INSERT INTO saltern.shares
+            (share_id, owner_account, manage_hash, format, salt, iterations, sealed, created_at, updated_at, expires_at,
+            max_views)
+        SELECT n.share_id, \(\.owner), \(\.manageHash), \(\.content.format.rawValue), \(\.content.salt),
+            \(\.content.iterations), \(\.content.sealed.bytes), \(\.now), \(\.now), \(\.content.expiresAt),
+            \(\.content.maxViews)
+        FROM noted n
+        """
+}

@@ -58,3 +58,41 @@ struct SharePosition: PathParameterConvertible, Equatable {
 
     var text: String { PositionToken.text(.shares, createdAt, id.bytes) }
 }
+
+/// Finds a page of the account's shares, newest first.
+struct FindAccountShares: AccountRead {
+    let position: SharePosition
+    let now: Timestamp
+    let limit: Int64
+
+    struct Row: Sendable {
+        let id: ShareID
+        let createdAt: Timestamp
+    }
+
+    static let sql: AccountSQL<Self> = """
+        SELECT h.share_id, h.created_at FROM saltern.account_shares h
+        WHERE h.account_id = \(.account) AND \(ShareCount.condition(at: "\(\.now)"))
+            AND (h.created_at, h.share_id) < (\(\.position.createdAt), \(\.position.id))
+        ORDER BY h.created_at DESC, h.share_id DESC LIMIT \(\.limit)
+        """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
+}
+
+/// Finds the headers of open shares of an account, newest first.
+struct FindShareHeaders: Statement {
+    typealias Row = ShareHeader
+
+    let ids: [ShareID]
+    let now: Timestamp
+    let owner: AccountID
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = """
+        SELECT \(ShareHeader.columns) FROM saltern.shares s
+        WHERE s.share_id = ANY(\(\.ids)::bytea[]) AND s.owner_account = \(\.owner) AND (s.expires_at IS NULL
+            OR s.expires_at > \(\.now))
+        ORDER BY s.created_at DESC, s.share_id DESC
+        """
+}

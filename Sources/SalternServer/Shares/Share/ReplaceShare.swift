@@ -74,3 +74,15 @@ struct ReplaceShare: AccountEndpoint, LongBodyEndpoint {
         return .json(capacity: 384) { writer in writer.object { writer in header.write(to: &writer) } }
     }
 }
+
+/// Updates the end of a share in the account's list.
+struct UpdateAccountShare: Statement {
+    let accountID: AccountID
+    let id: ShareID
+    let expiresAt: Timestamp?
+
+    static let sql: SQL<Self> = """
+        UPDATE saltern.account_shares h SET expires_at = \(\.expiresAt)
+            WHERE h.account_id = \(\.accountID) AND h.share_id = \(\.id)
+        """
+}
