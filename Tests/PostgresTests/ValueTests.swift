@@ -62,7 +62,17 @@ import Testing
         let lost = ServerError(
             state: .internalError, unredactedMessage: "failure on connection marked as essential: 127.0.0.1:5432")
         #expect(PostgresError.server(lost).isTransient)
-        #expect(!PostgresError.server(ServerError(state: .internalError, unredactedMessage: "a bug")).isTransient)
+        let closed = "server closed the connection unexpectedly\n\tThis probably means …"
+        for (message, function, isLost) in [
+            ("a bug", nil, false), ("a bug", "ReportResultError", false), (closed, nil, false),
+            (closed, "ReportResultError", true), ("connection not open", "ReportResultError", true),
+            ("could not commit transaction for shard 1", "ErrorIfPostCommitFailedShardPlacements", true),
+        ] {
+            let error = ServerError(state: .internalError, unredactedMessage: message, function: function)
+            #expect(PostgresError.server(error).isTransient == isLost, "\(message)")
+            #expect(error.isOfOtherNode == (function == "ReportResultError"))
+            #expect(error.isCommitUnknown == (function?.hasPrefix("ErrorIf") == true))
+        }
     }
 
     @Test func `a connection string is read, refused without being quoted, and never printed`() throws {

@@ -268,14 +268,14 @@ extension PostgresConnection {
         case .violation: return end(.lost)
         }
         // A cluster node reports the same codes for its connections to other nodes, which end nothing here.
-        if let error, error.state.endsSession, !isDistributed || error.state.errorClass != "08" {
+        if let error, error.state.endsSession, !error.isOfOtherNode, !isDistributed || error.state.errorClass != "08" {
             isRetiring = true
             client.connectionIsRetiring(self)
         }
     }
 
     private func named(_ error: ServerError?, _ statement: Int?) -> PostgresError {
-        guard var error else { return .connectionLost }
+        guard var error, !error.isCommitUnknown else { return .connectionLost }
         if let statement { error.statement = client.catalog.definitions[statement].name }
         return .server(error)
     }

@@ -113,12 +113,20 @@ public struct ServerError: Error, Sendable {
     /// The server's primary message. It can quote a value (`invalid input syntax for type uuid: "…"`), so
     /// ``description`` never contains it. Show it to developers only.
     public let unredactedMessage: String
+    /// True if the error is that of another node of a cluster.
+    let isOfOtherNode: Bool
+    /// True if another node of a cluster may have committed before its connection failed.
+    let isCommitUnknown: Bool
 
+    /// - Parameter function: The server's function that reported the error, if it sent the name.
     init(
         state: SQLState, statement: String = "", schema: String? = nil, table: String? = nil, column: String? = nil,
-        constraint: String? = nil, unredactedMessage: String = ""
+        constraint: String? = nil, unredactedMessage: String = "", function: String? = nil
     ) {
-        self.state = Self.isNodeLost(state, unredactedMessage) ? .connectionFailure : state
+        isOfOtherNode = function == Self.reportOfOtherNode
+        isCommitUnknown = state == .internalError && function == "ErrorIfPostCommitFailedShardPlacements"
+        let isNodeLost = isCommitUnknown || state == .internalError && Self.isNodeLost(unredactedMessage, isOfOtherNode)
+        self.state = isNodeLost ? .connectionFailure : state
         self.statement = statement
         self.schema = schema
         self.table = table
@@ -127,9 +135,19 @@ public struct ServerError: Error, Sendable {
         self.unredactedMessage = unredactedMessage
     }
 
+    /// The function of Citus that repeats a node's error (`remote_commands.c`).
+    private static let reportOfOtherNode = "ReportResultError"
+    /// The beginnings of libpq's messages about lost connections. Citus repeats them without a code.
+    private static let losses = [
+        "connection not open", "no connection to the server", "server closed the connection unexpectedly",
+        "could not receive data from server", "could not send data to server", "SSL connection has been closed",
+        "SSL SYSCALL error", "SSL error", "connection error",
+    ]
+
     /// Returns true if a cluster lost a node during a transaction. Citus has no code for this (`remote_transaction.c`).
-    private static func isNodeLost(_ state: SQLState, _ message: String) -> Bool {
-        state == .internalError && message.hasPrefix("failure on connection marked as essential")
+    private static func isNodeLost(_ message: String, _ isOfOtherNode: Bool) -> Bool {
+        message.hasPrefix("failure on connection marked as essential")
+            || isOfOtherNode && (message.isEmpty || losses.contains { message.hasPrefix($0) })
     }
 }
 
@@ -156,7 +174,7 @@ extension ServerError {
         guard let state = field("C") else { return nil }
         self.init(
             state: SQLState(state), schema: field("s"), table: field("t"), column: field("c"),
-            constraint: field("n"), unredactedMessage: field("M") ?? "")
+            constraint: field("n"), unredactedMessage: field("M") ?? "", function: field("R"))
     }
 }
 
