@@ -1,4 +1,5 @@
 internal import Cryptography
+internal import Postgres
 
 /// Gives accounts and sessions a different name for each audience. Each installation has one key.
 ///
@@ -44,4 +45,23 @@ struct PairwiseKey: Sendable {
         let name = audience.description.utf8
         return key.authenticationCode(for: [kind.rawValue, UInt8(name.count)] + Array(name) + Array(id))
     }
+}
+
+/// Names an account or a session for one audience. Audiences cannot link their names of one account, and only the
+/// server can compute a name.
+struct PairwiseSubject: Hashable, Sendable {
+    private let code: SHA256Digest
+
+    /// The name of an account.
+    init(of account: AccountID, for audience: AudienceName, key: PairwiseKey) {
+        code = key.code(.account, for: audience, account.uuid.bytes)
+    }
+
+    /// The name of a session.
+    init(of session: SessionID, for audience: AudienceName, key: PairwiseKey) {
+        code = key.code(.session, for: audience, session.uuid.bytes)
+    }
+
+    /// 43 characters of base64url, as tokens and events carry it.
+    var text: String { Base64URL.encodeToString(code.bytes) }
 }

@@ -1,4 +1,5 @@
 public import Postgres
+internal import WebAuthn
 
 /// Removes second factors for an operator.
 public struct SecondFactorAdministration {
@@ -56,4 +57,19 @@ public struct SecondFactorAdministration {
             return Removed(account: account, hadCodes: !codes.isEmpty, passkeys: passkeys.map(\.name))
         }
     }
+}
+
+/// Removes all passkeys of an account.
+struct DeletePasskeys: Statement {
+    let accountID: AccountID
+
+    struct Row: Sendable {
+        let id: PasskeyID
+        let name: String
+    }
+
+    static let sql: SQL<Self> =
+        "DELETE FROM saltern.passkeys k WHERE k.account_id = \(\.accountID) RETURNING k.credential_id, k.name"
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }

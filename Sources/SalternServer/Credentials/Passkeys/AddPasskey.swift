@@ -2,6 +2,43 @@ internal import HTTPCore
 internal import Postgres
 internal import WebAuthn
 
+/// `POST /v1/account/passkeys`: returns the options with which a client creates a passkey. Stores nothing.
+struct BeginPasskey: AccountEndpoint {
+    private let relyingParty: RelyingParty?
+    private let service: String
+    private let challenges: PasskeyChallenges
+
+    init(_ parts: Dependencies) {
+        relyingParty = parts.configuration.passkeys
+        service = parts.configuration.name
+        challenges = PasskeyChallenges(parts.configuration.masterKey)
+    }
+
+    func respond(to request: Request, authorization: Authorization) async throws -> Response {
+        let (key, logsIn) = try JSONBody.read(request) { members in
+            (
+                try members.required("currentPasswordKey", PasswordKey.init(json:)),
+                try members.optional("logsIn") { try $0.bool() } ?? false
+            )
+        }
+        let proven = try await authorization.prove(key)
+        guard let relyingParty else { throw PasskeyProblem.off }
+        let present = try await authorization.read(FindPasskeyIDs())
+        guard present.count < PasskeyProblem.limit else { throw PasskeyProblem.tooMany }
+        let challenge = challenges.make(for: .registration(proven.accountID, proven.tokenHash), now: proven.now)
+        let options = PasskeyOptions.creation(
+            challenge, relyingParty, service: service, accountID: proven.accountID, userid: proven.userid,
+            logsIn: logsIn,
+            excluded: present)
+        return .json(.created, capacity: 1_024) { writer in
+            writer.object { writer in
+                writer.name("publicKey")
+                writer.value(options)
+            }
+        }
+    }
+}
+
 /// `POST /v1/account/passkeys/confirm`: verifies the authenticator's response, and stores the passkey. From then on
 /// log-ins with the password key require a second factor.
 ///
@@ -101,4 +138,28 @@ extension StoredPasskey {
         writer.member("createdAt", createdAt)
         if let lastUsedAt { writer.member("lastUsedAt", lastUsedAt) }
     }
+}
+
+/// Stores a new passkey. Returns no row if the account already has it. Requires a lock of the account's row.
+struct InsertPasskey: Statement {
+    typealias Row = PasskeyID
+
+    let accountID: AccountID
+    let id: PasskeyID
+    let passkey: PasskeyRegistration.Passkey
+    let name: PasskeyName
+    let logsIn: Bool
+    let now: Timestamp
+
+    private var algorithm: Int32 { Int32(passkey.key.algorithm.rawValue) }
+    private var signCount: Int64 { Int64(passkey.signCount) }
+
+    static let sql: SQL<Self> = """
+        INSERT INTO saltern.passkeys (account_id, credential_id, algorithm, public_key, sign_count, backup_eligible,
+            backed_up, name, logs_in, created_at)
+        VALUES (\(\.accountID), \(\.id), \(\.algorithm), \(\.passkey.key.bytes), \(\.signCount),
+            \(\.passkey.isBackupEligible), \(\.passkey.isBackedUp), \(\.name.string), \(\.logsIn), \(\.now))
+        ON CONFLICT (account_id, credential_id) DO NOTHING
+        RETURNING credential_id
+        """
 }
