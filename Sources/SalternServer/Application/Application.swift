@@ -5,7 +5,7 @@ public import Postgres
 ///
 /// Each loop has its own application.
 public struct Application: Responder {
-    /// All routes, in the order of `Application+Routes.swift`.
+    /// All routes, in the order of ``routes(_:_:)``.
     public let router: Router<RouteMetadata>
     private let finisher: ResponseFinisher
     private let limiter: RateLimiter

@@ -1,4 +1,3 @@
-internal import Cryptography
 internal import Postgres
 
 /// The steps of every change of a credential, in a transaction that holds the account's row `FOR UPDATE`:

@@ -1,4 +1,3 @@
-internal import Cryptography
 internal import Postgres
 
 /// A caller whose session was opened by a recovery. Setting a new credential ends the session.

@@ -1,4 +1,3 @@
-internal import Cryptography
 internal import HTTPCore
 internal import Postgres
 

@@ -1,7 +1,6 @@
 internal import Cryptography
 internal import HTTPCore
 internal import Postgres
-internal import WebAuthn
 
 /// `GET /v1/account/passkeys`: the passkeys of the account, the oldest first.
 struct ListPasskeys: AccountEndpoint {

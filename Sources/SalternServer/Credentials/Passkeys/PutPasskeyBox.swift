@@ -1,6 +1,5 @@
 internal import HTTPCore
 internal import Postgres
-internal import WebAuthn
 
 /// `PUT /v1/account/passkeys/{id}/box`: stores the sealed values by which a passkey unlocks the keyring, or removes
 /// them. The client needs the passkey's PRF output to seal them.

@@ -1,5 +1,4 @@
 public import Postgres
-internal import WebAuthn
 
 /// Removes second factors for an operator.
 public struct SecondFactorAdministration {

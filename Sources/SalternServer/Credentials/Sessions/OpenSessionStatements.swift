@@ -1,4 +1,3 @@
-internal import HTTPCore
 internal import Postgres
 
 /// Locks and reads the account as the second half of a log-in. Returns no row if the key is wrong, the account is
