@@ -197,7 +197,7 @@ extension Application {
     private static let keyrings = BodyRule.json(limit: Keyring.requestLimitWithRecovery)
 
     /// Returns all routes of the service.
-    static func routes(_ parts: Dependencies, _ build: RouteBuilder) -> [Route<RouteMetadata>] {
+    private static func routes(_ parts: Dependencies, _ build: RouteBuilder) -> [Route<RouteMetadata>] {
         let share = BodyRule.json(limit: parts.configuration.items.requestLimit)
         let sharing: GuestRule =
             parts.configuration.shares.acceptsAnonymous

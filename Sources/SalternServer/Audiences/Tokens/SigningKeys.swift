@@ -17,7 +17,7 @@ public struct SigningKeys: Sendable {
     public static let retention = Duration.seconds(86_400)
 
     /// - Parameter keys: At least one, in the order of their use.
-    init(ordered keys: [SigningKey]) { self.keys = keys }
+    private init(ordered keys: [SigningKey]) { self.keys = keys }
 
     /// Generates the first key. It signs immediately, because no service has fetched an earlier one.
     public static func first(at now: Timestamp) throws(SigningKeyError) -> SigningKeys {
