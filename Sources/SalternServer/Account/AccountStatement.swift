@@ -1,3 +1,4 @@
+internal import HTTPCore
 public import Postgres
 
 /// A statement that reads rows of the caller's account.
@@ -137,4 +138,50 @@ struct Guarded<Write: AccountWrite>: Statement {
     func bind(to parameters: inout Parameters) { Write.sql.bind(write, caller, to: &parameters) }
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Write.Row { try Write.decode(&row) }
+}
+
+/// Reads an account's rows for the duration of a streamed reply. Each read is a transaction of its own and checks the
+/// session again at its own time.
+struct AccountReader: Sendable {
+    let session: SessionKey
+    let database: PostgresClient
+    let clock: any WallClock
+    let policy: SessionPolicy
+
+    /// Reads rows.
+    ///
+    /// - Throws: `ResponseStreamEnded` if the session has ended, or a `PostgresError`.
+    func read<Read: AccountRead>(_ read: Read) async throws -> [Read.Row] {
+        let caller = Caller(session, now: clock.now, policy: policy)
+        let (sessions, rows) = try await database.execute(
+            Authenticate(caller: caller), Owned(accountID: caller.accountID, read: read))
+        guard !sessions.isEmpty else { throw ResponseStreamEnded() }
+        return rows
+    }
+}
+
+/// SQL for the two counters of an account: item changes and keyring revisions.
+///
+/// No number is issued twice, even after a database rollback: the installation's base then moves above all numbers that
+/// the lost period can have issued. The statement that takes a number reads the base, so no node counts from memory.
+enum AccountCounter {
+    /// A lower bound: all further numbers are above it.
+    static let base: SQLFragment = "(SELECT b.revision_base FROM saltern.installation b WHERE b.singleton)"
+
+    /// The latest number of a counter, or the base if that is higher. Clients use it as the current position.
+    static func head(_ counter: SQLFragment) -> SQLFragment { "greatest(\(counter), \(base))" }
+
+    /// The value of a counter after `count` further numbers are taken.
+    static func next(_ counter: SQLFragment, by count: SQLFragment = "1") -> SQLFragment {
+        "\(head(counter)) + \(count)"
+    }
+}
+
+/// SQL for the size of rows with sealed bytes.
+enum SealedSize {
+    /// The sealed bytes of a row of an alias: title and body together. PostgreSQL stores the lengths of such columns
+    /// apart and does not read the values. 0 for a tombstone or a missing row.
+    static func bytes(of alias: SQLFragment) -> SQLFragment {
+        "(coalesce(octet_length(\(alias).body), 0) + coalesce(octet_length(\(alias).title), 0))::bigint"
+    }
 }

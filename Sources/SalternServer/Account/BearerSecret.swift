@@ -1,5 +1,6 @@
 internal import Cryptography
 internal import HTTPCore
+internal import Postgres
 
 /// Reads tokens in their only form: `Authorization: Bearer`, a prefix that names the kind of token, and base64url (RFC
 /// 6750 §2.1).
@@ -33,5 +34,26 @@ enum BearerSecret {
         let token = value[scheme.count...].drop { $0 == ASCII.space }
         guard token.count == prefix.count + (byteCount * 8 + 5) / 6, token.starts(with: prefix) else { return nil }
         return UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(value)[(token.startIndex + prefix.count)...])
+    }
+}
+
+/// A SHA-256 digest or code that the database stores as `bytea`. Each kind is a type of its own, so the hash of a token
+/// cannot be used as a verifier. Compared in constant time.
+protocol StoredDigest: PostgresValue, Hashable, Sendable {
+    var digest: SHA256Digest { get }
+
+    init(digest: SHA256Digest)
+}
+
+extension StoredDigest {
+    init(_ digest: SHA256Digest) { self.init(digest: digest) }
+
+    static var postgresType: PostgresType { .bytea }
+    static var postgresArrayType: PostgresType { .byteaArray }
+
+    func encode(to writer: inout ByteWriter) { digest.withUnsafeBytes { writer.write($0) } }
+
+    static func decode(_ bytes: UnsafeRawBufferPointer?) -> Self? {
+        bytes.flatMap { SHA256Digest($0) }.map { Self($0) }
     }
 }

@@ -1,3 +1,7 @@
+internal import Cryptography
+internal import HTTPCore
+internal import Postgres
+
 /// The order in which rows are locked. All writing statements and transactions follow it, so no two wait for each
 /// other.
 ///
@@ -85,4 +89,95 @@ enum LockOrder: Int, CaseIterable {
 
     /// True if the rows belong to an account and are written under its lock.
     var isWithinAccount: Bool { self == .contents || self == .accountShares }
+}
+
+/// Locks an account's row against other writers until the transaction ends. All writers of the account's rows take this
+/// lock first. The next statement has a snapshot of its own, so it sees the previous writer's changes.
+struct LockAccount: Statement {
+    typealias Row = AccountID
+
+    let accountID: AccountID
+
+    static let sql: SQL<Self> =
+        "SELECT a.account_id FROM saltern.accounts a WHERE a.account_id = \(\.accountID) FOR NO KEY UPDATE"
+}
+
+/// Locks an account's row against all other locks until the transaction ends. Log-ins (`FOR KEY SHARE`) and writes
+/// (`FOR NO KEY UPDATE`) wait.
+struct LockAccountWholly: Statement {
+    typealias Row = AccountID
+
+    let accountID: AccountID
+
+    static let sql: SQL<Self> =
+        "SELECT a.account_id FROM saltern.accounts a WHERE a.account_id = \(\.accountID) FOR UPDATE"
+}
+
+/// Prevents the deletion of an account until the transaction ends. Writes and log-ins continue; a deletion or a change
+/// of the credential waits, or is waited for.
+struct KeepAccount: Statement {
+    typealias Row = AccountID
+
+    let accountID: AccountID
+
+    static let sql: SQL<Self> =
+        "SELECT a.account_id FROM saltern.accounts a WHERE a.account_id = \(\.accountID) FOR KEY SHARE"
+}
+
+/// Locks the account that owns a share, before a change in the owner's name. Returns the plan's limit of sealed bytes,
+/// and no row if the account is locked or gone.
+struct LockShareOwner: Statement {
+    typealias Row = Int64
+
+    let accountID: AccountID
+
+    static let sql: SQL<Self> = """
+        SELECT p.max_item_bytes FROM saltern.accounts a JOIN saltern.plans p ON p.plan = a.plan
+        WHERE a.account_id = \(\.accountID) AND a.locked_at IS NULL
+        FOR NO KEY UPDATE OF a
+        """
+}
+
+/// Makes PostgreSQL plan each statement of the transaction for its own parameters.
+///
+/// A cached plan may date from a time of small tables, and would scan all of an account's rows for a few. It is for
+/// statements long enough to make the planning time negligible.
+struct PlanForParameters: Statement {
+    typealias Row = String
+
+    static let sql: SQL<Self> = "SELECT set_config('plan_cache_mode', 'force_custom_plan', true)"
+}
+
+/// The rows that requests lock or write, as keys of the database's client. Requests with one key queue on a node, so a
+/// held account or share delays no others.
+///
+/// A request that locks several rows uses the key with the most contention: the account, if there is one.
+extension RequestKey {
+    static func account(_ id: AccountID) -> RequestKey { RequestKey(.account, id.uuid) }
+
+    static func counters(_ subject: AttemptSubject) -> RequestKey {
+        RequestKey(.attemptSubject, hashing: subject.digest.bytes)
+    }
+
+    /// The key of a registration's or a change's new userid.
+    static func userid(_ userid: Userid) -> RequestKey { RequestKey(.userid, hashing: userid.string.utf8) }
+
+    /// The key of an invite that is used up.
+    static func invite(_ hash: InviteHash) -> RequestKey { RequestKey(.invite, hashing: hash.digest.bytes) }
+
+    /// The key of a share that is viewed, or has no account.
+    static func share(_ id: ShareID) -> RequestKey { RequestKey(.share, hashing: id.bytes) }
+
+    /// The key of a share that is changed: its account, which is locked first, or the share itself.
+    static func share(_ id: ShareID, of owner: AccountID?) -> RequestKey {
+        if let owner, owner != .nobody { .account(owner) } else { .share(id) }
+    }
+
+    /// The key of recording a session's use.
+    static func session(_ hash: TokenHash) -> RequestKey { RequestKey(.session, hashing: hash.digest.bytes) }
+
+    /// The key of the network that a request comes from: the address, or the /64 of IPv6.
+    static func network(of client: ClientAddress) -> RequestKey {
+        withUnsafeBytes(of: client.ip.network) { RequestKey(.address, hashing: $0) }
+    }
 }

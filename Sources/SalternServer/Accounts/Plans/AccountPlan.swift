@@ -1,4 +1,5 @@
 public import HTTPCore
+public import Postgres
 
 /// A named set of limits.
 public struct AccountPlan: Sendable, Equatable {
@@ -104,4 +105,50 @@ extension AccountPlan.Limits {
         writer.member("vaultItems", vaultItems)
         writer.member("vaultBytes", vaultBytes)
     }
+}
+
+extension AccountPlan: DecodableRow {
+    /// The columns that ``init(row:)`` reads, of the table `plans`.
+    static let columns: SQLFragment = """
+        plan, max_items, max_item_bytes, max_bytes, max_sessions, max_shares, deleted_days, max_vaults,
+            max_memberships, max_vault_members, vault_items, vault_bytes
+        """
+
+    /// Reads the columns of ``columns``.
+    public init(row: inout RowReader) throws(PostgresError) {
+        name = try row.next()
+        limits = try Limits(row: &row)
+    }
+}
+
+extension AccountPlan.Limits: DecodableRow {
+    /// The columns that ``init(row:)`` reads, of the table `plans` as `p`.
+    static let columns: SQLFragment = """
+        p.max_items, p.max_item_bytes, p.max_bytes, p.max_sessions, p.max_shares, p.deleted_days,
+            p.max_vaults, p.max_memberships, p.max_vault_members, p.vault_items, p.vault_bytes
+        """
+
+    public init(row: inout RowReader) throws(PostgresError) {
+        items = try row.next()
+        itemBytes = try row.next()
+        bytes = try row.next()
+        sessions = try row.next()
+        shares = try row.next()
+        deletedDays = try row.next()
+        vaults = try row.next()
+        memberships = try row.next()
+        vaultMembers = try row.next()
+        vaultItems = try row.next()
+        vaultBytes = try row.next()
+    }
+}
+
+/// Prevents the removal of a plan until the transaction ends, before accounts or invites receive it. Returns no row if
+/// there is no such plan. Requires the rights of the schema's owner.
+struct KeepPlan: Statement {
+    typealias Row = String
+
+    let name: String
+
+    static let sql: SQL<Self> = "SELECT p.plan FROM saltern.plans p WHERE p.plan = \(\.name) FOR KEY SHARE"
 }

@@ -151,3 +151,38 @@ enum SecurityEventLimit {
         """
     }
 }
+
+/// Finds the oldest events older than `before` in all accounts, by the index `security_events_by_age`.
+struct FindOldEvents: Statement {
+    typealias Row = DueRow<SecurityEventID>
+
+    let before: Timestamp
+    /// Accounts to leave out.
+    let except: [AccountID]
+    let limit: Int64
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = """
+        SELECT e.account_id, e.event_id FROM saltern.security_events e
+        WHERE e.occurred_at <= \(\.before) AND e.occurred_at > '-infinity' AND e.account_id <> ALL(\(\.except)::uuid[])
+        ORDER BY e.occurred_at LIMIT \(\.limit)
+        """
+}
+
+/// Removes old events of an account and returns their number.
+struct RemoveEvents: Statement {
+    typealias Row = Int64
+
+    let accountID: AccountID
+    let before: Timestamp
+    let ids: [SecurityEventID]
+
+    static let sql: SQL<Self> = """
+        WITH gone AS (
+            DELETE FROM saltern.security_events e
+            WHERE e.account_id = \(\.accountID) AND e.occurred_at <= \(\.before) AND e.event_id = ANY(\(\.ids)::uuid[])
+            RETURNING e.event_id
+        )
+        SELECT count(*) FROM gone
+        """
+}

@@ -108,3 +108,41 @@ public struct AccountAdministration: Sendable {
         try await reference.act(in: database, use: use, body)
     }
 }
+
+/// Locks an account, or unlocks it if `lockedAt` is nil. Returns no row if it is already so.
+struct SetLock: Statement {
+    typealias Row = AccountID
+
+    let accountID: AccountID
+    let lockedAt: Timestamp?
+
+    static let sql: SQL<Self> = """
+        UPDATE saltern.accounts a SET locked_at = \(\.lockedAt)
+        WHERE a.account_id = \(\.accountID) AND (a.locked_at IS NULL) <> (\(\.lockedAt)::timestamptz IS NULL)
+        RETURNING a.account_id
+        """
+}
+
+/// Finds the name of an account's plan.
+struct FindPlanOfAccount: Statement {
+    typealias Row = String
+
+    let accountID: AccountID
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = "SELECT a.plan FROM saltern.accounts a WHERE a.account_id = \(\.accountID)"
+}
+
+/// Assigns a plan to an account. Returns no row if either does not exist.
+struct AssignPlan: Statement {
+    typealias Row = AccountID
+
+    let accountID: AccountID
+    let plan: String
+
+    static let sql: SQL<Self> = """
+        UPDATE saltern.accounts a SET plan = p.plan FROM saltern.plans p
+        WHERE a.account_id = \(\.accountID) AND p.plan = \(\.plan)
+        RETURNING a.account_id
+        """
+}

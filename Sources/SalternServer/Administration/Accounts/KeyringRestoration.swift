@@ -87,3 +87,27 @@ public enum KeyringRestorationRefusal: Error, Equatable, CustomStringConvertible
         return found
     }
 }
+
+/// Replaces the present keyring by a kept one, with the next revision. The account's row must be locked.
+struct RestoreKeyring: Statement {
+    typealias Row = Int64
+
+    let accountID: AccountID
+    let keyring: [UInt8]
+
+    static let sql: SQL<Self> = """
+        UPDATE saltern.accounts a
+        SET keyring = \(\.keyring), keyring_revision = \(AccountCounter.next("a.keyring_revision"))
+        WHERE a.account_id = \(\.accountID)
+        RETURNING a.keyring_revision
+        """
+}
+
+/// Restores the recovery keyring. The account's row must be locked.
+struct RestoreRecoveryKeyring: Statement {
+    let accountID: AccountID
+    let keyring: [UInt8]
+
+    static let sql: SQL<Self> =
+        "UPDATE saltern.recoveries r SET keyring = \(\.keyring) WHERE r.account_id = \(\.accountID)"
+}

@@ -54,3 +54,21 @@ struct InspectToken: OpenEndpoint {
         return token
     }
 }
+
+/// Finds the plan of a live session's account. Returns no row if the session has ended or is restricted.
+struct FindPlanOfSession: Statement {
+    typealias Row = String
+
+    let accountID: AccountID
+    let sessionID: SessionID
+    let now: Timestamp
+    /// A session without use since this time is not live.
+    let idleSince: Timestamp
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = """
+        SELECT a.plan FROM saltern.sessions s JOIN saltern.accounts a ON a.account_id = s.account_id
+        WHERE s.account_id = \(\.accountID) AND s.session_id = \(\.sessionID) AND a.account_id = \(\.accountID)
+            AND \(SessionLiveness.isLive("s", at: "\(\.now)", idleSince: "\(\.idleSince)"))
+        """
+}

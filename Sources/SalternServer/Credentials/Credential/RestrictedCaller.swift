@@ -86,3 +86,49 @@ extension Authorization {
         return session
     }
 }
+
+/// Finds the caller's session if it is live, restricted or not, with userid and number of the account's credential.
+struct FindAnySession: Statement {
+    let caller: Caller
+
+    struct Row: Sendable {
+        let isRestricted: Bool
+        let userid: Userid
+        let credentialRevision: Int64
+        let expiresAt: Timestamp
+    }
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = """
+        SELECT s.restricted, a.userid, a.credential_revision, s.expires_at
+        FROM saltern.sessions s JOIN saltern.accounts a ON a.account_id = s.account_id
+        WHERE s.account_id = \(\.caller.accountID) AND s.token_hash = \(\.caller.tokenHash)
+            AND \(SessionLiveness.hasNotEnded("s", at: "\(\.caller.now)", idleSince: "\(\.caller.idleSince)"))
+            AND a.account_id = \(\.caller.accountID) AND a.locked_at IS NULL
+        """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
+}
+
+/// Finds the account whose present credential the caller's restricted session set before it ended.
+struct FindCompletedRecovery: Statement {
+    let accountID: AccountID
+    let tokenHash: TokenHash
+    let now: Timestamp
+
+    struct Row: Sendable {
+        let userid: Userid
+        let credentialRevision: Int64
+    }
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = """
+        SELECT a.userid, a.credential_revision
+        FROM saltern.recoveries r JOIN saltern.accounts a ON a.account_id = r.account_id
+        WHERE r.account_id = \(\.accountID) AND a.account_id = \(\.accountID)
+            AND r.completed_token_hash = \(\.tokenHash) AND r.completed_until > \(\.now)
+            AND r.completed_revision = a.credential_revision AND a.locked_at IS NULL
+        """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
+}

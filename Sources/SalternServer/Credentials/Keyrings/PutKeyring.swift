@@ -1,4 +1,3 @@
-internal import Cryptography
 internal import HTTPCore
 internal import Postgres
 
@@ -100,46 +99,63 @@ extension WriteKeyring.Row {
     }
 }
 
-/// Reasons to reject a change of the keyring.
-enum KeyringProblem: ProblemConvertible {
-    /// The precondition fails. Contains the present keyring, if any.
-    case preconditionFailed(current: [UInt8]?, revision: Int64)
+/// Creates or replaces the account's keyring with its next revision.
+///
+/// Equal content is `unchanged` for any precondition. The request then repeats one whose reply was lost or, with the
+/// present revision as precondition, changes only the recovery.
+struct WriteKeyring: AccountWrite {
+    let precondition: Precondition
+    let keyring: Keyring
+    /// True if the request covers the recovery, which would otherwise keep opening the old keys.
+    let coversRecovery: Bool
 
-    var problem: Problem {
-        switch self {
-        case .preconditionFailed(let current, let revision):
-            var problem = Problem(
-                .preconditionFailed, "precondition_failed",
-                detail: "The keyring does not match the precondition: see `current`.")
-            guard let current else {
-                problem.members = [(name: "current", value: .null)]
-                return problem
-            }
-            let keyring = JSONValue.string(JSONString(ascii: Base64.encode(current)))
-            problem.members = [
-                (name: "current", value: ["keyring": keyring, "revision": .integer(revision)])
-            ]
-            problem.responseFields = ["ETag": EntityTag.text(of: revision)]
-            return problem
-        }
+    struct Row: Sendable {
+        let outcome: Outcome
+        /// The revision after the write, or the present one if the precondition fails.
+        let revision: Int64
+        /// The present keyring if the precondition fails.
+        let current: [UInt8]?
+        /// True if the account has a recovery key before the change.
+        let hasRecovery: Bool
     }
-}
 
-/// An account's sealed data keys.
-struct Keyring: Sendable {
-    let bytes: [UInt8]
-
-    /// Maximum length in bytes.
-    static let byteLimit = 65_536
-    /// Maximum body of a request with a keyring, in bytes: base64 with line breaks and other members.
-    static let requestLimit = 98_304
-    /// Maximum body of a request that also has a recovery keyring and unlock boxes of passkeys, in bytes.
-    static let requestLimitWithRecovery = 2 * requestLimit + PasskeyBoxes.requestLimit
-
-    /// Reads base64 of sealed bytes of any format.
-    init(json: JSONValue) throws {
-        let sealed = try SealedBytes(base64: json.text(), format: .opaque)
-        guard sealed.bytes.count <= Self.byteLimit else { throw SealedRefusal.tooLong(limit: Self.byteLimit) }
-        bytes = sealed.bytes
+    enum Outcome: String, Sendable, PostgresValue {
+        case created
+        case updated
+        case unchanged
+        case preconditionFailed = "precondition_failed"
+        case recoveryNotCovered = "recovery_not_covered"
     }
+
+    static let sql: CallerSQL<Self> = """
+        WITH decision AS (
+            SELECT a.account_id, a.keyring, a.keyring_revision, n.has_recovery,
+                CASE
+                    WHEN a.keyring = \(\.keyring.bytes) THEN 'unchanged'
+                    WHEN (\(\.precondition.parameter) = 0 AND a.keyring IS NOT NULL)
+                        OR (\(\.precondition.parameter) = -1 AND a.keyring IS NULL)
+                        OR (\(\.precondition.parameter) > 0 AND (a.keyring IS NULL
+                            OR a.keyring_revision <> \(\.precondition.parameter)))
+                    THEN 'precondition_failed'
+                    WHEN n.has_recovery AND NOT \(\.coversRecovery) THEN 'recovery_not_covered'
+                    WHEN a.keyring IS NULL THEN 'created'
+                    ELSE 'updated'
+                END AS outcome
+            FROM saltern.accounts a CROSS JOIN (
+                SELECT EXISTS (SELECT FROM saltern.recoveries r WHERE r.account_id = \(.account)) AS has_recovery
+            ) n
+            WHERE a.account_id = \(.account) AND a.locked_at IS NULL AND \(Caller.hasLiveSession)
+        ), written AS (
+            UPDATE saltern.accounts a SET keyring = \(\.keyring.bytes),
+                keyring_revision = \(AccountCounter.next("a.keyring_revision"))
+            FROM decision d
+            WHERE a.account_id = \(.account) AND a.account_id = d.account_id AND d.outcome IN ('created', 'updated')
+            RETURNING a.account_id, a.keyring_revision
+        )
+        SELECT d.outcome, coalesce(w.keyring_revision, d.keyring_revision),
+            CASE WHEN d.outcome = 'precondition_failed' THEN d.keyring END, d.has_recovery
+        FROM decision d LEFT JOIN written w ON w.account_id = d.account_id
+        """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }

@@ -83,6 +83,29 @@ struct LogInWithPasskey: OpenEndpoint {
     }
 }
 
+/// `POST /v1/passkeys/options`: returns a challenge for a log-in without password. It names no passkeys, so it
+/// discloses nothing about userids. Reads and stores nothing.
+struct BeginPasskeyLogIn: OpenEndpoint {
+    private let verifier: PasskeyVerifier
+    private let clock: any WallClock
+
+    init(_ parts: Dependencies) {
+        verifier = PasskeyVerifier(parts.configuration)
+        clock = parts.clock
+    }
+
+    func respond(to request: Request) async throws -> Response {
+        guard let relyingParty = verifier.relyingParty else { throw PasskeyProblem.off }
+        let challenge = verifier.challenges.make(for: .logIn, now: clock.now)
+        return .json(.created) { writer in
+            writer.object { writer in
+                writer.name("publicKey")
+                writer.value(PasskeyOptions.request(challenge, relyingParty, allowed: [], verifiesUser: true))
+            }
+        }
+    }
+}
+
 extension Transaction {
     /// Opens the session of a passkey, ends excess sessions, and reports the session.
     /// - Throws: The errors of ``use(_:_:_:for:)``.
@@ -115,5 +138,58 @@ extension Transaction {
         else { throw WrongPasskey(accountID: opening.accountID, failure: .wrongChallenge) }
         enqueue(InsertSession(opening, by: passkey.id.hash))
         return account
+    }
+}
+
+/// Finds a passkey that logs in, of an account that is not locked.
+struct FindPasskeyLogIn: Statement {
+    let accountID: AccountID
+    let id: PasskeyID
+
+    struct Row: Sendable {
+        let passkey: UsablePasskey
+        let credentialRevision: Int64
+        let sealedPrivateKey: [UInt8]?
+        let unlockBox: [UInt8]?
+    }
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = """
+        SELECT \(UsablePasskey.columns), a.credential_revision, k.unlock_key, k.unlock_box
+        FROM saltern.passkeys k JOIN saltern.accounts a ON a.account_id = \(\.accountID)
+        WHERE k.account_id = \(\.accountID) AND k.credential_id = \(\.id) AND k.logs_in AND a.locked_at IS NULL
+        """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
+        Row(
+            passkey: try UsablePasskey(row: &row), credentialRevision: try row.next(),
+            sealedPrivateKey: try row.next(), unlockBox: try row.next())
+    }
+}
+
+/// Records the use of a passkey for the session of ``OpenSession``. Returns no row if the sign count has changed since
+/// it was read. If it and ``UseChallenge`` return rows, ``InsertSession`` stores the session in the same transaction.
+struct OpenSessionWithPasskey: Statement {
+    let opening: OpenSession
+    let id: PasskeyID
+    /// The sign count that was read.
+    let signCount: Int64
+    let verified: Assertion.Verified
+
+    private var newSignCount: Int64 { Int64(verified.signCount) }
+
+    static let sql: SQL<Self> = """
+        WITH \(OpenSession.account, of: \.opening), used AS (
+            UPDATE saltern.passkeys k
+            SET sign_count = \(\.newSignCount), backed_up = \(\.verified.isBackedUp), last_used_at = \(\.opening.now)
+            FROM account a
+            WHERE k.account_id = \(\.opening.accountID) AND k.credential_id = \(\.id) AND k.sign_count = \(\.signCount)
+            RETURNING k.account_id
+        )
+        SELECT \(OpenSession.columns) FROM account a JOIN used u ON u.account_id = a.account_id
+        """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> OpenSession.Row {
+        try OpenSession.decode(&row)
     }
 }

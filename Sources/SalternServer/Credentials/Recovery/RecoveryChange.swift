@@ -96,3 +96,30 @@ enum RecoveryProblem: ProblemConvertible {
         }
     }
 }
+
+/// Replaces the recovery keyring. The account's row must be locked.
+struct ReplaceRecoveryKeyring: Statement {
+    let accountID: AccountID
+    let keyring: Keyring
+
+    static let sql: SQL<Self> = """
+        UPDATE saltern.recoveries r SET keyring = \(\.keyring.bytes) WHERE r.account_id = \(\.accountID)
+        """
+}
+
+/// Removes the recovery key. Returns no row if there was none.
+struct DeleteRecovery: Statement {
+    typealias Row = AccountID
+
+    let accountID: AccountID
+
+    static let sql: SQL<Self> =
+        "DELETE FROM saltern.recoveries r WHERE r.account_id = \(\.accountID) RETURNING r.account_id"
+}
+
+/// Ends the restricted sessions of recoveries.
+struct RemoveRestrictedSessions: Statement {
+    let accountID: AccountID
+
+    static let sql: SQL<Self> = "DELETE FROM saltern.sessions s WHERE s.account_id = \(\.accountID) AND s.restricted"
+}

@@ -113,3 +113,53 @@ extension SetRecovery.Body {
         return problem
     }
 }
+
+/// `DELETE /v1/account/recovery`: removes the recovery key and ends the sessions that it opened.
+struct RemoveRecovery: AccountEndpoint {
+    func respond(to request: Request, authorization: Authorization) async throws -> Response {
+        let proven = try await authorization.prove(request)
+        try await authorization.change(as: proven) { transaction in
+            let removed = try await transaction.execute(DeleteRecovery(accountID: proven.accountID))
+            if removed.isEmpty { throw Problem.notFound }
+            let event = RecordSecurityEvent(accountID: proven.accountID, kind: .recoveryRemoved, now: proven.now)
+            _ = try await transaction.execute(
+                RemoveKeptRecoveryKeyrings(accountID: proven.accountID),
+                RemoveRestrictedSessions(accountID: proven.accountID), event, DropOldEvents(after: event))
+        }
+        return .noContent
+    }
+}
+
+/// Sets or replaces the recovery key. Returns no row if key and keyring are already set. The account's row must be
+/// locked.
+struct WriteRecovery: Statement {
+    typealias Row = AccountID
+
+    let accountID: AccountID
+    let verifier: Verifier
+    let keyring: Keyring?
+    let now: Timestamp
+
+    static let sql: SQL<Self> = """
+        INSERT INTO saltern.recoveries AS r (account_id, verifier, keyring, created_at)
+            VALUES (\(\.accountID), \(\.verifier), \(\.keyring?.bytes), \(\.now))
+        ON CONFLICT (account_id) DO UPDATE
+        SET verifier = excluded.verifier, keyring = excluded.keyring, created_at = excluded.created_at,
+            last_used_at = NULL, completed_token_hash = NULL, completed_until = NULL, completed_revision = NULL
+        WHERE r.verifier <> excluded.verifier OR r.keyring IS DISTINCT FROM excluded.keyring
+        RETURNING r.account_id
+        """
+}
+
+/// Gives the account's keyring its next revision. The account's row must be locked.
+struct MoveKeyringRevision: Statement {
+    typealias Row = Int64
+
+    let accountID: AccountID
+
+    static let sql: SQL<Self> = """
+        UPDATE saltern.accounts a SET keyring_revision = \(AccountCounter.next("a.keyring_revision"))
+        WHERE a.account_id = \(\.accountID) AND a.keyring IS NOT NULL
+        RETURNING a.keyring_revision
+        """
+}

@@ -57,3 +57,18 @@ public struct SecondFactorAdministration {
         }
     }
 }
+
+/// Removes all passkeys of an account.
+struct DeletePasskeys: Statement {
+    let accountID: AccountID
+
+    struct Row: Sendable {
+        let id: PasskeyID
+        let name: String
+    }
+
+    static let sql: SQL<Self> =
+        "DELETE FROM saltern.passkeys k WHERE k.account_id = \(\.accountID) RETURNING k.credential_id, k.name"
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
+}

@@ -83,3 +83,63 @@ struct SecondFactorRecoveryCode: Sendable {
 struct SecondFactorRecoveryCodeHash: StoredDigest, PostgresArrayElement {
     let digest: SHA256Digest
 }
+
+/// `POST /v1/account/totp/recovery-codes`: replaces the remaining recovery codes by ten new ones.
+struct RenewRecoveryCodes: AccountEndpoint {
+    private let proofs: ProofReader
+
+    init(_ parts: Dependencies) {
+        proofs = ProofReader(parts, for: .renewRecoveryCodes)
+    }
+
+    func respond(to request: Request, authorization: Authorization) async throws -> Response {
+        let proven = try await authorization.prove(proofs.read(request))
+        let account = proven.accountID
+        let codes = SecondFactorRecoveryCode.randomSet()
+        try await authorization.change(as: proven) { transaction in
+            let event = RecordSecurityEvent(accountID: account, kind: .totpCodesRenewed, now: proven.now)
+            let (_, stored, _, _) = try await transaction.execute(
+                RemoveSecondFactorCodes(accountID: account),
+                InsertSecondFactorCodes(accountID: account, codes: codes.map { $0.hash(for: account) }), event,
+                DropOldEvents(after: event))
+            guard !stored.isEmpty else { throw SecondFactorProblem.isNotEnabled }
+        }
+        return .recoveryCodes(codes)
+    }
+}
+
+extension Response {
+    /// Returns a set of recovery codes as a reply.
+    static func recoveryCodes(_ codes: [SecondFactorRecoveryCode]) -> Response {
+        .json { writer in
+            writer.object { writer in
+                writer.array("recoveryCodes") { writer in
+                    for code in codes { code.write(to: &writer) }
+                }
+            }
+        }
+    }
+}
+
+/// Removes the account's remaining recovery codes.
+struct RemoveSecondFactorCodes: Statement {
+    let accountID: AccountID
+
+    static let sql: SQL<Self> = "DELETE FROM saltern.second_factor_codes c WHERE c.account_id = \(\.accountID)"
+}
+
+/// Stores recovery codes if there is a confirmed second factor. Returns a row for each.
+struct InsertSecondFactorCodes: Statement {
+    typealias Row = AccountID
+
+    let accountID: AccountID
+    let codes: [SecondFactorRecoveryCodeHash]
+
+    static let sql: SQL<Self> = """
+        INSERT INTO saltern.second_factor_codes (account_id, code_hash)
+        SELECT f.account_id, h.code_hash
+        FROM saltern.second_factors f CROSS JOIN unnest(\(\.codes)::bytea[]) AS h (code_hash)
+        WHERE f.account_id = \(\.accountID) AND f.confirmed_at IS NOT NULL
+        RETURNING account_id
+        """
+}

@@ -1,4 +1,3 @@
-internal import HTTPCore
 internal import Postgres
 
 /// Locks and reads the account as the second half of a log-in. Returns no row if the key is wrong, the account is
@@ -135,31 +134,21 @@ struct CountSessions: Statement {
     }
 }
 
-/// The user's name of a session's device: 1 to 64 characters, none of them a control character.
-struct DeviceName: Sendable, Hashable {
-    let string: String
+/// Opens the account's first session, as the last of a registration's three statements.
+struct InsertSession: Statement {
+    let accountID: AccountID
+    let tokenHash: TokenHash
+    let sessionID: SessionID
+    let deviceName: DeviceName?
+    let now: Timestamp
+    let expiresAt: Timestamp
+    /// The passkey that opens the session, alone or as the second factor.
+    var passkey: PasskeyHash?
 
-    /// Maximum length in bytes of UTF-8, because a Unicode character can be arbitrarily long.
-    private static let byteLimit = 256
-
-    init?(_ text: String) {
-        guard (1...Self.byteLimit).contains(text.utf8.count), text.unicodeScalars.count <= 64,
-            !text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control })
-        else { return nil }
-        string = text
-    }
-
-    init(json: JSONValue) throws(Problem) {
-        guard let name = DeviceName(try json.string()) else {
-            throw Problem(
-                .unprocessableContent, "invalid_device_name",
-                detail: "A device name must have 1 to 64 characters and no control characters.", limit: 64)
-        }
-        self = name
-    }
-
-    /// Reads the optional `device: {name}`.
-    static func device(from members: inout JSONMembers) throws -> DeviceName? {
-        try members.optionalObject("device") { device in try device.required("name", DeviceName.init(json:)) }
-    }
+    static let sql: SQL<Self> = """
+        INSERT INTO saltern.sessions
+            (account_id, token_hash, session_id, device_name, created_at, last_used_at, expires_at, passkey_hash)
+        VALUES (\(\.accountID), \(\.tokenHash), \(\.sessionID), \(\.deviceName?.string), \(\.now), \(\.now),
+            \(\.expiresAt), \(\.passkey))
+        """
 }

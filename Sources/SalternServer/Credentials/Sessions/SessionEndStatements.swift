@@ -164,56 +164,6 @@ struct TrimSessions: SessionRemoval {
     private static let moment: SQL<Self> = SessionEnd.moment(now: "\(\.now)", idleSince: "\(\.idleSince)")
 }
 
-/// Ends one session of the account. Returns a row if it was live.
-///
-/// Like all ends of sessions it queues with the account's writes. When it returns, no write of that session is running.
-struct RemoveSession: CallersSessionRemoval {
-    typealias Row = SessionID
-
-    let id: SessionID
-
-    private var isDropDue: Bool { SecurityEventLimit.isDue(after: SecurityEventID(id.uuid)) }
-
-    static let noting: CallerSQL<Self> = SessionEnd.noting(isMeant, of: "\(.account)", at: "\(.now)")
-    static let sql: CallerSQL<Self> = """
-        \(SessionEnd.removing(isMeant, of: "\(.account)", at: "\(.now)", dropping: "\(\.isDropDue)"))
-        RETURNING s.session_id
-        """
-    static let isMeant: CallerSQL<Self> = """
-        s.session_id = \(\.id) AND \(SessionLiveness.hasNotEnded("s", at: "\(.now)", idleSince: "\(.idleSince)"))
-            AND \(Caller.hasLiveSession)
-        """
-}
-
-/// Ends all sessions of the account except the caller's.
-struct RemoveOtherSessions: CallersSessionRemoval {
-    /// True for a live session that its owner can list; false for an expired or restricted one.
-    typealias Row = Bool
-
-    static let noting: CallerSQL<Self> = SessionEnd.noting(
-        isMeant, of: "\(.account)", at: SessionEnd.moment(now: "\(.now)", idleSince: "\(.idleSince)"))
-    static let sql: CallerSQL<Self> = """
-        \(SessionEnd.removing(isMeant, of: "\(.account)", at: nil))
-        RETURNING \(SessionLiveness.isLive("s", at: "\(.now)", idleSince: "\(.idleSince)"))
-        """
-    static let isMeant: CallerSQL<Self> = "s.token_hash <> \(.token) AND \(Caller.hasLiveSession)"
-}
-
-/// Ends the caller's session.
-struct RemoveCurrentSession: CallersSessionRemoval {
-    typealias Row = SessionID
-
-    /// True to also remove events beyond ``SecurityEventLimit``.
-    var isDropDue = SecurityEventLimit.isDue()
-
-    static let noting: CallerSQL<Self> = SessionEnd.noting(isMeant, of: "\(.account)", at: "\(.now)")
-    static let sql: CallerSQL<Self> = """
-        \(SessionEnd.removing(isMeant, of: "\(.account)", at: "\(.now)", dropping: "\(\.isDropDue)"))
-        RETURNING s.session_id
-        """
-    static let isMeant: CallerSQL<Self> = "s.token_hash = \(.token) AND \(Caller.hasLiveSession)"
-}
-
 /// Ends all sessions of an account, or all but one, on all nodes. Returns a row for each.
 struct RemoveAllSessions: SessionRemoval {
     typealias Row = SessionID
