@@ -276,119 +276,6 @@ final class Store {
         }.first
     }
 
-    // MARK: Notices
-
-    func note(_ kind: Notice.Kind, _ item: ItemID? = nil, other: ItemID? = nil) throws {
-        // Each kind is stored once for an item.
-        let known = try database.rows(
-            "SELECT 1 FROM notices WHERE kind = ? AND item IS ? AND other IS ?", .text(kind.rawValue),
-            .optional(item?.bytes), .optional(other?.bytes)
-        ) { _ in true }
-        guard known.isEmpty else { return }
-        try database.execute(
-            "INSERT INTO notices (kind, item, other, noticed_at) VALUES (?, ?, ?, ?)", .text(kind.rawValue),
-            .optional(item?.bytes), .optional(other?.bytes), .integer(Int64(Date().timeIntervalSince1970)))
-    }
-
-    /// Notes passkeys that a change of the keys is about to stop from unlocking. The notice gets another number, so
-    /// that further passkeys are reported, too. The state before the change is kept until ``keepStopped()`` or
-    /// ``takeBackStopped()``.
-    func noteStopped(_ passkeys: [Base64URLBytes]) throws {
-        try transaction {
-            let known = try stoppedNotice()
-            if try fact(.stoppedBefore) == nil {
-                try set(.stoppedBefore, [UInt8](JSONEncoder().encode(known.map { [$0] } ?? [])))
-            }
-            let all = (known?.passkeys ?? []).filter { !passkeys.contains($0) } + passkeys
-            // An account has at most so many. A hostile server can name others each time.
-            try set(.stoppedPasskeys, [UInt8](JSONEncoder().encode(all.suffix(PasskeyKeys.limit))))
-            // The earlier one is removed afterwards. Otherwise SQLite uses its number again.
-            try insertStopped(nil, at: Int64(Date().timeIntervalSince1970))
-            if let known { try forgetNotice(known.number) }
-        }
-    }
-
-    /// Ends a change that was applied, or that has an uncertain outcome.
-    func keepStopped() throws { try set(.stoppedBefore, nil) }
-
-    /// Ends a change that was not applied: the notice is the one before it.
-    func takeBackStopped() throws {
-        try transaction {
-            guard let bytes = try fact(.stoppedBefore) else { return }
-            try set(.stoppedBefore, nil)
-            // The user may have removed it meanwhile.
-            guard try stoppedNotice() != nil else { return }
-            let before = try JSONDecoder().decode([StoppedNotice].self, from: Data(bytes)).first
-            try forgetNotices(.passkeysStoppedUnlocking)
-            guard let before else { return }
-            try insertStopped(before.number, at: before.noticedAt)
-            try set(.stoppedPasskeys, [UInt8](JSONEncoder().encode(before.passkeys)))
-        }
-    }
-
-    /// The notice of ``Notice/Kind/passkeysStoppedUnlocking``.
-    private struct StoppedNotice: Codable {
-        let number: Int64
-        let noticedAt: Int64
-        let passkeys: [Base64URLBytes]
-    }
-
-    private func stoppedNotice() throws -> StoppedNotice? {
-        try database.rows(
-            "SELECT number, noticed_at FROM notices WHERE kind = ?",
-            .text(Notice.Kind.passkeysStoppedUnlocking.rawValue)
-        ) { row in
-            guard let number = row.integer(0), let moment = row.integer(1) else { throw StoreError.damaged }
-            return StoppedNotice(number: number, noticedAt: moment, passkeys: try stoppedPasskeys())
-        }.last
-    }
-
-    /// - Parameter number: Nil for the next one.
-    private func insertStopped(_ number: Int64?, at moment: Int64) throws {
-        try database.execute(
-            "INSERT INTO notices (number, kind, noticed_at) VALUES (?, ?, ?)", .optional(number),
-            .text(Notice.Kind.passkeysStoppedUnlocking.rawValue), .integer(moment))
-    }
-
-    private func stoppedPasskeys() throws -> [Base64URLBytes] {
-        guard let ids = try fact(.stoppedPasskeys) else { return [] }
-        return try JSONDecoder().decode([Base64URLBytes].self, from: Data(ids))
-    }
-
-    /// The number of the latest notice, which grows with each; nil when there is none.
-    func lastNotice() throws -> Int64? {
-        try database.rows("SELECT max(number) FROM notices") { $0.integer(0) }.first ?? nil
-    }
-
-    /// Returns the notices. Those of an unknown kind belong to a later kit, and stay in the store.
-    func notices() throws -> [Notice] {
-        try database.rows("SELECT number, kind, item, other FROM notices ORDER BY number") { row -> Notice? in
-            guard let number = row.integer(0), let name = row.text(1) else { throw StoreError.damaged }
-            guard let kind = Notice.Kind(rawValue: name) else { return nil }
-            return Notice(
-                number: number, kind: kind, item: row.blob(2).flatMap { ItemID(bytes: $0) },
-                other: row.blob(3).flatMap { ItemID(bytes: $0) },
-                passkeys: kind == .passkeysStoppedUnlocking ? try stoppedPasskeys() : [])
-        }.compactMap(\.self)
-    }
-
-    func forgetNotice(_ number: Int64) throws {
-        try database.execute("DELETE FROM notices WHERE number = ?", .integer(number))
-    }
-
-    /// Removes the notices about rejected changes of an item.
-    func forgetRefusals(of item: ItemID) throws {
-        let kinds = [Notice.Kind.quotaExceeded, .refused, .unreadableChange].map(\.rawValue)
-        try database.execute(
-            "DELETE FROM notices WHERE item = ? AND kind IN (?, ?, ?)", .blob(item.bytes), .text(kinds[0]),
-            .text(kinds[1]), .text(kinds[2]))
-    }
-
-    /// Removes the notices of a kind that has ended.
-    func forgetNotices(_ kind: Notice.Kind) throws {
-        try database.execute("DELETE FROM notices WHERE kind = ?", .text(kind.rawValue))
-    }
-
     // MARK: Decoding
 
     static func id(_ row: SQLiteRow, _ column: Int32) throws -> ItemID {
@@ -414,83 +301,122 @@ final class Store {
     }
 }
 
-/// The facts in the store beside items.
-enum StoreFact: String {
-    case account, userid, server, saltPrefix, iterations
-    /// The keyring on the server, its revision and its counter.
-    case keyring, keyringRevision, keyringCounter
-    /// A digest of that keyring's content: two keyrings with equal counters and different content are a rollback.
-    case keyringDigest
-    /// Digests of the keys of passkeys in that keyring, 32 bytes each.
-    case passkeys
-    /// The credential ids of ``Notice/Kind/passkeysStoppedUnlocking``.
-    case stoppedPasskeys
-    /// The notice about them before a change without a certain outcome; see ``Store/noteStopped(_:)``.
-    case stoppedBefore
-    /// The highest counter of a keyring that was ever sent. It is stored before the keyring is sent.
-    case keyringSent
-    /// Digests of data keys that a rotation has retired, 16 bytes each. Later keyrings do not seal with them.
-    case retiredKeys
-    /// Session token, device token and the keys of an open vault, sealed with the device's key. See ``DeviceSecrets``.
-    case token, deviceToken, openKeys
-    /// The same keys in the format of an earlier version, with the password key.
-    case openKeyring
-    /// The password of the ``UnconfirmedChange``, sealed with the device key.
-    case unconfirmedPassword
-    /// The device key that replaces the one in the key store, sealed with that one.
-    case nextDeviceKey
-    case cursor, revisionBase, listing, lastEventID
-    /// Set during a complete listing after a database rollback.
-    case comparing
-    /// Set while deletions wait for approval.
-    case held
-    /// Set when another device's copy of a version has arrived, until it was compared with the changes that were sent.
-    case copies
-    /// The ids of the keyring's data keys, 4 bytes each. Sealed bytes contain them, too.
-    case keyIDs
-    /// Set while the store has content under a key that the keyring does not contain.
-    case unread
-    /// The ``ItemSealing/stamp`` with which the versions of a shared vault were last judged.
-    case judgedBy
-    /// The rotation that this device has opened and whose end was not received.
-    case rotation
-    /// The ``UnconfirmedChange``.
-    case unconfirmedChange
-    /// The time at which this device last requested the account's deletion (seconds since 1970), while its outcome is
-    /// uncertain. A valid session shows that it failed.
-    case leaving
-    /// The plan's limit of one item, from the last reply of the server.
-    case itemBytes
-    /// The age of the store at the last sweep of attachments' chunks.
-    case sweptAt
-    /// The largest size of a batch, in bytes, while the connection is slow.
-    case batchBytes
-    /// The largest number of changes in a page, while the connection is slow.
-    case pageChanges
-    /// Set when the server had every named chunk, until a missing one is noticed.
-    case chunksWhole
-    /// Set when the server has lost chunks, until copies of them wait to be sent.
-    case chunksLost
-    /// The age of the store, and the moment at which it was last advanced (seconds since 1970); see
-    /// ``Store/advanceAge(to:)``.
-    case age, agedAt
-    /// The age at which expired content was last removed.
-    case agedTo
-    /// The name of this store in the markers of folders, and its former names; see ``Store/renewIdentity()``.
-    case storeID, formerStoreIDs
-    /// The identity of the store's file when the store was last opened (``StoreFileIdentity``).
-    case fileNumber, fileBirth
-    /// Set from a sign-out until the device key is removed.
-    case isSignedOut
+/// An item in its last received state of the server.
+struct StoredItem: Hashable, Sendable {
+    var id: ItemID
+    var revision: Revision
+    var content: ItemContent
+    /// The number of its edit; 0 for an item that was never opened here.
+    var edit: UInt64
+    /// The number of the log's latest entry when the version was accepted, in a shared vault.
+    var judgedAt: Int64?
 
-    /// True for a fact that each owner of items has. Others are those of the account and of the whole store.
-    var isOfOwner: Bool {
-        switch self {
-        case .cursor, .revisionBase, .listing, .lastEventID, .comparing, .held, .copies, .unread, .judgedBy,
-            .batchBytes,
-            .pageChanges, .itemBytes, .sweptAt, .agedTo, .chunksWhole, .chunksLost:
-            true
-        default: false
+    /// True for an item that was never opened here.
+    var isSealed: Bool { edit == 0 }
+}
+
+/// A record of an item whose tombstone the server has.
+struct Tombstone: Hashable, Sendable {
+    var deletion: Revision
+    /// The number of the last edit on this device; nil when it had none.
+    var edit: UInt64?
+}
+
+/// Permanent removal after a period. Periods are measured by the age of the store instead of the wall clock, which can
+/// be wrong. The age is a count of seconds that grows with confirmed readings of the clock, by a limited amount each
+/// time. A row ages from the first confirmed reading after it was stored.
+extension Store {
+    /// The longest time between two confirmed readings that counts, in seconds.
+    static let ageStepLimit: Int64 = 7 * 86_400
+
+    /// The shortest time between two readings that are stored, in seconds.
+    private static let ageStepMinimum: Int64 = 3_600
+
+    /// The seconds of the store's age after which trash and records of deleted items are removed.
+    static let keptSeconds: Int64 = 30 * 86_400
+
+    /// Tables whose rows are removed after a period, with the columns of their key and of the time that distinguishes
+    /// rows.
+    private static let agingTables = [
+        ("trash", "id", "removed_at"), ("graves", "id", "noted_at"), ("versions", "number", "replaced_at"),
+    ]
+
+    /// Advances the age of the store with a reading of the clock that the server has confirmed.
+    /// - Parameter moment: Seconds since 1970.
+    /// - Returns: The age in seconds.
+    func advanceAge(to moment: Int64) throws -> Int64 {
+        let age = try number(.age) ?? 0
+        if let last = try number(.agedAt), age > 0 {
+            let step = moment.subtractingReportingOverflow(last)
+            // A clock that was set back adds nothing. Later readings count from there.
+            let counted = step.overflow ? 0 : min(max(step.partialValue, 0), Self.ageStepLimit)
+            if (0..<Self.ageStepMinimum).contains(step.partialValue) && !step.overflow { return age }
+            try set(.age, age + counted)
+            try set(.agedAt, moment)
+            return age + counted
         }
+        try set(.age, 1)
+        try set(.agedAt, moment)
+        return 1
+    }
+
+    /// Removes trash, replaced versions and records of deleted items of this age.
+    func removeAged(at age: Int64) throws {
+        try removeAged(Self.agingTables, at: age)
+    }
+
+    /// Removes replaced versions of this age.
+    func removeAgedVersions(at age: Int64) throws {
+        try removeAged(Self.agingTables.filter { $0.0 == "versions" }, at: age)
+    }
+
+    private func removeAged(_ tables: [(String, String, String)], at age: Int64) throws {
+        try database.transaction {
+            for (table, key, stamp) in tables {
+                try database.execute(
+                    "INSERT OR IGNORE INTO aging (kind, key, stamp, since) SELECT ?, \(key), \(stamp), ? FROM \(table)",
+                    .text(table), .integer(age))
+                try database.execute(
+                    """
+                    DELETE FROM \(table) WHERE EXISTS (
+                        SELECT 1 FROM aging a
+                        WHERE a.kind = ?1 AND a.key = \(table).\(key) AND a.stamp = \(table).\(stamp) AND a.since <= ?2)
+                    """, .text(table), .integer(age - Self.keptSeconds))
+                try database.execute(
+                    """
+                    DELETE FROM aging WHERE kind = ?1 AND NOT EXISTS (
+                        SELECT 1 FROM \(table) t WHERE t.\(key) = aging.key AND t.\(stamp) = aging.stamp)
+                    """, .text(table))
+            }
+        }
+    }
+
+    // MARK: Chunks
+
+    /// The location of a chunk that no item names.
+    enum ChunkPlace: String {
+        case server = "chunk"
+        /// Its content waits on this device to be sent.
+        case waiting = "waiting-chunk"
+    }
+
+    /// Records the age of the store at which a chunk was first found without a name.
+    func noteUnnamed(_ id: ItemID, _ place: ChunkPlace = .server, at age: Int64) throws {
+        try database.execute(
+            "INSERT OR IGNORE INTO aging (kind, key, stamp, since) VALUES (?, ?, 0, ?)", .text(place.rawValue),
+            .blob(id.bytes), .integer(age))
+    }
+
+    /// Records that an item names the chunk, or that it was deleted.
+    func forgetUnnamed(_ id: ItemID, _ place: ChunkPlace = .server) throws {
+        try database.execute("DELETE FROM aging WHERE kind = ? AND key = ?", .text(place.rawValue), .blob(id.bytes))
+    }
+
+    /// Returns, for each chunk without a name, the age of the store since which it has none.
+    func unnamedChunks(_ place: ChunkPlace = .server) throws -> [ItemID: Int64] {
+        let rows = try database.rows("SELECT key, since FROM aging WHERE kind = ?", .text(place.rawValue)) {
+            (try Self.id($0, 0), $0.integer(1) ?? 0)
+        }
+        return Dictionary(rows) { _, last in last }
     }
 }

@@ -283,3 +283,84 @@ enum StoreSchema {
             .split(separator: ";").map(String.init).filter { $0.contains { !$0.isWhitespace } }
     }
 }
+
+/// The facts in the store beside items.
+enum StoreFact: String {
+    case account, userid, server, saltPrefix, iterations
+    /// The keyring on the server, its revision and its counter.
+    case keyring, keyringRevision, keyringCounter
+    /// A digest of that keyring's content: two keyrings with equal counters and different content are a rollback.
+    case keyringDigest
+    /// Digests of the keys of passkeys in that keyring, 32 bytes each.
+    case passkeys
+    /// The credential ids of ``Notice/Kind/passkeysStoppedUnlocking``.
+    case stoppedPasskeys
+    /// The notice about them before a change without a certain outcome; see ``Store/noteStopped(_:)``.
+    case stoppedBefore
+    /// The highest counter of a keyring that was ever sent. It is stored before the keyring is sent.
+    case keyringSent
+    /// Digests of data keys that a rotation has retired, 16 bytes each. Later keyrings do not seal with them.
+    case retiredKeys
+    /// Session token, device token and the keys of an open vault, sealed with the device's key. See ``DeviceSecrets``.
+    case token, deviceToken, openKeys
+    /// The same keys in the format of an earlier version, with the password key.
+    case openKeyring
+    /// The password of the ``UnconfirmedChange``, sealed with the device key.
+    case unconfirmedPassword
+    /// The device key that replaces the one in the key store, sealed with that one.
+    case nextDeviceKey
+    case cursor, revisionBase, listing, lastEventID
+    /// Set during a complete listing after a database rollback.
+    case comparing
+    /// Set while deletions wait for approval.
+    case held
+    /// Set when another device's copy of a version has arrived, until it was compared with the changes that were sent.
+    case copies
+    /// The ids of the keyring's data keys, 4 bytes each. Sealed bytes contain them, too.
+    case keyIDs
+    /// Set while the store has content under a key that the keyring does not contain.
+    case unread
+    /// The ``ItemSealing/stamp`` with which the versions of a shared vault were last judged.
+    case judgedBy
+    /// The rotation that this device has opened and whose end was not received.
+    case rotation
+    /// The ``UnconfirmedChange``.
+    case unconfirmedChange
+    /// The time at which this device last requested the account's deletion (seconds since 1970), while its outcome is
+    /// uncertain. A valid session shows that it failed.
+    case leaving
+    /// The plan's limit of one item, from the last reply of the server.
+    case itemBytes
+    /// The age of the store at the last sweep of attachments' chunks.
+    case sweptAt
+    /// The largest size of a batch, in bytes, while the connection is slow.
+    case batchBytes
+    /// The largest number of changes in a page, while the connection is slow.
+    case pageChanges
+    /// Set when the server had every named chunk, until a missing one is noticed.
+    case chunksWhole
+    /// Set when the server has lost chunks, until copies of them wait to be sent.
+    case chunksLost
+    /// The age of the store, and the moment at which it was last advanced (seconds since 1970); see
+    /// ``Store/advanceAge(to:)``.
+    case age, agedAt
+    /// The age at which expired content was last removed.
+    case agedTo
+    /// The name of this store in the markers of folders, and its former names; see ``Store/renewIdentity()``.
+    case storeID, formerStoreIDs
+    /// The identity of the store's file when the store was last opened (``StoreFileIdentity``).
+    case fileNumber, fileBirth
+    /// Set from a sign-out until the device key is removed.
+    case isSignedOut
+
+    /// True for a fact that each owner of items has. Others are those of the account and of the whole store.
+    var isOfOwner: Bool {
+        switch self {
+        case .cursor, .revisionBase, .listing, .lastEventID, .comparing, .held, .copies, .unread, .judgedBy,
+            .batchBytes,
+            .pageChanges, .itemBytes, .sweptAt, .agedTo, .chunksWhole, .chunksLost:
+            true
+        default: false
+        }
+    }
+}

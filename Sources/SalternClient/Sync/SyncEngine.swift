@@ -300,24 +300,6 @@ extension Result where Failure == APIError {
     }
 }
 
-/// The functions of the server that the engine uses.
-protocol SyncServer: Sendable {
-    /// Fetches a page of changes.
-    /// - Parameter isMetaOnly: Omits titles and bodies.
-    /// - Throws: ``APIError/unexpectedReply`` for more changes than requested.
-    func changes(
-        since cursor: String?, limit: Int, isMetaOnly: Bool, reportsDeletions: Bool
-    ) async throws(APIError) -> ChangePage
-    /// Fetches one item; nil when there is none.
-    /// - Throws: ``APIError/unexpectedReply`` for another item.
-    func item(_ id: ItemID) async throws(APIError) -> ItemState?
-    /// Sends operations, all or none.
-    /// - Parameter head: The number of the latest known entry of a shared vault's log.
-    /// - Returns: Their revisions, in order.
-    /// - Throws: ``APIError/unexpectedReply`` for revisions of other items, and for impossible revisions.
-    func write(_ operations: [BatchOperation], head: Int64?) async throws(APIError) -> [Revision]
-}
-
 /// The limits of a round.
 struct SyncLimits: Sendable {
     var page = 200
@@ -371,5 +353,89 @@ public struct SyncReport: Sendable {
             sum.add(later)
             return sum
         }
+    }
+}
+
+/// Ends a round against a hostile server whose pages never end. Revisions rise within a listing, so no change is
+/// repeated.
+///
+/// A server can generate any number of new ones, in tombstones, unreadable items and headers of chunks. It cannot
+/// generate items that can be opened. The limit is therefore a fixed number of changes and one for each such item, so
+/// no account is too large. The next round continues from the cursor.
+struct PullProgress {
+    private let limits: SyncLimits
+    private var last: Revision?
+    private var count = 0
+    /// The limit of changes, according to the last count of items.
+    private var room: Int
+
+    init(_ limits: SyncLimits) {
+        self.limits = limits
+        room = limits.changes
+    }
+
+    /// Starts a complete listing, or one after the cursor.
+    mutating func begin() { last = nil }
+
+    /// Counts a page.
+    /// - Parameter openedCount: Returns the number of items on this device that were opened.
+    /// - Throws: ``APIError/unexpectedReply``.
+    mutating func take(_ page: ChangePage, after cursor: String?, openedCount: () throws -> Int) throws {
+        if page.more, page.cursor == cursor { throw APIError.unexpectedReply }
+        for change in page.changes {
+            if let last, change.revision <= last { throw APIError.unexpectedReply }
+            last = change.revision
+        }
+        // An empty page represents thousands of tombstones that the server has skipped.
+        count += page.changes.isEmpty ? limits.page : page.changes.count
+        guard page.more, count > room else { return }
+        room = limits.changes + (try openedCount())
+        guard count <= room else { throw APIError.unexpectedReply }
+    }
+}
+
+/// The revision of the account up to which a device has everything, as far as it can be inferred.
+///
+/// The server reports the account's revision after each change, also after a change by this device. An event with the
+/// horizon's revision has no new changes. Every other event can have some, even with a lower revision: the server may
+/// have been restored from a backup.
+struct SyncHorizon {
+    /// Nil until a revision is known.
+    private(set) var revision: Int64?
+    /// The last revision that the server has reported and that no fetch has been started for.
+    private var reported: Int64?
+
+    /// The state at the beginning of a fetch.
+    struct Beginning {
+        fileprivate let reported: Int64?
+        fileprivate(set) var last: Int64?
+
+        /// Records a fetched change.
+        mutating func take(_ revision: Revision) { last = max(last ?? 0, revision.number) }
+    }
+
+    /// Returns true when an event has new changes, which then need a fetch.
+    mutating func isNews(_ revision: Int64) -> Bool {
+        if revision == self.revision { return false }
+        reported = revision
+        return true
+    }
+
+    /// Starts a fetch. Events that arrive during it belong to the next one.
+    mutating func begin() -> Beginning {
+        defer { reported = nil }
+        return Beginning(reported: reported)
+    }
+
+    /// Ends a fetch at the end of the listing.
+    mutating func end(_ fetching: Beginning) {
+        guard let last = [fetching.reported, fetching.last].compactMap(\.self).max() else { return }
+        let wentBack = fetching.reported.map { $0 < revision ?? 0 } ?? false
+        revision = wentBack ? last : max(revision ?? 0, last)
+    }
+
+    /// Records a confirmed change of this device. If another device has made a change in between, the horizon stays.
+    mutating func confirm(_ revision: Revision) {
+        if let known = self.revision, known < .max, revision.number == known + 1 { self.revision = revision.number }
     }
 }

@@ -54,3 +54,40 @@ final class Observers<Value: Sendable>: Sendable {
         for observer in observers.values { observer.onEnd() }
     }
 }
+
+/// Items that have changed, and their present collections.
+struct ItemChanges: Sendable {
+    let ids: Set<ItemID>
+    /// The present collection of each item that exists. Nil when the store cannot be read.
+    let collections: [ItemID: String]?
+    /// The owner of all of them.
+    var owner = ItemOwner.account
+}
+
+/// Finds the changes of one collection, including items that were deleted or moved to another collection.
+final class CollectionFilter: Sendable {
+    private let collection: String
+    private let owner: ItemOwner
+    /// The ids in the collection. Nil when the store could not be read.
+    private let known: Locked<Set<ItemID>?>
+
+    init(_ collection: String, of owner: ItemOwner, known: Set<ItemID>?) {
+        self.collection = collection
+        self.owner = owner
+        self.known = Locked(known)
+    }
+
+    /// Returns those of the changed items that are or were in the collection.
+    func concerned(_ changes: ItemChanges) -> Set<ItemID> {
+        if changes.owner != owner { return [] }
+        return known.withLock { known in
+            guard let collections = changes.collections, var ids = known else { return changes.ids }
+            let concerned = changes.ids.filter { id in
+                let isHere = collections[id] == collection
+                return (isHere ? !ids.insert(id).inserted : ids.remove(id) != nil) || isHere
+            }
+            known = ids
+            return concerned
+        }
+    }
+}

@@ -193,3 +193,168 @@ public actor Vault {
 
     func stored<Result>(_ body: () throws -> Result) throws(VaultError) -> Result { try session.stored(body) }
 }
+
+extension Vault {
+    /// Syncs this device with the server. One sync runs at a time: a second call waits for the first and then syncs.
+    ///
+    /// Content of attachments that waits on this device is sent, and then the items that name it; ``progress()``
+    /// reports it. Once a day the call also removes chunks of deleted attachments from the server (``sweepChunks()``).
+    /// An error of that step does not fail the sync. Shared vaults follow; errors of one are in
+    /// ``SyncReport/vaultFailures``.
+    ///
+    /// Example: "Sync and offline" in docs/app.md.
+    /// - Throws: ``VaultError/unavailable(_:)`` without a reply, ``VaultError/sessionEnded``, ``VaultError/locked``.
+    ///   Edits always stay on the device.
+    @discardableResult
+    public func sync() async throws(VaultError) -> SyncReport {
+        try await syncing.sync()
+    }
+
+    /// Approves the deletions of ``Notice/Kind/massDeletion``, and syncs. The approval is valid for this round only,
+    /// even when it fails.
+    ///
+    /// ```swift
+    /// // After the list was shown and the user has agreed:
+    /// if try await !vault.heldDeletions().isEmpty { try await vault.agreeToDeletions() }
+    /// ```
+    /// - Parameter collection: The collection whose deletions are approved; nil for all.
+    @discardableResult
+    public func agreeToDeletions(in collection: String? = nil) async throws(VaultError) -> SyncReport {
+        try await syncing.sync(collection.map { .collections([$0]) } ?? .all)
+    }
+
+    /// Returns the items that other devices have deleted and that are kept until the user approves
+    /// (``agreeToDeletions(in:)``), by collection and title.
+    ///
+    /// ```swift
+    /// for deletion in try await vault.heldDeletions() { print(deletion.title ?? "untitled") }
+    /// ```
+    public func heldDeletions() throws(VaultError) -> [HeldDeletion] {
+        try items.heldDeletions()
+    }
+
+    /// Syncs now and after each change on the server or here, until the task is cancelled or the session ends. While
+    /// the server is unreachable, attempts are repeated after waits that double.
+    ///
+    /// Example: "Sync and offline" in docs/app.md.
+    /// - Throws: Permanent errors, such as another key or an untrusted certificate.
+    public func keepInSync() async throws(VaultError) {
+        try await syncing.keepInSync()
+    }
+
+    // MARK: State
+
+    /// Returns a sequence with the present state and each later one. A slow reader receives only the last state.
+    ///
+    /// ```swift
+    /// for await state in await vault.states() {
+    ///     if case .failed(let error, _) = state { print(error.localizedDescription) }
+    /// }
+    /// ```
+    public func states() -> AsyncStream<SyncState> { observers.states.add(keeping: 1, beginningWith: state) }
+
+    /// Returns the progress of syncs, rotations, exports, imports and folders, from the moment of the call on. A slow
+    /// reader misses some.
+    ///
+    /// ```swift
+    /// for await progress in vault.progress() {
+    ///     if case .sent(let count, let total) = progress { print("\(count) of \(total)") }
+    /// }
+    /// ```
+    public nonisolated func progress() -> AsyncStream<VaultProgress> { observers.progress.add() }
+
+    /// The properties of a ``VaultModel``.
+    func overview() -> (SyncState, unsentCount: Int, [Notice]) {
+        (state, (try? unsentCount()) ?? 0, (try? notices()) ?? [])
+    }
+
+    /// The number of times that the vault was opened.
+    var openings: Int { session.openings }
+
+    func waitForOpening(after seen: Int) async -> Bool { await syncing.waitForOpening(after: seen) }
+
+    /// - Throws: The errors of ``keepInSync()``.
+    func listen(_ onChange: @Sendable () -> Void) async throws(VaultError) { try await syncing.listen(onChange) }
+
+    func sync(_ agreement: DeletionAgreement, of owner: ItemOwner) async throws(VaultError) -> SyncReport {
+        try await syncing.sync(agreement, of: owner)
+    }
+
+    func fetch(
+        _ agreement: DeletionAgreement, of owner: ItemOwner, learns: Bool = true
+    ) async throws(VaultError) -> SyncReport {
+        try await syncing.fetch(agreement, of: owner, learns: learns)
+    }
+}
+
+/// Several processes of an app with one store: a share extension, a widget.
+///
+/// One process at a time has the store. A process that opens a vault waits for ``VaultSettings/storePatience``, in the
+/// order of arrival. It has the store until the last reference to its vault is released. The app itself lets others use
+/// the store while it does not need it.
+///
+/// ```swift
+/// // The app, when it enters the background and the foreground:
+/// following.cancel()
+/// try await vault.lendStore()
+/// …
+/// try await vault.takeBackStore()
+///
+/// // The share extension:
+/// settings.storePatience = .seconds(5)
+/// guard let vault = try await Vault.resume(settings) else { return askForLogIn() }
+/// try await vault.collection("notes", of: Note.self).put(note)
+/// ```
+///
+/// All processes need the same ``VaultSettings/folder`` (an app group's container) and a ``VaultSettings/deviceKey``
+/// that each of them can read (a shared keychain access group).
+extension Vault {
+    /// Lets other processes use the store until ``takeBackStore()``. Until then, calls that read or write it throw
+    /// ``VaultError/store(_:)`` with ``StoreError/inUse``. Repeated calls have no effect.
+    ///
+    /// ```swift
+    /// case .background: try await vault.lendStore()
+    /// ```
+    /// - Throws: ``VaultError/store(_:)`` with ``StoreError/inUse`` while an attachment is being sent or a folder is
+    ///   syncing, with nothing changed. A running sync ends first: after an error it repeats no request.
+    public func lendStore() async throws(VaultError) {
+        try await sharing.lendUntilTakenBack()
+    }
+
+    /// Opens the store again, after the processes that wait for it or use it. ``changes()`` reports their changes.
+    /// Without an earlier ``lendStore()`` the call has no effect.
+    ///
+    /// ```swift
+    /// case .active: try await vault.takeBackStore()
+    /// ```
+    /// - Returns: True when another process has written to the store.
+    /// - Throws: ``VaultError/store(_:)`` with ``StoreError/inUse`` when no process has released the store for 30
+    ///   seconds; it then stays closed. ``VaultError/locked`` when another process has locked or signed out the vault,
+    ///   ``VaultError/otherAccount`` when it has logged another account in: the vault is then locked.
+    @discardableResult
+    public func takeBackStore() async throws(VaultError) -> Bool {
+        try await sharing.takeBack()
+    }
+
+    /// Opens the store, after other processes that use it.
+    static func opening(_ settings: VaultSettings) async throws(VaultError) -> Vault {
+        if settings.storePatience <= .zero { return try Vault(settings) }
+        do {
+            return try await StoreTicket.waiting(in: settings.folder, atMost: settings.storePatience) {
+                try Vault(settings)
+            }
+        } catch {
+            throw error as? VaultError ?? .cancelled
+        }
+    }
+
+    func beginLending() { sharing.begin() }
+
+    func reclaimStore(isPatient: Bool = true) async throws(VaultError) -> Int {
+        try await sharing.reclaim(isPatient: isPatient)
+    }
+
+    func giveWay() async throws(VaultError) -> Int { try await sharing.giveWay() }
+
+    func endStoreUse() async { await sharing.endUse() }
+}
