@@ -10,7 +10,7 @@ struct AcceptOwnership: AccountEndpoint {
         let seat = try await authorization.seat(in: vaultID, atLeast: .manager)
         let entry = try JSONBody.read(request) { try $0.entry() }
         guard case .accept(let number) = entry.payload else { throw VaultProblem.otherRoute }
-        let revision = try await authorization.countingRefusal {
+        let revision = try await authorization.countingRefusal { () async throws -> Int64? in
             let log = try await authorization.log(of: vaultID, pace: request.pace)
             guard MemberID(entry.author.bytes) == seat.memberID else { throw VaultProblem.refused(.noOffer) }
             // Without a standing offer, no request locks the account of another member.
