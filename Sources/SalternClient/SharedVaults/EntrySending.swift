@@ -2,8 +2,8 @@ internal import Cryptography
 internal import Foundation
 internal import VaultLog
 
-/// Makes an entry at the head of the log and appends it on the server. After other members' entries it makes another.
-/// The caller holds ``SharedVaultService/lock``.
+/// Makes an entry at the head of the known log and appends it on the server. The caller holds
+/// ``SharedVaultService/lock``.
 struct EntrySending {
     let service: SharedVaultService
     let id: SharedVaultID
@@ -19,9 +19,6 @@ struct EntrySending {
         /// The list of a seal.
         var list: SealList?
     }
-
-    /// The maximum number of entries that are made for one change.
-    private static let attempts = 8
 
     private var session: VaultSession { service.session }
 
@@ -98,40 +95,37 @@ struct EntrySending {
     ///   - send: Sends the request; nil for the route of most kinds.
     ///   - make: Makes the entry for the present state. Nil when there is nothing to do any more.
     /// - Returns: The appended entry; nil when nothing was left to do.
+    /// - Throws: ``SharedVaultError/busy`` after another member's entry. It is not taken before the items.
     @discardableResult
     func append(
         repairs: Bool = false, leaves: Bool = false,
         send: ((SalternAPI, Draft, Token) async throws(APIError) -> Void)? = nil,
         _ make: (SharedVaultState, EntryTime) throws(VaultError) -> Draft?
     ) async throws(VaultError) -> Draft? {
-        for _ in 0..<Self.attempts {
-            let state = try service.known(id)
-            if leaves { try state.checkLeavable() } else { try state.checkWritable(repairs: repairs) }
-            try checkClock()
-            guard let draft = try make(state, service.now) else { return nil }
-            _ = try Self.following(state.log, draft.entry)
-            let token = try service.token
-            do throws(APIError) {
-                try await retries({ () throws(APIError) in
-                    if let send { return try await send(session.api, draft, token) }
-                    let reply = try await session.api.appendEntry(id, draft.request, token)
-                    guard reply.number == draft.entry.number.value, reply.hash.bytes == draft.entry.hash.bytes else {
-                        throw .unexpectedReply
-                    }
-                })
-            } catch {
-                switch error.code {
-                case .membershipMoved?:
-                    try await LogUpdate(service: service, id: id).fetch(after: state.log.head.number.value)
-                    continue
-                case .vaultMoved?: throw .shared(.busy)
-                default: throw VaultError(ofShared: error)
+        let state = try service.known(id)
+        if leaves { try state.checkLeavable() } else { try state.checkWritable(repairs: repairs) }
+        try checkClock()
+        guard let draft = try make(state, service.now) else { return nil }
+        let next = try Self.following(state.log, draft.entry)
+        let number = next.currentGeneration.number
+        // The process can end before the reply, and the key would be nowhere else.
+        if let key = draft.key { try service.update(id) { $0.take(key, number) } }
+        let token = try service.token
+        do throws(APIError) {
+            try await retries({ () throws(APIError) in
+                if let send { return try await send(session.api, draft, token) }
+                let reply = try await session.api.appendEntry(id, draft.request, token)
+                guard reply.number == draft.entry.number.value, reply.hash.bytes == draft.entry.hash.bytes else {
+                    throw .unexpectedReply
                 }
-            }
-            try accept(draft, state)
-            return draft
+            })
+        } catch {
+            let isRejected = [.membershipMoved, .vaultMoved, .entryRefused].contains(error.code)
+            if let key = draft.key, isRejected { try service.update(id) { $0.drop(key, number) } }
+            throw error.code == .vaultMoved ? .shared(.busy) : VaultError(ofShared: error)
         }
-        throw .shared(.busy)
+        try accept(draft, state)
+        return draft
     }
 
     /// Entries have the server's time, so a false one would be signed. A day is more than any time zone.

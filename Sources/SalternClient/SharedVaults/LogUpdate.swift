@@ -23,7 +23,7 @@ struct LogUpdate {
     /// - Parameter description: The server's statement about the vault.
     func run(_ description: VaultDescription) async throws(VaultError) {
         try service.note(id) {
-            $0.isEnded = nil
+            $0.noteEnd(at: nil)
             $0.claimedAt = nil
         }
         let isRecovering = self.isRecovering(description)
@@ -101,15 +101,19 @@ struct LogUpdate {
     }
 
     /// Fetches the entries after a number, and takes them with the keys.
+    ///
+    /// Entries above the stated head wait for the next refresh, which fetches the items before.
     func fetch(after known: UInt64, _ description: VaultDescription? = nil) async throws(VaultError) {
+        let limit = description?.head.number ?? .max
         var number = known
         var fetched = Fetched()
         var isWhole = false
         for _ in 0..<Self.pageLimit where !isWhole {
             let page = try await page(after: number)
             guard fetched.add(page) else { throw .unavailable(.unexpectedReply) }
-            number += UInt64(page.entries.count)
-            isWhole = try await take(page, description) || !page.more || page.entries.isEmpty
+            let entries = page.entries.prefix(Int(clamping: limit - number)).map(\.bytes)
+            number += UInt64(entries.count)
+            isWhole = try await take(entries, description) || !page.more || page.entries.isEmpty || number == limit
         }
         try takeKeys(fetched)
         try await reportBox(fetched.boxes)
@@ -124,15 +128,15 @@ struct LogUpdate {
         }
     }
 
-    /// Takes the entries of a page that continue the known log. A verified beginning stays valid.
+    /// Takes entries that continue the known log. A verified beginning stays valid.
     /// - Returns: True when no further page is of use.
-    private func take(_ page: VaultLogPage, _ description: VaultDescription?) async throws(VaultError) -> Bool {
+    private func take(_ entries: [[UInt8]], _ description: VaultDescription?) async throws(VaultError) -> Bool {
         let state = try service.state(id)
         var log = state?.log
         var taken: [Entry] = []
         var failure: (any Error)?
         do {
-            for bytes in page.entries.map(\.bytes) {
+            for bytes in entries {
                 let entry = try Entry(bytes)
                 if log != nil {
                     try log?.append(entry)
@@ -261,15 +265,16 @@ struct LogUpdate {
             let number = latest.number.value
             let known = try session.stored { try session.store.sealList(number, of: id) }
             if let known {
-                guard state.role == .manager, !stored.contains(number),
-                    service.offeredLists.insert(OfferedList(vault: id, number: number)).inserted
+                let offered = OfferedList(vault: id, number: number)
+                guard state.role == .manager, !stored.contains(number), service.offeredLists.insert(offered).inserted
                 else { continue }
                 do throws(VaultError) {
                     try await service.call { api throws(APIError) in
                         try await api.putSealList(id, number, known.bytes, token)
                     }
                 } catch {
-                    // The server has dropped it for its budget.
+                    // The server has dropped it for its budget. After another error it can lack the seal itself.
+                    if !error.isRefusalForWantOfRoom { service.offeredLists.remove(offered) }
                     guard error.isOfVaultAlone else { throw error }
                 }
             } else if stored.contains(number), limit.map({ Int64(latest.seal.count) <= $0 }) ?? true {
@@ -388,7 +393,7 @@ struct LogUpdate {
         guard let state = try service.state(id) else { return }
         guard let own = state.own, let signer = try? state.signer,
             !isRecent(state.findings.claimedAt, at: moment, within: Self.claimInterval)
-        else { return try service.note(id) { $0.isEnded = true } }
+        else { return try service.noteEnd(of: id) }
         let account = try session.open.account
         // The server can lack later entries than the join.
         guard let statement = try? MemberStatement(.claim(MemberAccountID(account)), by: signer, own.joined) else {
@@ -396,7 +401,6 @@ struct LogUpdate {
         }
         let head = VaultHead(number: own.joined.number.value, hash: own.joined.hash.bytes)
         let token = try service.token
-        var isEnded: Bool?
         do throws(APIError) {
             try await session.settings.retries({ () throws(APIError) in
                 try await session.api.claimMember(
@@ -405,11 +409,12 @@ struct LogUpdate {
         } catch {
             // A lost reply decides nothing.
             guard error.isRefusal else { throw VaultError(ofShared: error) }
-            isEnded = true
+            try service.note(id) { $0.claimedAt = moment }
+            return try service.noteEnd(of: id)
         }
         try service.note(id) {
             $0.claimedAt = moment
-            $0.isEnded = isEnded
+            $0.noteEnd(at: nil)
         }
     }
 }

@@ -7,7 +7,7 @@ struct MembershipChanges {
     let service: SharedVaultService
     let id: SharedVaultID
 
-    /// The attempts of a removal that wait for the last edits of the removed members.
+    /// The attempts to cut writers off that wait for their last edits.
     private static let attempts = 3
 
     private var sending: EntrySending { EntrySending(service: service, id: id) }
@@ -16,12 +16,27 @@ struct MembershipChanges {
     private func append(
         _ payload: (SharedVaultState) throws(VaultError) -> EntryPayload
     ) async throws(VaultError) {
-        try await service.holding { () async throws(VaultError) in
+        try await service.appending(to: id) { () async throws(VaultError) in
             _ = try await sending.append { state, time throws(VaultError) in
                 try EntrySending.draft(try payload(state), state, at: time)
             }
         }
         await sendRecord()
+    }
+
+    /// Appends an entry that cuts writers off, behind their edits on the server.
+    /// - Parameter body: Appends the entry on the condition of a revision of the items.
+    private func cutting(_ body: (Revision?) async throws(VaultError) -> Void) async throws(VaultError) {
+        for _ in 1..<Self.attempts {
+            try await syncItems()
+            let revision = try service.revision(of: id)
+            do throws(VaultError) {
+                return try await service.holding { () async throws(VaultError) in try await body(revision) }
+            } catch .shared(.busy) {}
+        }
+        // Writing cannot block the change, so the last attempt has no condition.
+        try await syncItems()
+        try await service.appending(to: id) { () async throws(VaultError) in try await body(nil) }
     }
 
     private func member(_ id: MemberID, _ state: SharedVaultState) throws(VaultError) -> VaultLog.MemberID {
@@ -32,13 +47,17 @@ struct MembershipChanges {
 
     /// Sends and fetches the edits of this vault, as far as possible. A failure of one vault prevents no change of its
     /// members, which may be what ends the failure.
-    private func syncItems() async throws(VaultError) {
+    /// - Returns: The failure.
+    @discardableResult
+    private func syncItems() async throws(VaultError) -> VaultError? {
         do throws(VaultError) {
-            _ = try await service.syncing.sync(only: [.vault(id)])
+            return try await service.syncing.sync(only: [.vault(id)]).vaultFailures[id]
         } catch {
             switch error {
             case .locked, .sessionEnded, .store: throw error
-            default: if error.isCancellation { throw error }
+            default:
+                if error.isCancellation { throw error }
+                return error
             }
         }
     }
@@ -52,14 +71,21 @@ struct MembershipChanges {
         let state = try service.known(id)
         if state.log.members[VaultLog.MemberID(member)]?.role == role.role { return }
         // The edits that are on the server before a writer is lowered count.
-        if role == .reader { try await syncItems() }
-        try await service.holding { () async throws(VaultError) in
+        if role == .reader, let failure = try await syncItems() { throw failure }
+        func append(_ revision: Revision?) async throws(VaultError) {
             _ = try await sending.append { state, time throws(VaultError) in
                 let member = try self.member(member, state)
                 // Another device has been faster.
                 if state.log.members[member]?.role == role.role { return nil }
-                return try EntrySending.draft(.role(member, role.role), state, at: time)
+                var draft = try EntrySending.draft(.role(member, role.role), state, at: time)
+                draft.request.ifRevision = revision
+                return draft
             }
+        }
+        if role == .reader {
+            try await cutting(append)
+        } else {
+            try await service.appending(to: id) { () async throws(VaultError) in try await append(nil) }
         }
         await sendRecord()
         try await sealNow()
@@ -70,29 +96,17 @@ struct MembershipChanges {
     func remove(_ members: Set<MemberID>, replacingMissingKey: Bool) async throws(VaultError) {
         let known = try service.known(id).log
         for member in members where known.members[VaultLog.MemberID(member)] == nil { throw .shared(.unknownMember) }
-        // The edits that are on the server before the removal count.
-        for attempt in 0..<Self.attempts {
-            try await syncItems()
-            let revision = try service.revision(of: id)
-            let isLast = attempt == Self.attempts - 1
-            do throws(VaultError) {
-                try await service.holding { () async throws(VaultError) in
-                    _ = try await sending.append(repairs: true) { state, time throws(VaultError) in
-                        let ids = members.map { VaultLog.MemberID($0) }.filter { state.log.members[$0]?.role != nil }
-                        if ids.isEmpty { return nil }
-                        var draft = try EntrySending.draftOfGeneration(
-                            state, at: time, replacesMissingKey: replacingMissingKey
-                        ) { generation in
-                            EntryPayload.removing(Set(ids), generation)
-                        }
-                        // Writing cannot block a removal, so the last attempt has no condition.
-                        draft.request.ifRevision = isLast ? nil : revision
-                        return draft
-                    }
+        try await cutting { revision throws(VaultError) in
+            _ = try await sending.append(repairs: true) { state, time throws(VaultError) in
+                let ids = members.map { VaultLog.MemberID($0) }.filter { state.log.members[$0]?.role != nil }
+                if ids.isEmpty { return nil }
+                var draft = try EntrySending.draftOfGeneration(
+                    state, at: time, replacesMissingKey: replacingMissingKey
+                ) { generation in
+                    EntryPayload.removing(Set(ids), generation)
                 }
-                break
-            } catch .shared(.busy) where !isLast {
-                continue
+                draft.request.ifRevision = revision
+                return draft
             }
         }
         await sendRecord()
@@ -102,6 +116,8 @@ struct MembershipChanges {
     /// Seals the writers that were cut off. What fails is due at the next sync.
     func sealNow() async throws(VaultError) {
         do throws(VaultError) {
+            // Edits that arrive only now wait for a device that had them before the cut.
+            try await service.fetchItems(id)
             try await service.holding { () async throws(VaultError) in
                 guard try service.known(id).role == .manager else { return }
                 try await upkeep.sealAll()
@@ -116,12 +132,12 @@ struct MembershipChanges {
         try await syncItems()
         let unsent = discardingUnsentEdits ? 0 : try service.unsentCount(of: id)
         guard unsent == 0 else { throw .unsentEdits(count: unsent) }
-        try await service.holding { () async throws(VaultError) in
+        try await service.appending(to: id) { () async throws(VaultError) in
             _ = try await sending.append(leaves: true) { state, time throws(VaultError) in
                 try EntrySending.draft(.leave, state, at: time)
             }
         }
-        try service.note(id) { $0.isEnded = true }
+        try service.noteEnd(of: id)
         await sendRecord()
     }
 
@@ -136,7 +152,7 @@ struct MembershipChanges {
     }
 
     func rotate(replacingMissingKey: Bool) async throws(VaultError) {
-        try await service.holding { () async throws(VaultError) in
+        try await service.appending(to: id) { () async throws(VaultError) in
             try await upkeep.rotate(replacesMissingKey: replacingMissingKey)
         }
         await sendRecord()
@@ -151,7 +167,7 @@ struct MembershipChanges {
     }
 
     func acceptOffer() async throws(VaultError) {
-        try await service.holding { () async throws(VaultError) in
+        try await service.appending(to: id) { () async throws(VaultError) in
             _ = try await sending.append(
                 send: { api, draft, token throws(APIError) in
                     _ = try await api.acceptOwnership(id, draft.entry.bytes, token)
@@ -185,18 +201,19 @@ struct MembershipChanges {
         try await service.sendRecord(id)
         // The edits by the former keys that are on the server before the change count. A device that could not fetch
         // them leaves the change to a later sync.
-        try await syncItems()
-        guard try service.known(id).findings.witnessedSince != nil else { return }
-        try await service.holding { () async throws(VaultError) in
-            try await upkeep.rekey()
-            guard try service.known(id).role == .manager else { return }
+        guard try await syncItems() == nil, try service.known(id).findings.witnessedSince != nil else { return }
+        try await service.appending(to: id) { () async throws(VaultError) in try await upkeep.rekey() }
+        if try service.known(id).role == .manager {
             do throws(VaultError) {
-                if try service.known(id).log.isRotationDue { try await upkeep.rotate(replacesMissingKey: false) }
-                try await upkeep.sealAll()
+                try await service.appending(to: id) { () async throws(VaultError) in
+                    guard try service.known(id).log.isRotationDue else { return }
+                    try await upkeep.rotate(replacesMissingKey: false)
+                }
             } catch {
                 // The rotation is due, and the next sync of a manager does it.
                 guard error.isOfVaultAlone else { throw error }
             }
+            try await sealNow()
         }
         await sendRecord()
     }

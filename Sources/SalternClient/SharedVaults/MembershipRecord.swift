@@ -138,6 +138,12 @@ struct MembershipRecord: Codable, Sendable {
         insert(KnownKey(number: number.value, key: SecretBytes(key.bytes)))
     }
 
+    /// Removes the key of an entry that the server has rejected.
+    mutating func drop(_ key: GenerationKey, _ number: GenerationNumber) {
+        let known = KnownKey(number: number.value, key: SecretBytes(key.bytes))
+        generations.removeAll { $0 == known }
+    }
+
     private mutating func insert(_ known: KnownKey) {
         guard !generations.contains(known) else { return }
         let place = generations.firstIndex { $0.number > known.number } ?? generations.endIndex

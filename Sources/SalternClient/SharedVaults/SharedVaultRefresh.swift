@@ -29,46 +29,51 @@ struct SharedVaultRefresh {
 
     /// Refreshes all vaults. An account without vaults sends no request. A failure of one vault prevents no other.
     func run() async throws(VaultError) -> VaultRefresh {
-        service.failures = [:]
         try service.restoreRecords()
         for id in try service.forgottenIDs() { try await service.forget(id) }
         guard try !service.recordIDs().isEmpty else { return VaultRefresh() }
         let known = try await descriptions()
+        var result = VaultRefresh()
         for id in known.keys.sorted() {
-            try await alone(id) { () async throws(VaultError) in try await fetchItems(id, known[id]) }
+            try await alone(id, &result) { () async throws(VaultError) in try await fetchItems(id, known[id]) }
         }
-        return try await service.holding { () async throws(VaultError) in
+        var behind: [SharedVaultID: [LaterHead]] = [:]
+        let listed = try await service.holding { () async throws(VaultError) in
             let isFounding = try await VaultFounding(service: service).finishAll()
             let listed = isFounding ? try await descriptions() : known
             let moment = Int64(session.serverTime.timeIntervalSince1970)
-            var result = VaultRefresh()
-            for id in try service.recordIDs() {
-                if service.failures[id] != nil { continue }
-                try await alone(id) { () async throws(VaultError) in
+            for id in try service.recordIDs() where result.failures[id] == nil {
+                try await alone(id, &result) { () async throws(VaultError) in
                     if let description = listed[id] {
-                        try await refresh(id, description)
+                        behind[id] = try await refresh(id, description)
                     } else {
                         try await LogUpdate(service: service, id: id).decideMissing(at: moment)
                     }
                 }
-                if listed[id] != nil, service.failures[id] == nil, try service.state(id)?.own != nil {
-                    result.present.append(id)
-                }
             }
-            result.failures = service.failures
-            return result
+            return listed
         }
+        for (id, heads) in behind where !heads.isEmpty {
+            try await alone(id, &result) { () async throws(VaultError) in
+                try await catchUp(id)
+                try noteHistories(heads, id)
+            }
+        }
+        for id in try service.recordIDs() where listed[id] != nil && result.failures[id] == nil {
+            if try service.state(id)?.own != nil { result.present.append(id) }
+        }
+        return result
     }
 
-    /// Runs a step for one vault, and keeps its failure.
+    /// Runs a step for one vault, and keeps its failure in the result.
     private func alone(
-        _ id: SharedVaultID, _ body: () async throws(VaultError) -> Void
+        _ id: SharedVaultID, _ result: inout VaultRefresh, _ body: () async throws(VaultError) -> Void
     ) async throws(VaultError) {
         do throws(VaultError) { try await body() } catch {
             guard error.isOfVaultAlone else { throw error }
             if case .unavailable(.unexpectedReply) = error { try service.note(id) { $0.isInvalid = true } }
-            if case .shared(.unknownVault) = error { return try service.note(id) { $0.isEnded = true } }
-            service.failures[id] = error
+            if case .shared(.unknownVault) = error { return try service.noteEnd(of: id) }
+            result.failures[id] = error
         }
     }
 
@@ -78,51 +83,62 @@ struct SharedVaultRefresh {
         guard let listed, let state = try service.state(id), state.role != nil,
             UInt64(state.log.hashes.count) < listed.head.number
         else { return }
-        do throws(VaultError) {
-            service.add(try await service.syncing.fetch(.none, of: .vault(id), learns: false), of: id)
-        } catch {
+        do throws(VaultError) { try await service.fetchItems(id) } catch {
             // Without the connection the log waits, too. The round that follows reports another failure.
             if case .unavailable(let cause) = error, cause.isPassing { throw error }
             guard error.isOfVaultAlone else { throw error }
         }
     }
 
-    /// Refreshes one vault.
+    /// Fetches the items of one vault, and takes the entries that the server had before.
+    func catchUp(_ id: SharedVaultID) async throws(VaultError) {
+        let description = try await description(id)
+        try await fetchItems(id, description)
+        try await service.holding { () async throws(VaultError) in _ = try await refresh(id, description) }
+    }
+
+    /// Refreshes one vault whose items the caller has fetched.
     func run(_ id: SharedVaultID) async throws(VaultError) {
         try await service.holding { () async throws(VaultError) in
-            let token = try service.token
-            let description = try await service.call { api throws(APIError) in try await api.getVault(id, token) }
-            try await refresh(id, description)
+            _ = try await refresh(id, try await description(id))
         }
     }
 
-    private func refresh(_ id: SharedVaultID, _ listed: VaultDescription) async throws(VaultError) {
+    private func description(_ id: SharedVaultID) async throws(VaultError) -> VaultDescription {
+        let token = try service.token
+        return try await service.call { api throws(APIError) in try await api.getVault(id, token) }
+    }
+
+    /// - Returns: The heads that the log does not have and that no finding names.
+    private func refresh(_ id: SharedVaultID, _ listed: VaultDescription) async throws(VaultError) -> [LaterHead] {
         guard listed.id == id else { throw .unavailable(.unexpectedReply) }
         try await LogUpdate(service: service, id: id).run(listed)
-        guard try service.state(id) != nil else { return }
-        let token = try service.token
-        let description =
-            if listed.members != nil { listed } else {
-                try await service.call { api throws(APIError) in try await api.getVault(id, token) }
-            }
+        guard try service.state(id) != nil else { return [] }
+        let description = listed.members != nil ? listed : try await description(id)
         try service.note(description.members ?? [], id)
         service.descriptions[id] = description
-        try await compareSeats(id, description)
+        if let until = description.recoveringUntil, until > session.serverTime { return [] }
+        guard let state = try service.state(id) else { return [] }
+        let known = state.findings.otherHistories ?? [:]
+        return state.unknownHeads.filter { known[$0.member] != $0.number }.map { LaterHead($0.member, $0.number) }
     }
 
-    /// Fetches the log once more when a member has signed a later head: its device may have been faster. What is
-    /// unknown then is another history.
-    private func compareSeats(_ id: SharedVaultID, _ description: VaultDescription) async throws(VaultError) {
-        if let until = description.recoveringUntil, until > session.serverTime { return }
-        func news(_ state: SharedVaultState) -> [MemberID: UInt64] {
-            let known = state.findings.otherHistories ?? [:]
-            let heads = state.unknownHeads.filter { known[$0.member] != $0.number }
-            return Dictionary(heads.map { ($0.member, $0.number) }) { first, _ in first }
+    /// A later head than that of the log, which a member has signed. Its device may have been faster.
+    private struct LaterHead: Hashable {
+        let member: MemberID
+        let number: UInt64
+
+        init(_ member: MemberID, _ number: UInt64) {
+            self.member = member
+            self.number = number
         }
-        guard let state = try service.state(id), !news(state).isEmpty else { return }
-        try await LogUpdate(service: service, id: id).fetch(after: state.log.head.number.value, description)
-        guard let later = try service.state(id) else { return }
-        let others = news(later)
+    }
+
+    /// Notes the heads that are unknown after another refresh: they are of another history.
+    private func noteHistories(_ heads: [LaterHead], _ id: SharedVaultID) throws(VaultError) {
+        guard let state = try service.state(id) else { return }
+        let unknown = Set(state.unknownHeads.map { LaterHead($0.member, $0.number) })
+        let others = Dictionary(heads.filter(unknown.contains).map { ($0.member, $0.number) }) { first, _ in first }
         guard !others.isEmpty else { return }
         try service.note(id) { $0.otherHistories = ($0.otherHistories ?? [:]).merging(others) { _, new in new } }
     }
@@ -159,5 +175,8 @@ extension SharedVaultService: Memberships {
 
     func takeReport(of id: SharedVaultID) -> SyncReport? { reports.removeValue(forKey: id) }
 
-    func noteEnd(of id: SharedVaultID) throws(VaultError) { try note(id) { $0.isEnded = true } }
+    func noteEnd(of id: SharedVaultID) throws(VaultError) {
+        let moment = Int64(session.serverTime.timeIntervalSince1970)
+        try note(id) { $0.noteEnd(at: moment) }
+    }
 }

@@ -33,8 +33,6 @@ final class SharedVaultService {
     var offeredLists: Set<OfferedList> = []
     /// The results of fetching items before a round.
     var reports: [SharedVaultID: SyncReport] = [:]
-    /// The errors of the last refresh that concern one vault.
-    var failures: [SharedVaultID: VaultError] = [:]
     let evidence = JudgingEvidence()
 
     init(_ session: VaultSession, _ owners: ItemOwners, _ syncing: SyncService) {
@@ -53,7 +51,6 @@ final class SharedVaultService {
         openings = [:]
         lostPreviousKeys = [:]
         reports = [:]
-        failures = [:]
     }
 
     /// The items of the account.
@@ -229,7 +226,11 @@ final class SharedVaultService {
     /// Returns the sealing of a state.
     func sealing(_ state: SharedVaultState) throws(VaultError) -> VaultSealing {
         let isRecovering = descriptions[state.id]?.recoveringUntil.map { $0 > session.serverTime } ?? false
-        if let known = sealings[state.id], known.findings == state.findings, known.sealing.isRecovering == isRecovering
+        let isStopped =
+            state.problems.contains { $0.stopsWriting && $0 != .ended }
+            || state.canReturn(at: Int64(session.serverTime.timeIntervalSince1970))
+        if let known = sealings[state.id], known.findings == state.findings,
+            known.sealing.isRecovering == isRecovering, known.sealing.isStopped == isStopped
         {
             return known.sealing
         }
@@ -239,8 +240,8 @@ final class SharedVaultService {
         let sealing = VaultSealing(
             id: state.id, log: state.log, keys: state.keys, signer: try? state.signer, role: state.role,
             evidence: evidence, refused: state.findings.refused ?? [],
-            isStopped: state.problems.contains { $0.stopsWriting && $0 != .ended }, lists: SealLists(lists),
-            names: names, own: state.ownMembers, isRecovering: isRecovering)
+            isStopped: isStopped, lists: SealLists(lists), names: names, own: state.ownMembers,
+            isRecovering: isRecovering)
         sealings[state.id] = (state.findings, sealing)
         return sealing
     }
@@ -296,7 +297,6 @@ final class SharedVaultService {
         openings[id] = nil
         lostPreviousKeys[id] = nil
         reports[id] = nil
-        failures[id] = nil
         owners.forget(id)
         notify([id])
     }
@@ -319,6 +319,26 @@ final class SharedVaultService {
         await lock.lock()
         defer { lock.unlock() }
         return try await body()
+    }
+
+    /// Fetches the items of a vault, and judges them by the known log.
+    func fetchItems(_ id: SharedVaultID) async throws(VaultError) {
+        add(try await syncing.fetch(.none, of: .vault(id), learns: false), of: id)
+    }
+
+    /// The attempts to append an entry for which a person waits.
+    private static let attempts = 8
+
+    /// Runs a step that appends an entry for which a person waits, while no other task changes a log. It repeats the
+    /// step after other members' entries, and fetches the items before it takes those: they can cut a writer off.
+    func appending<Result>(
+        to id: SharedVaultID, _ body: () async throws(VaultError) -> Result
+    ) async throws(VaultError) -> Result {
+        for _ in 1..<Self.attempts {
+            do throws(VaultError) { return try await holding(body) } catch .shared(.busy) {}
+            try await SharedVaultRefresh(service: self).catchUp(id)
+        }
+        return try await holding(body)
     }
 
     /// Calls the API with retries, and converts errors about shared vaults.

@@ -12,6 +12,8 @@ struct VaultFindings: Codable, Hashable {
     /// Members that have signed a head which the log does not have, with its number.
     var otherHistories: [MemberID: UInt64]?
     var isEnded: Bool?
+    /// The time at which the end of the membership was noted, in seconds since 1970.
+    var endedAt: Int64?
     var needsUpdate: Bool?
     /// SHA-256 of the unusable box that this device has reported.
     var reportedBox: Base64Bytes?
@@ -31,6 +33,12 @@ struct VaultFindings: Codable, Hashable {
     var claimedAt: Int64?
     /// The number of the last head that this device has signed for the others.
     var sentSeen: UInt64?
+
+    /// Notes the end of the membership, or that it has not ended.
+    mutating func noteEnd(at moment: Int64?) {
+        isEnded = moment.map { _ in true }
+        endedAt = moment.map { endedAt ?? $0 }
+    }
 
     /// The findings about the server and the members, which a new membership does not end.
     var ofNewMembership: VaultFindings {
@@ -75,6 +83,16 @@ struct SharedVaultState {
     }
 
     var role: Role? { findings.isEnded == true ? nil : own?.role }
+
+    /// The time for which unsent edits wait after the end of a membership, in seconds: that in which the members of a
+    /// restored database put entries back.
+    private static let endPeriod: Int64 = 7 * 86_400
+
+    /// True when only the server has stated the end of the membership, not long ago. A restored database can lack a
+    /// join that another member puts back.
+    func canReturn(at moment: Int64) -> Bool {
+        findings.isEnded == true && own != nil && isRecent(findings.endedAt, at: moment, within: Self.endPeriod)
+    }
 
     /// The key under which items are written; nil when this device does not have it.
     var presentKey: GenerationKey? { keys[log.currentGeneration.number] }

@@ -32,7 +32,7 @@ struct VaultInviting {
         guard let secrets = try? InvitationSecrets(invitation, secret: secret, code: code) else { throw .unreadable }
         let shown = InvitationID(invitation)
         if let label { try service.update(id) { $0.labels[shown] = label } }
-        let entry = try await service.holding { () async throws(VaultError) in
+        let entry = try await service.appending(to: id) { () async throws(VaultError) in
             try await EntrySending(service: service, id: id).append(
                 send: { api, draft, token throws(APIError) in
                     try await send(draft, secrets, id, api, token)

@@ -244,10 +244,26 @@ struct VaultUpkeep {
     /// later would omit edits that count: it waits for another manager's device.
     private func witnessed(_ state: SharedVaultState) throws(VaultError) -> [VaultLog.MemberID] {
         guard let since = state.findings.witnessedSince else { return [] }
+        let sealing = try service.sealing(state)
         let store = try service.owners.parts(of: .vault(id)).scope.store
-        let incomplete = try session.stored { try store.authorsAwaitingSeals() }
+        let incomplete = try session.stored {
+            var incomplete = try store.authorsAwaitingSeals()
+            // The server no longer has an item whose deletion waits here for a person.
+            for held in try store.heldDeletions() {
+                guard let item = try store.item(held.id), let mark = sealing.mark(of: item.content, item.id) else {
+                    continue
+                }
+                incomplete.insert(mark.author.bytes)
+            }
+            return incomplete
+        }
         return state.log.unsealed.filter { author in
-            !incomplete.contains(author.bytes) && state.log.lastCuts[author].map { $0.value > since } ?? false
+            // A new list replaces the own one, whose marks this device would not repeat.
+            let lacksOwnList = state.log.seals(of: author).contains { seal in
+                seal.manager == state.own?.id && sealing.lists[seal.seal] == nil
+            }
+            return !incomplete.contains(author.bytes) && !lacksOwnList
+                && state.log.lastCuts[author].map { $0.value > since } ?? false
         }
     }
 
@@ -269,7 +285,7 @@ struct VaultUpkeep {
     private func seal(_ author: VaultLog.MemberID) async throws(VaultError) {
         try await sending.append { state, time throws(VaultError) in
             // Another manager's device has been faster.
-            guard state.log.unsealed.contains(author) else { return nil }
+            guard try witnessed(state).contains(author) else { return nil }
             let list = try list(author, state)
             var draft = try EntrySending.draft(.seal(Seal(of: author, list)), state, at: time)
             draft.request.list = Base64Bytes(list.bytes)

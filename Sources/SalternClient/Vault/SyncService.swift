@@ -166,6 +166,8 @@ final class SyncService {
     /// person decides.
     private func end(_ id: SharedVaultID, _ parts: ItemParts) throws(VaultError) -> SyncReport {
         try session.memberships?.noteEnd(of: id)
+        // The membership can return: the edits wait.
+        if try parts.scope.sealer.isStopped { return SyncReport() }
         return try parts.retireChanges()
     }
 

@@ -102,7 +102,7 @@ private struct NewEntry {
         case .role, .leave, .revoke, .rotate, .remove, .seal, .offer, .rekey: break
         case .found, .invite, .join, .accept: throw VaultProblem.otherRoute
         }
-        if revision != nil, entry.payload.kind != .remove { throw VaultProblem.otherRoute }
+        if revision != nil, ![.remove, .role].contains(entry.payload.kind) { throw VaultProblem.otherRoute }
     }
 }
 
