@@ -99,7 +99,7 @@ extension MemoryVaults {
         guard let entry = try? Entry(bytes(members["entry"])) else { return problem(422, "malformed_entry") }
         guard kinds.contains(entry.payload.kind) else { return problem(422, "wrong_kind") }
         let revision = members["ifRevision"] as? NSNumber
-        if revision != nil, entry.payload.kind != .remove { return problem(422, "wrong_kind") }
+        if revision != nil, ![.remove, .role].contains(entry.payload.kind) { return problem(422, "wrong_kind") }
         let status = entry.payload.kind == .invite ? 201 : 200
         let reply: [String: Any] = ["number": Int(entry.number.value), "hash": text(entry.hash.bytes)]
         if vault.log.hash(at: entry.number) == entry.hash { return (200, reply) }

@@ -256,6 +256,22 @@ import VaultLog
         }
     }
 
+    @Test func `a lower role waits until its author has the latest items`() async throws {
+        try await TestApplication.with { app in
+            var vault = try await VaultScene(app)
+            let bob = try await vault.join(as: .writer)
+            let revision = try #require(try await bob.client.get(vault.path).integer("revision"))
+            let written = try await bob.client.put(
+                "\(vault.path)/items/\(Fixtures.uuid())", vault.item(), vault.fields(["If-None-Match": "*"]))
+            #expect(written.status == 201)
+            let lower = EntryPayload.role(bob.member, .reader)
+            let moved = try await vault.append(lower, [(name: "ifRevision", value: .integer(Int64(revision)))])
+            #expect(moved.code == "vault_moved")
+            let later = [(name: "ifRevision", value: JSONValue.integer(Int64(revision + 1)))]
+            #expect(try await vault.append(lower, later).status == 200)
+        }
+    }
+
     @Test func `an author appends 60 entries in an hour, beside removals and seals`() async throws {
         try await TestApplication.with { app in
             var vault = try await VaultScene(app)
