@@ -151,6 +151,7 @@ import VaultLog
         try await cast.sync(cast.ada)
         _ = try await cast.shared(cast.ada).invite(base: SharedVaultPeople.base, role: .reader, code: .none)
         let tablet = try await cast.people.person("ada")
+        try await cast.sync(tablet)
         _ = try await cast.shared(tablet).invite(base: SharedVaultPeople.base, role: .reader, code: .none)
         try await cast.sync(cast.ada)
         #expect(cast.people.onServer(cast.id)?.lists.isEmpty == false)

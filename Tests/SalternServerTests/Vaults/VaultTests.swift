@@ -86,7 +86,7 @@ import VaultLog
             #expect(try await carol.client.get(vault.path).status == 404)
             // A join behind an earlier head gets no entries by it either.
             let outdated = try vault.joining(secrets, carol).body
-            try await vault.append(.role(bob.member, .reader))
+            _ = try await vault.invite(as: .reader)
             let late = try await carol.client.post("\(path)/acceptance", outdated)
             #expect(late.string("reason") == "closedInvitation")
             #expect(late["entries"] == nil)

@@ -15,7 +15,7 @@ struct AcceptOwnership: AccountEndpoint {
             guard MemberID(entry.author.bytes) == seat.memberID else { throw VaultProblem.refused(.noOffer) }
             // Without a standing offer, no request locks the account of another member.
             if log.hash(at: entry.number) == entry.hash {
-                guard seat.ownerMember == seat.memberID, seat.ownerAccount != authorization.accountID else {
+                guard log.owner == entry.author, seat.ownerAccount != authorization.accountID else {
                     return nil
                 }
             } else if log.offer?.number != number || log.offer?.to != entry.author {
