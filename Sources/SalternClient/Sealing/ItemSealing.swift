@@ -8,8 +8,12 @@ protocol ItemSealing: Sendable {
     func open(_ content: ItemContent, _ id: ItemID) throws(SealedBox.Failure) -> OpenedItem
 
     /// Opens a version of the server, and decides if it counts.
-    /// - Parameter known: The last accepted version on this device.
-    func judge(_ version: ItemState, _ content: ItemContent, known: StoredItem?) -> ItemVerdict
+    /// - Parameters:
+    ///   - known: The last accepted version on this device.
+    ///   - heldSince: The number of the log's head at which this device had the version and could not judge it.
+    func judge(
+        _ version: ItemState, _ content: ItemContent, known: StoredItem?, heldSince: Int64?
+    ) -> ItemVerdict
 
     /// Seals an edit with the present key.
     /// - Throws: ``SealedBox/Failure/unknownKey`` without ``canWrite``.
@@ -59,10 +63,6 @@ protocol ItemSealing: Sendable {
 
     /// Returns the number of the entry at which a version that this device has sent was accepted last.
     func judgedAt(ofSent content: ItemContent, _ id: ItemID) -> Int64?
-
-    /// Returns the number of the log's head at which this device had a version that it could not judge then; nil for a
-    /// version that it did not have.
-    func heldSince(_ content: ItemContent, _ item: ItemID) -> Int64?
 
     /// True in a shared vault while lists decide about the edits of writers that were cut off.
     var hasSealLists: Bool { get }
@@ -158,6 +158,9 @@ struct PutAsideReason: RawRepresentable, Hashable, Sendable {
     /// True for an edit of a writer that was cut off, until a manager's device has sealed the writer.
     var awaitsSeal: Bool { rawValue == "awaitsSeal" }
 
+    /// True while this device lacks the entry that the version names.
+    var lacksEntry: Bool { rawValue == "unknownHead" || self == .unprovenHead }
+
     /// True when further entries or lists may let the version count.
     var mayPass: Bool { isOpen || rawValue == "notListed" }
 }
@@ -178,8 +181,6 @@ extension ItemSealing {
 
     func judgedAt(ofSent content: ItemContent, _ id: ItemID) -> Int64? { head }
 
-    func heldSince(_ content: ItemContent, _ item: ItemID) -> Int64? { nil }
-
     func stillCounts(_ item: StoredItem) -> Bool { rejection(of: item) == nil }
 
     var hasSealLists: Bool { false }
@@ -197,6 +198,12 @@ extension ItemSealing {
     }
 
     func judge(_ version: ItemState, _ content: ItemContent, known: StoredItem?) -> ItemVerdict {
+        judge(version, content, known: known, heldSince: nil)
+    }
+
+    func judge(
+        _ version: ItemState, _ content: ItemContent, known: StoredItem?, heldSince: Int64?
+    ) -> ItemVerdict {
         (try? open(content, version.id)).map { .accepted($0) } ?? .unreadable
     }
 

@@ -247,9 +247,12 @@ struct LogUpdate {
 
     // MARK: Lists
 
+    /// The number of edits for which a request has room. The plan of a former owner can have permitted as many.
+    private static let listFloor: Int64 = 131_072
+
     /// The maximum number of edits in a list, by the server's statement about the vault.
     private static func listLimit(_ description: VaultDescription) -> Int64 {
-        max(description.limits.items, description.usage.items)
+        max(description.limits.items, description.usage.items, listFloor)
     }
 
     /// Fetches the lists of the latest seals that this device lacks. A manager's device stores lists again that the

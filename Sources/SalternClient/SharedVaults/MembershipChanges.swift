@@ -62,6 +62,25 @@ struct MembershipChanges {
         }
     }
 
+    /// Fetches the edits and the log of this vault alone. A sync would refresh all vaults.
+    /// - Returns: False after a failure.
+    private func fetchItems() async throws(VaultError) -> Bool {
+        do throws(VaultError) {
+            // An entry can cut a writer off, so the edits come first. It can also let a version count.
+            try await service.fetchItems(id)
+            try await SharedVaultRefresh(service: service).catchUp(id)
+            try await service.fetchItems(id)
+            try await service.holding { () async throws(VaultError) in try service.noteWitness(id) }
+            return true
+        } catch {
+            switch error {
+            case .locked, .sessionEnded, .store: throw error
+            default: if error.isCancellation { throw error }
+            }
+            return false
+        }
+    }
+
     /// Sends the heads and keys that a change has put into the account's record. The next sync does so otherwise.
     private func sendRecord() async { try? await service.sendAccountItems() }
 
@@ -201,7 +220,7 @@ struct MembershipChanges {
         try await service.sendRecord(id)
         // The edits by the former keys that are on the server before the change count. A device that could not fetch
         // them leaves the change to a later sync.
-        guard try await syncItems() == nil, try service.known(id).findings.witnessedSince != nil else { return }
+        guard try await fetchItems(), try service.known(id).findings.witnessedSince != nil else { return }
         try await service.appending(to: id) { () async throws(VaultError) in try await upkeep.rekey() }
         if try service.known(id).role == .manager {
             do throws(VaultError) {
@@ -224,8 +243,11 @@ extension SharedVaultService {
     func noteLostDevice() throws(VaultError) {
         // The log of a vault may not have arrived yet.
         for id in try recordIDs() {
-            if let state = try state(id), state.role == nil { continue }
-            try note(id) { $0.isRekeyDue = true }
+            let hasEnded = try state(id).map { $0.role == nil } ?? false
+            try note(id) {
+                if !hasEnded { $0.isRekeyDue = true }
+                $0.needsFreshKeys = true
+            }
         }
     }
 
@@ -244,15 +266,17 @@ extension SharedVaultService {
     }
 
     /// Makes a pair of keys that no entry contains yet, unless the record has one.
-    /// - Parameter isFresh: True for another pair than the one of the record.
+    /// - Parameter isFresh: True for another pair than the one of the record. After a device was lost, it always is.
     func prepareKeys(_ state: SharedVaultState, isFresh: Bool = false) throws(VaultError) {
-        if !isFresh || !state.record.hasRoomForKeys, let latest = state.record.latestKeys,
+        let isDue = try findings(of: state.id).needsFreshKeys == true
+        if !isFresh && !isDue || !state.record.hasRoomForKeys, let latest = state.record.latestKeys,
             !state.log.isUsed(latest.publicKeys)
         {
             return
         }
         guard let keys = try? MemberPrivateKeys.generate() else { throw .unreadable }
         try update(state.id) { $0.add(keys) }
+        try note(state.id) { $0.needsFreshKeys = nil }
     }
 
     /// The number of edits of a vault that are not on the server.

@@ -164,13 +164,17 @@ extension SharedVaultService: Memberships {
     func afterRound(_ id: SharedVaultID) async throws(VaultError) {
         guard let description = descriptions[id] else { return }
         try await holding { () async throws(VaultError) in
-            if let state = try state(id), state.findings.witnessedSince == nil {
-                try note(id) { $0.witnessedSince = state.log.head.number.value }
-            }
+            try noteWitness(id)
             try await VaultUpkeep(service: self, id: id).run(description)
         }
         // The account's other devices compare with the heads that this one has seen.
         if try hasUnsentRecords() { try? await sendAccountItems() }
+    }
+
+    /// Records that this device has all items of a vault. The caller holds ``lock``.
+    func noteWitness(_ id: SharedVaultID) throws(VaultError) {
+        guard let state = try state(id), state.findings.witnessedSince == nil else { return }
+        try note(id) { $0.witnessedSince = state.log.head.number.value }
     }
 
     func takeReport(of id: SharedVaultID) -> SyncReport? { reports.removeValue(forKey: id) }

@@ -21,6 +21,8 @@ struct VaultFindings: Codable, Hashable {
     var comparedHead: Base64Bytes?
     /// True after a device was lost, until the keys of this member are replaced.
     var isRekeyDue: Bool?
+    /// True after a device was lost, until the record has a pair of keys that was made since.
+    var needsFreshKeys: Bool?
     /// Items whose last judged version never counts.
     var refused: Set<ItemID>?
     /// By unsealed entry, the time at which this device has first seen it, in seconds since 1970.
@@ -46,6 +48,9 @@ struct VaultFindings: Codable, Hashable {
         findings.fork = fork
         findings.isRolledBack = isRolledBack
         findings.otherHistories = otherHistories
+        // An interrupted join goes on with a pair that a lost device can have.
+        findings.isRekeyDue = needsFreshKeys
+        findings.needsFreshKeys = needsFreshKeys
         return findings
     }
 }

@@ -170,6 +170,7 @@ struct VaultInviting {
                 try session.store.set(.joining, of: id, nil)
                 try service.write(record, id)
             }
+            try service.note(id) { $0.needsFreshKeys = nil }
         }
         try await service.sendRecord(id)
         for _ in 0..<Self.attempts {

@@ -39,44 +39,6 @@ final class JudgingEvidence: Sendable {
     }
 
     func take(_ id: SharedVaultID) -> Found { found.withLock { $0.removeValue(forKey: id) ?? Found() } }
-
-    // MARK: Versions before their entries
-
-    /// The bytes of a version that this device could not judge, and the number of the log's head at that time.
-    private struct Waiting {
-        let digest: [UInt8]
-        let head: UInt64
-    }
-
-    /// The maximum number of versions of a vault that wait for entries of the log.
-    private static let waitingLimit = 4_096
-
-    private let waiting = Locked<[SharedVaultID: [ItemID: Waiting]]>([:])
-
-    /// Notes that this device has a version whose key or head the log does not have yet.
-    func hold(_ item: ItemID, _ content: ItemContent, at head: EntryNumber, _ id: SharedVaultID) {
-        let digest = Self.digest(content)
-        waiting.withLock { waiting in
-            let known = waiting[id]?[item]
-            guard known?.digest != digest, known != nil || waiting[id]?.count ?? 0 < Self.waitingLimit else { return }
-            waiting[id, default: [:]][item] = Waiting(digest: digest, head: head.value)
-        }
-    }
-
-    /// Returns the number of the log's head at which this device had a version; nil for other bytes.
-    func heldSince(_ item: ItemID, _ content: ItemContent, _ id: SharedVaultID) -> UInt64? {
-        guard let known = waiting.withLock({ $0[id]?[item] }), known.digest == Self.digest(content) else { return nil }
-        return known.head
-    }
-
-    private static func digest(_ content: ItemContent) -> [UInt8] {
-        var hash = SHA256.Incremental()
-        for part in [content.title?.bytes ?? [], content.body.bytes] {
-            hash.update(UInt64(part.count).bigEndianBytes)
-            hash.update(part)
-        }
-        return hash.finalize().bytes
-    }
 }
 
 /// Seals, signs, opens and judges the items of one shared vault, with its keys and its log at one time.
@@ -169,33 +131,38 @@ struct VaultSealing: ItemSealing {
     // MARK: Judging
 
     /// Decides if a version counts. Nothing stops a sync: a version that does not count is put aside.
-    func judge(_ version: ItemState, _ content: ItemContent, known: StoredItem?) -> ItemVerdict {
-        let verdict = decide(version, content, known: known)
+    func judge(
+        _ version: ItemState, _ content: ItemContent, known: StoredItem?, heldSince: Int64?
+    ) -> ItemVerdict {
+        let verdict = decide(version, content, known: known, heldSince)
         var isRefused = false
         if case .putAside(let reason) = verdict { isRefused = !reason.mayPass }
         evidence.note(version.id, isRefused: isRefused, isKnown: refused.contains(version.id), id)
         return verdict
     }
 
-    private func decide(_ version: ItemState, _ content: ItemContent, known: StoredItem?) -> ItemVerdict {
-        guard let signed = try? signed(content, version.id) else {
-            if isUnderUnknownKey(content) { evidence.hold(version.id, content, at: log.head.number, id) }
-            return .unreadable
-        }
+    private func decide(
+        _ version: ItemState, _ content: ItemContent, known: StoredItem?, _ heldSince: Int64?
+    ) -> ItemVerdict {
+        guard let signed = try? signed(content, version.id) else { return .unreadable }
         // Honest numbers are far below: each edit has a revision of its own.
         guard signed.edit.number <= SealedBox.Edit.floor(of: version.revision) else {
             return .putAside(PutAsideReason(rawValue: "number"))
         }
         let former = known.flatMap { try? self.signed($0.content, $0.id) }
         let isSame = former.map { hash(of: $0) == hash(of: signed) } ?? false
+        // A version that has given way is no predecessor: a member that never accepted it can have an earlier head.
+        let replaced = former.flatMap { former in
+            isSame || rejection(ofAccepted: former, at: known?.judgedAt).map { !$0.isOpen } ?? false ? nil : former
+        }
         let cut = log.cut(of: signed.body.author, at: signed.body.head.number)
         let isHeld = cut.map { cut in
             isSame && (known?.judgedAt ?? .max) < Int64(cut.value)
-                || evidence.heldSince(version.id, content, id).map { $0 < cut.value } ?? false
+                || heldSince.map { $0 < Int64(cut.value) } ?? false
         }
         do throws(EditRejection) {
             try log.check(
-                signed.body, signed.statement, signed.generation, replacing: isSame ? nil : former?.body.head,
+                signed.body, signed.statement, signed.generation, replacing: replaced?.body.head,
                 EditEvidence(isHeld: isHeld ?? isSame, lists: lists.byDigest))
             return .accepted(opened(signed))
         } catch {
@@ -203,7 +170,6 @@ struct VaultSealing: ItemSealing {
             guard error == .fork || error == .unknownHead else {
                 return .putAside(PutAsideReason(rawValue: error.rawValue))
             }
-            if error == .unknownHead { evidence.hold(version.id, content, at: log.head.number, id) }
             let isSigned = log.hasSigned(signed.body, signed.statement)
             if isSigned { evidence.add(signed.body.head, by: author, id) }
             let isProven = isSigned && log.members[author]?.role?.writes ?? false
@@ -216,10 +182,6 @@ struct VaultSealing: ItemSealing {
 
     private func hash(of signed: Signed) -> EditHash {
         signed.statement.hash(log.vault, signed.body.author, signed.body.head)
-    }
-
-    func heldSince(_ content: ItemContent, _ item: ItemID) -> Int64? {
-        evidence.heldSince(item, content, id).map { Int64($0) }
     }
 
     func hash(of content: ItemContent, _ id: ItemID) -> [UInt8]? {
@@ -378,10 +340,14 @@ extension VaultSealing {
 
     func rejection(of item: StoredItem) -> PutAsideReason? {
         // A version whose key is missing was accepted with it. Only a cut changes a verdict.
-        guard let signed = try? signed(item.content, item.id), log.place(of: signed.body.head) == .known,
+        (try? signed(item.content, item.id)).flatMap { rejection(ofAccepted: $0, at: item.judgedAt) }
+    }
+
+    private func rejection(ofAccepted signed: Signed, at judgedAt: Int64?) -> PutAsideReason? {
+        guard log.place(of: signed.body.head) == .known,
             let cut = log.cut(of: signed.body.author, at: signed.body.head.number)
         else { return nil }
-        return rejection(of: signed, isHeld: (item.judgedAt ?? .max) < Int64(cut.value))
+        return rejection(of: signed, isHeld: (judgedAt ?? .max) < Int64(cut.value))
     }
 
     func rejection(ofChange content: ItemContent, _ id: ItemID) -> PutAsideReason? {

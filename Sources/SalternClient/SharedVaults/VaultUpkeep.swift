@@ -151,7 +151,8 @@ struct VaultUpkeep {
             draft.request.currentPasswordKey = proof
             return draft
         }
-        try service.note(id) { $0.isRekeyDue = nil }
+        // Another device can have been lost in the meantime.
+        try service.note(id) { if $0.needsFreshKeys != true { $0.isRekeyDue = nil } }
     }
 
     /// Continues an interrupted change of keys. New keys are sent by the next round of the account first.

@@ -219,9 +219,16 @@ enum StoreSchema {
         -- The shared vault of a folder's items; null for the account.
         ALTER TABLE folders ADD COLUMN vault BLOB;
 
-        -- Items of a shared vault of which the server has a version that does not count yet, with its revision, and its
-        -- author if it waits for the author's seal.
-        CREATE TABLE set_aside (id BLOB PRIMARY KEY, revision INTEGER NOT NULL, author BLOB) WITHOUT ROWID;
+        -- Items of a shared vault of which the server has a version that does not count yet.
+        CREATE TABLE set_aside (
+            id BLOB PRIMARY KEY,
+            -- Null until a complete listing has the version.
+            revision INTEGER,
+            -- The author, if the version waits for the author's seal.
+            author BLOB,
+            -- SHA-256 of a version that this device could not judge, and the number of the log's head at that time.
+            digest BLOB, held_at INTEGER
+        ) WITHOUT ROWID;
         """,
         """
         -- The verified entries of the logs of shared vaults.
@@ -322,6 +329,9 @@ enum StoreFact: String {
     case unread
     /// The ``ItemSealing/stamp`` with which the versions of a shared vault were last judged.
     case judgedBy
+    /// The last item of a shared vault whose change was compared with a version that was set aside; see
+    /// ``SyncEngine/settleSetAside(into:)``.
+    case settledTo
     /// The rotation that this device has opened and whose end was not received.
     case rotation
     /// The ``UnconfirmedChange``.
@@ -357,7 +367,7 @@ enum StoreFact: String {
     var isOfOwner: Bool {
         switch self {
         case .cursor, .revisionBase, .listing, .lastEventID, .comparing, .held, .copies, .unread, .judgedBy,
-            .batchBytes,
+            .batchBytes, .settledTo,
             .pageChanges, .itemBytes, .sweptAt, .agedTo, .chunksWhole, .chunksLost:
             true
         default: false

@@ -6,7 +6,11 @@ extension SyncEngine {
     /// - Parameter isSettled: True for a version of a shared vault that this device had before it last fetched the log.
     func apply(_ server: ItemState, into report: inout SyncReport, isSettled: Bool = false) throws {
         // The decision replaces that about an earlier version, or it sets this version aside again.
-        if sealer.isOfVault { try store.forgetSetAside(server.id) }
+        if sealer.isOfVault {
+            heldSince = try server.content.flatMap { try store.heldSince(server.id, $0) }
+            try store.forgetSetAside(server.id)
+        }
+        defer { heldSince = nil }
         let item = try store.item(server.id)
         let change = try store.change(server.id)
         let listing = try store.number(.listing) ?? 0
@@ -89,6 +93,7 @@ extension SyncEngine {
         guard let content = server.content else { return }
         guard let opened = judged(server, content, over: item) else {
             if !isDeletedHere, let item, let earlier = earlierVersion(server, content, than: item) {
+                if isProvisional { return try leaveEarlier(server, item, listing) }
                 // An edit that counts by itself is kept beside it. Its author had not seen the known version.
                 let older = judged(server, content, over: nil)?.item
                 return try pushBack(item, over: earlier, older, listing, into: &report)
@@ -333,6 +338,13 @@ extension SyncEngine {
         try store.setBehind(item.id, server.revision)
     }
 
+    /// Leaves a version whose author had an earlier log than the author of the known one. The known one can give way by
+    /// the entries that are fetched next.
+    private func leaveEarlier(_ server: ItemState, _ item: StoredItem?, _ listing: Int64) throws {
+        try leaveConflict(server, item, listing)
+        try store.set(.judgedBy, nil)
+    }
+
     /// Returns a merged item unless it is too long to be sent. In that case both versions are kept.
     private func fitting(_ merged: PlainItem) throws -> PlainItem? {
         merged.shortage(allowed: try store.number(.itemBytes) ?? .max) == nil ? merged : nil
@@ -396,6 +408,7 @@ extension SyncEngine {
     ) throws {
         guard let content = server.content else { return }
         let reason = reasonPutAside(server, content, over: item)
+        if isProvisional, reason?.isEarlier ?? false { return try leaveEarlier(server, item, listing) }
         if reason?.isOpen ?? isUnderUnknownKey(content), !isSettled || !sealer.needsEntries(content, reason) {
             return try leaveConflict(server, item, listing)
         }

@@ -31,13 +31,18 @@ extension SyncEngine {
         try store.put(StoredItem(id: server.id, revision: server.revision, content: kept, edit: 0), listing: listing)
     }
 
-    /// Records that the server's version of an item does not count yet.
+    /// Records that the server's version of an item does not count yet. A later entry can cut its author off, and then
+    /// it matters that this device had the version before.
     func setAside(_ server: ItemState, _ reason: PutAsideReason?) throws {
         var author: ItemAuthor?
         if reason?.awaitsSeal ?? false, let content = server.content {
             author = try? sealer.open(content, server.id).author
         }
-        try store.setAside(server.id, server.revision, awaitingSealOf: author?.member)
+        let isHeld = reason.map { $0.lacksEntry || $0.isEarlier } ?? true
+        let since = heldSince ?? (isHeld ? sealer.head : nil)
+        try store.setAside(
+            server.id, server.revision, awaitingSealOf: author?.member,
+            held: server.content.flatMap { content in since.map { (content, $0) } })
     }
 
     /// Returns true for content that is sealed with an unknown key.
@@ -74,7 +79,7 @@ extension SyncEngine {
     // MARK: Verdicts
 
     private func verdict(_ server: ItemState, _ content: ItemContent, over item: StoredItem?) -> ItemVerdict {
-        sealer.judge(server, content, known: item.flatMap { $0.isSealed ? nil : $0 })
+        sealer.judge(server, content, known: item.flatMap { $0.isSealed ? nil : $0 }, heldSince: heldSince)
     }
 
     /// Opens a version of the server; nil for one that cannot be opened, or does not count.
@@ -98,8 +103,8 @@ extension SyncEngine {
             sealer.hash(of: item.content, item.id) == sealer.hash(of: content, server.id)
         {
             judgedAt = item.judgedAt
-        } else if judgedAt != nil, let held = sealer.heldSince(content, server.id) {
-            judgedAt = held
+        } else if judgedAt != nil, let heldSince {
+            judgedAt = heldSince
         }
         return StoredItem(
             id: server.id, revision: server.revision, content: content, edit: opened.edit.number, judgedAt: judgedAt)
@@ -124,7 +129,7 @@ extension SyncEngine {
         try withdrawRefused(into: &report)
         if waiting.count > Self.singleFetches {
             try store.transaction {
-                try store.forgetAllSetAside()
+                try store.listSetAsideAgain()
                 try store.beginListing()
                 try store.set(.judgedBy, stamp)
             }
@@ -136,7 +141,7 @@ extension SyncEngine {
             // The log was fetched after this version.
             if let state, state.revision == revision { try noteUnknown(state) }
         }
-        try store.set(.judgedBy, stamp)
+        if !isProvisional { try store.set(.judgedBy, stamp) }
     }
 
     /// Reports a version that still names an entry or a key that the log does not have, after the log was fetched. A
@@ -229,11 +234,16 @@ extension SyncEngine {
 
     /// Fetches the versions that were set aside of items that this device has changed. A manager may have decided that
     /// one does not count: then the change is sent over it. It is also sent over a version that names a key or an entry
-    /// which the log does not have after it was fetched once more.
+    /// which the log does not have after it was fetched once more. One call fetches a limited number, and the next one
+    /// continues after them.
     func settleSetAside(into report: inout SyncReport) async throws {
         guard sealer.isOfVault, sealer.canSeal else { return }
+        let last = try store.fact(.settledTo)
+        let waiting = try store.changedItemsSetAside(after: last ?? [], limit: Self.singleFetches)
+        let next = waiting.count < Self.singleFetches ? nil : waiting.last?.0.bytes
+        if next != last { try store.set(.settledTo, next) }
         var hasLearned = false
-        for (id, revision) in try store.changedItemsSetAside(limit: Self.singleFetches) {
+        for (id, revision) in waiting {
             let state = try await fetchSetAside(id)
             if !hasLearned, let state, try needsEntries(state) {
                 try await learn?()
@@ -258,11 +268,27 @@ extension SyncEngine {
 
 /// The items of a shared vault of which the server has a version that this device has not accepted yet.
 extension Store {
-    /// - Parameter author: The member whose seal decides about the version.
-    func setAside(_ id: ItemID, _ revision: Revision, awaitingSealOf author: [UInt8]? = nil) throws {
+    /// Records a version, unless the server has a later one that was set aside.
+    /// - Parameters:
+    ///   - author: The member whose seal decides about the version.
+    ///   - held: The version, and the number of the log's head at which this device had it and could not judge it.
+    func setAside(
+        _ id: ItemID, _ revision: Revision, awaitingSealOf author: [UInt8]? = nil,
+        held: (version: ItemContent, since: Int64)? = nil
+    ) throws {
         try database.execute(
-            "INSERT OR REPLACE INTO set_aside (id, revision, author) VALUES (?, ?, ?)", .blob(id.bytes),
-            .integer(revision.number), author.map { .blob($0) } ?? .null)
+            """
+            INSERT INTO set_aside (id, revision, author, digest, held_at) VALUES (?, ?, ?, ?, ?)
+            ON CONFLICT (id) DO NOTHING
+            """, .blob(id.bytes), .integer(revision.number), .optional(author),
+            .optional(held?.version.digest), .optional(held?.since))
+    }
+
+    /// Returns the number of the log's head at which this device had a version that it could not judge; nil for other
+    /// content.
+    func heldSince(_ id: ItemID, _ version: ItemContent) throws -> Int64? {
+        try database.rows("SELECT digest, held_at FROM set_aside WHERE id = ? AND digest IS NOT NULL", .blob(id.bytes))
+        { row in row.blob(0) == version.digest ? row.integer(1) : nil }.first ?? nil
     }
 
     /// The authors of versions that wait for their author's seal: this device did not have them before the cut.
@@ -274,9 +300,10 @@ extension Store {
     }
 
     func itemsSetAside(limit: Int) throws -> [(ItemID, Revision)] {
-        try database.rows("SELECT id, revision FROM set_aside ORDER BY revision, id LIMIT ?", .integer(Int64(limit))) {
-            (try Self.id($0, 0), Revision($0.integer(1) ?? 0))
-        }
+        try database.rows(
+            "SELECT id, revision FROM set_aside WHERE revision IS NOT NULL ORDER BY revision, id LIMIT ?",
+            .integer(Int64(limit))
+        ) { (try Self.id($0, 0), Revision($0.integer(1) ?? 0)) }
     }
 
     func isSetAside(_ id: ItemID, _ revision: Revision) throws -> Bool {
@@ -285,12 +312,14 @@ extension Store {
         ) { $0.integer(0) }.isEmpty
     }
 
-    func changedItemsSetAside(limit: Int) throws -> [(ItemID, Revision)] {
+    /// Returns changed items of which versions were set aside: those after an id, and then those before it.
+    func changedItemsSetAside(after last: [UInt8], limit: Int) throws -> [(ItemID, Revision)] {
         try database.rows(
             """
-            SELECT s.id, s.revision FROM set_aside s WHERE EXISTS (SELECT 1 FROM changes c WHERE c.id = s.id)
-            ORDER BY s.id LIMIT ?
-            """, .integer(Int64(limit))
+            SELECT s.id, s.revision FROM set_aside s
+            WHERE s.revision IS NOT NULL AND EXISTS (SELECT 1 FROM changes c WHERE c.id = s.id)
+            ORDER BY s.id <= ?, s.id LIMIT ?
+            """, .blob(last), .integer(Int64(limit))
         ) { (try Self.id($0, 0), Revision($0.integer(1) ?? 0)) }
     }
 
@@ -298,11 +327,17 @@ extension Store {
         try !database.rows("SELECT 1 FROM set_aside WHERE id = ?", .blob(id.bytes), decode: { _ in true }).isEmpty
     }
 
-    func hasItemsSetAside() throws -> Bool { try !itemsSetAside(limit: 1).isEmpty }
+    func hasItemsSetAside() throws -> Bool {
+        try !database.rows("SELECT 1 FROM set_aside LIMIT 1", decode: { _ in true }).isEmpty
+    }
 
     func forgetSetAside(_ id: ItemID) throws {
         try database.execute("DELETE FROM set_aside WHERE id = ?", .blob(id.bytes))
     }
 
-    func forgetAllSetAside() throws { try database.execute("DELETE FROM set_aside") }
+    /// Leaves the versions to a complete listing. Until then the rest about them stays.
+    func listSetAsideAgain() throws { try database.execute("UPDATE set_aside SET revision = NULL") }
+
+    /// Forgets the versions that a complete listing did not have.
+    func forgetUnlistedSetAside() throws { try database.execute("DELETE FROM set_aside WHERE revision IS NULL") }
 }

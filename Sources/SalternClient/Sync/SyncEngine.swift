@@ -20,6 +20,11 @@ final class SyncEngine {
     private let now: () -> Date
     /// Decides which events of the server have no new changes.
     var horizon = SyncHorizon()
+    /// The number of the log's head at which this device first had the version that is being applied, while it could
+    /// not judge it; nil between two versions.
+    var heldSince: Int64?
+    /// True while the log of a shared vault can have later entries, which are fetched next.
+    private(set) var isProvisional = false
 
     init(
         store: Store, server: any SyncServer, sealing: @escaping () -> any ItemSealing,
@@ -46,6 +51,8 @@ final class SyncEngine {
     func round(
         into report: inout SyncReport, _ agreement: DeletionAgreement = .none, sends: Bool = true, learns: Bool = true
     ) async throws {
+        isProvisional = !learns
+        defer { isProvisional = false }
         var guardian = DeletionGuard(store, limits, agreement, at: moment)
         var progress = PullProgress(limits)
         var disputed: [Dispute] = []
@@ -71,7 +78,9 @@ final class SyncEngine {
                 disputed = []
                 let before = sealer.stamp
                 // An entry that cuts a writer off judges only the items that come after it.
+                isProvisional = true
                 if sealer.isOfVault { try await pull(&guardian, agreement, &progress, learns: false, into: &report) }
+                isProvisional = false
                 try await learn?()
                 fruitless = sealer.stamp == before ? fruitless + 1 : 0
                 if fruitless > 1 { break }
@@ -276,6 +285,7 @@ final class SyncEngine {
             report.changed.insert(id)
         }
         try store.forgetUnlistedChunks(listing)
+        try store.forgetUnlistedSetAside()
         if try isComparing || store.number(.copies) != nil {
             try forgetKeptElsewhere(into: &report)
             try store.set(.copies, nil)

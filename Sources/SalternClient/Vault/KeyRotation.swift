@@ -184,6 +184,8 @@ struct KeyRotation {
         try await PasskeyChange.removeUnlocking(password, session)
         try await session.credentials.changePassword(from: password, to: newPassword)
         onPasswordChange()
+        // A sync before the change can have used a pair of keys that the lost device has got, too.
+        try session.memberships?.noteLostDevice()
         try await rotateKeys(password: newPassword)
         let code = hasCode ? try await session.credentials.makeRecoveryCode(password: newPassword) : nil
         // Where it fails, the next syncs repeat it.

@@ -147,6 +147,73 @@ import VaultLog
         #expect(try await bob.shared(family.id).problems.allSatisfy { !$0.stopsWriting })
     }
 
+    @Test func `a change of keys that was interrupted uses no pair that the lost device can have`() async throws {
+        let people = SharedVaultPeople()
+        let ada = try await people.device("ada")
+        let bob = try await people.device("bob")
+        let family = try await ada.shared.make(name: "Family", as: "Ada")
+        _ = try await people.join(family, bob, as: "Bob")
+        try await bob.shared.withService { service throws(VaultError) in
+            try service.prepareKeys(service.known(family.id))
+        }
+        try await bob.sync()
+        let known = try #require(try await bob.vaultRecord(family.id)).keys.compactMap(\.privateKeys?.publicKeys)
+        #expect(known.count == 2)
+        // The process ends before it replaces the keys.
+        try await bob.shared.withService { service throws(VaultError) in try service.noteLostDevice() }
+        for _ in 0..<3 { try await bob.sync() }
+        let log = try #require(people.onServer(family.id)).log
+        #expect(!log.presentMembers.contains { known.contains($0.keys) })
+        let latest = try #require(try await bob.vaultRecord(family.id)?.latestKeys)
+        #expect(log.presentMembers.contains { $0.keys == latest.publicKeys })
+        #expect(try await !bob.shared(family.id).problems.contains(.keysDue))
+        #expect(try await bob.vaultState(family.id)?.findings.needsFreshKeys == nil)
+    }
+
+    @Test func `a join that goes on after a lost device ends with another pair of keys`() async throws {
+        let people = SharedVaultPeople()
+        let ada = try await people.device("ada")
+        let bob = try await people.person("bob")
+        let family = try await ada.shared.make(name: "Family", as: "Ada")
+        let invitation = try await family.invite(base: SharedVaultPeople.base, role: .writer, code: .none)
+        bob.link.setUnreachable { $0.method == .post && $0.target.hasPrefix("/v1/invitations/") }
+        _ = try? await bob.vault().shared.join(invitation.link, code: nil, as: "Bob")
+        let known = try #require(try await bob.vault().vaultRecord(family.id)?.latestKeys)
+        try await bob.vault().shared.withService { service throws(VaultError) in try service.noteLostDevice() }
+        bob.link.setUnreachable(false)
+        _ = try await bob.vault().shared.join(invitation.link, code: nil, as: "Bob")
+        for _ in 0..<3 { try await bob.vault().sync() }
+        let log = try #require(people.onServer(family.id)).log
+        #expect(log.presentMembers.count == 2 && !log.presentMembers.contains { $0.keys == known.publicKeys })
+        #expect(try await !bob.vault().shared(family.id).problems.contains(.keysDue))
+    }
+
+    @Test func `the keys in many vaults are replaced without a refresh of all vaults for each`() async throws {
+        let people = SharedVaultPeople()
+        let ada = try await people.device("ada")
+        let bob = try await people.person("bob")
+        var known: [SharedVaultID: MemberPublicKeys] = [:]
+        for number in 1...3 {
+            let made = try await ada.shared.make(name: "Family \(number)", as: "Ada")
+            _ = try await people.join(made, bob.vault(), as: "Bob")
+            known[made.id] = try #require(try await bob.vault().vaultRecord(made.id)?.latestKeys).publicKeys
+        }
+        let count = Locked(0)
+        bob.link.setAnswer { request in
+            if request.target == "/v1/vaults" { count.withLock { $0 += 1 } }
+            return nil
+        }
+        try await bob.vault().sync()
+        #expect(count.withLock(\.self) == 1)
+        try await bob.vault().replaceVaultKeys()
+        #expect(count.withLock(\.self) == 1)
+        for (id, keys) in known {
+            let log = try #require(people.onServer(id)).log
+            #expect(!log.presentMembers.contains { $0.keys == keys } && log.presentMembers.count == 2)
+            #expect(try await !bob.vault().shared(id).problems.contains(.keysDue))
+        }
+    }
+
     @Test func `after a lost device the keys of a vault whose log has not arrived are other ones, too`() async throws {
         let people = SharedVaultPeople()
         let ada = try await people.device("ada")

@@ -97,6 +97,56 @@ import VaultLog
         }
     }
 
+    @Test(arguments: [1, 130])
+    func `a later process knows the versions that waited for a key before their author left`(count: Int) async throws {
+        let cast = try await SharedVaultCast(eve: .manager)
+        try await cast.shared(cast.eve).rotate()
+        try await cast.sync(cast.bob)
+        for number in 1...count { try await cast.bob.notes(cast.id).put(Note(text: "\(number)")) }
+        try await cast.sync(cast.bob)
+        try await cast.shared(cast.bob).leave()
+        // The key arrives after the log.
+        let ada = VaultLog.MemberID(try cast.member(cast.ada))
+        let box = cast.people.onServer(cast.id)?.boxes[ada]
+        cast.people.change(cast.id) { $0.boxes[ada] = nil }
+        try await cast.sync(cast.ada)
+        #expect(try await cast.texts(cast.ada).isEmpty)
+        cast.people.change(cast.id) { $0.boxes[ada] = box }
+        cast.ada.kill(inExchange: 0, .beforeRequest)
+        _ = try? await cast.ada.vault().sync()
+        #expect(try await cast.ada.startAgainIfEnded())
+        for _ in 0..<3 {
+            try await cast.sync(cast.ada)
+            cast.people.advance(120)
+        }
+        #expect(try await cast.state(cast.ada).log.unsealed.isEmpty)
+        let tablet = try await cast.people.person("ada")
+        try await cast.sync(tablet)
+        #expect(try await cast.texts(tablet).count == count)
+    }
+
+    @Test func `a list that is longer than a later plan permits is fetched`() async throws {
+        let cast = try await SharedVaultCast()
+        try await cast.write("one", cast.bob)
+        try await cast.write("two", cast.bob)
+        try await cast.shared(cast.ada).remove([cast.member(cast.bob)])
+        #expect(try await cast.state(cast.ada).log.latestSeals.map(\.seal.count) == [2])
+        let tablet = try await cast.people.person("eve")
+        cast.rewrite(tablet) { target, reply in
+            let smaller: [String: Any] = [
+                "usage": ["items": 1, "bytes": 0],
+                "limits": ["items": 1, "itemBytes": 1 << 20, "bytes": 1 << 28, "members": 32],
+            ]
+            if let listed = reply["vaults"] as? [[String: Any]] {
+                reply["vaults"] = listed.map { $0.merging(smaller) { $1 } }
+            } else if reply["limits"] != nil, target.hasPrefix("/v1/vaults/") {
+                reply.merge(smaller) { $1 }
+            }
+        }
+        try await cast.sync(tablet)
+        #expect(try await cast.texts(tablet) == ["one", "two"])
+    }
+
     // MARK: Accepted versions
 
     @Test func `an accepted edit that the list does not have gives way to the version before it`() async throws {
@@ -116,6 +166,38 @@ import VaultLog
         try await cast.sync(cast.eve, cast.ada)
         for device in [cast.ada, cast.eve] {
             #expect(try await device.texts(cast.id) == [item: "two"])
+            #expect(try await device.vault().unsentCount(of: cast.id) == 0)
+        }
+    }
+
+    /// Ada's laptop has made an edit before an entry, Eve has accepted an edit of Bob after it, and no list has Bob's.
+    @Test(arguments: [false, true], [false, true])
+    func `an edit over a refused version is not replaced by those who had accepted that one`(
+        hasChange: Bool, isLogFirst: Bool
+    ) async throws {
+        let cast = try await SharedVaultCast()
+        let item = try await cast.write("one", cast.ada)
+        let laptop = try await cast.people.person("ada")
+        try await cast.sync(laptop, cast.bob, cast.eve)
+        try await laptop.notes(cast.id).put(Note(text: "of the laptop"), item)
+        _ = try await cast.shared(cast.ada).invite(base: SharedVaultPeople.base)
+        try await cast.sync(cast.bob)
+        try await cast.write("of Bob", cast.bob, item)
+        try await cast.sync(cast.eve)
+        #expect(try await cast.texts(cast.eve) == ["of Bob"])
+        if hasChange { try await cast.eve.notes(cast.id).put(Note(text: "of Eve"), item) }
+        // No generation begins, so the laptop's edit keeps its head.
+        withhold(item, from: cast.ada, cast)
+        try await cast.shared(cast.ada).setRole(cast.member(cast.bob), to: .reader)
+        #expect(try await cast.state(cast.ada).log.unsealed.isEmpty)
+        cast.beHonest(to: cast.ada)
+        if isLogFirst { try await cast.eve.vault().shared.refresh() }
+        try await cast.sync(laptop)
+        #expect(try await laptop.vault().unsentCount(of: cast.id) == 0)
+        try await cast.sync(cast.eve, cast.ada, laptop)
+        for device in [cast.ada, laptop, cast.eve] {
+            #expect(try await device.texts(cast.id)[item] == "of the laptop")
+            #expect(try await cast.texts(device) == (hasChange ? ["of the laptop", "of Eve"] : ["of the laptop"]))
             #expect(try await device.vault().unsentCount(of: cast.id) == 0)
         }
     }
@@ -278,6 +360,30 @@ import VaultLog
             try await cast.sync(device)
             #expect(try await device.texts(cast.id) == [edited: "two"])
         }
+    }
+
+    @Test func `many versions that wait hold back no edit whose version is decided`() async throws {
+        let cast = try await SharedVaultCast()
+        let items = (0...SyncEngine.singleFetches).map { _ in ItemID.random() }
+            .sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }
+        for item in items { try await cast.ada.notes(cast.id).put(Note(text: "one"), item) }
+        try await cast.sync(cast.ada, cast.bob)
+        for item in items.dropLast() {
+            try await cast.people.put(versionOfUnknownHead("strange", item, by: cast.eve, cast), item, cast.id)
+        }
+        // Only a change of its item asks about bytes under a key that no generation has.
+        let last = try #require(items.last)
+        let content = try await #require(cast.ada.vault().storedContent(last, cast.id))
+        var body = content.body.bytes
+        for index in 1...4 { body[index] ^= 0xFF }
+        try await cast.people.put(
+            ItemContent(collection: "notes", format: SealedBox.format, body: body), last, cast.id)
+        for item in items { try await cast.bob.notes(cast.id).put(Note(text: "two"), item) }
+        try await cast.sync(cast.bob, cast.bob)
+        #expect(try await cast.bob.vault().unsentCount(of: cast.id) == SyncEngine.singleFetches)
+        let tablet = try await cast.people.person("ada")
+        try await cast.sync(tablet)
+        #expect(try await tablet.texts(cast.id)[last] == "two")
     }
 
     @Test func `a version of an entry that nobody has holds edits back until its author is removed`() async throws {

@@ -137,7 +137,9 @@ struct TestSealing: ItemSealing {
             author: ItemAuthor(member: body.author, name: name, isOwn: body.author == member))
     }
 
-    func judge(_ version: ItemState, _ content: ItemContent, known: StoredItem?) -> ItemVerdict {
+    func judge(
+        _ version: ItemState, _ content: ItemContent, known: StoredItem?, heldSince: Int64?
+    ) -> ItemVerdict {
         guard let body = try? body(content, version.id), let opened = try? open(content, version.id) else {
             return .unreadable
         }

@@ -372,6 +372,38 @@ import VaultLog
         #expect(try view.highestRevision() == Revision(9))
     }
 
+    @Test func `a listing keeps what is known of the versions that wait, and forgets those that it lacks`() throws {
+        let folder = try TemporaryDirectory(.memory)
+        let store = try Store(path: folder.path + "/store.sqlite")
+        let view = try store.view(of: .vault(.random()))
+        let (id, author) = (ItemID.random(), [UInt8](repeating: 1, count: 16))
+        let content = ItemContent(collection: "notes", format: "saltern-1", body: [1])
+        let other = ItemContent(collection: "notes", format: "saltern-1", body: [2])
+        try view.setAside(id, Revision(7), awaitingSealOf: author, held: (content, 3))
+        // A withdrawn version is an earlier one.
+        try view.setAside(id, Revision(5))
+        try view.listSetAsideAgain()
+        #expect(try view.itemsSetAside(limit: 1).isEmpty && view.isSetAside(id) && view.hasItemsSetAside())
+        #expect(try view.authorsAwaitingSeals() == [author])
+        #expect(try view.heldSince(id, content) == 3 && view.heldSince(id, other) == nil)
+        try view.forgetUnlistedSetAside()
+        #expect(try view.heldSince(id, content) == nil && !view.hasItemsSetAside())
+    }
+
+    @Test func `changed items whose versions wait are taken in turn`() throws {
+        let folder = try TemporaryDirectory(.memory)
+        let store = try Store(path: folder.path + "/store.sqlite")
+        let view = try store.view(of: .vault(.random()))
+        let ids = (0..<3).map { _ in ItemID.random() }.sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }
+        for id in ids {
+            try view.record(id, content: ItemContent(collection: "notes", format: "saltern-1", body: [1]), edit: 1)
+            try view.setAside(id, Revision(7))
+        }
+        #expect(try view.changedItemsSetAside(after: [], limit: 2).map(\.0) == [ids[0], ids[1]])
+        #expect(try view.changedItemsSetAside(after: ids[1].bytes, limit: 2).map(\.0) == [ids[2], ids[0]])
+        #expect(try view.changedItemsSetAside(after: ids[2].bytes, limit: 9).map(\.0) == ids)
+    }
+
     @Test func `an earlier version of the server that a reader has invented is not shown`() async throws {
         let family = try await Family()
         let eve = try await family.people.person("eve")
