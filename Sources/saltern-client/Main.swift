@@ -67,7 +67,7 @@ extension CommandLineTool {
             CreateVault.self, ListVaults.self, RenameVault.self, PreviewVault.self, JoinVault.self,
             InviteMember.self, ListInvitations.self, RevokeInvitation.self,
             ListMembers.self, RemoveMembers.self, ChangeRole.self, LeaveVault.self,
-            HandOverVault.self, AcceptVault.self, RotateVault.self, DeleteVault.self,
+            HandOverVault.self, AcceptVault.self, RotateVault.self, SealWriter.self, DeleteVault.self,
             ChangePassword.self, ChangeUserid.self,
             CreateRecoveryCode.self, UseRecoveryCode.self, RemoveRecoveryCode.self,
             AddPasskey.self, ListPasskeys.self, RenamePasskey.self, RestrictPasskey.self, RemovePasskey.self,

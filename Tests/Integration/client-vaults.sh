@@ -25,7 +25,8 @@ done
 
 for name in ada bob carol; do
     eval "$name() { device $name \"\$@\" </dev/null; }"
-    device "$name" register --server "$SALTERN_TEST_URL" --userid "$(unique "$name")" --certificate "$certificate" \
+    unique "$name" >"$work/$name-userid"
+    device "$name" register --server "$SALTERN_TEST_URL" --userid "$(<"$work/$name-userid")" --certificate "$certificate" \
         --device "$name" --password-file "$work/password"
     expect_status 0
 done
@@ -178,6 +179,39 @@ expect_status 0
 carol sync --json
 carol get offline --vault household
 [[ $body == 'Not sent yet.' ]] || fail "the item that was sent before the member left"
+
+scenario "a manager lets edits count that no device of a manager had before their writer left"
+carol vault invite household --role writer --label Robin --no-code --json
+expect_status 0
+json .link >"$work/link"
+: >"$work/code"
+join bob Robin
+expect_status 0
+device bob put --vault household --title farewell --json <<<'Goodbye.'
+expect_status 0
+bob vault leave household --yes --json
+expect_status 0
+tablet() { device tablet "$@" </dev/null; }
+tablet login --server "$SALTERN_TEST_URL" --userid "$(<"$work/carol-userid")" --certificate "$certificate" --device tablet \
+    --password-file "$work/password"
+tablet sync
+tablet get farewell --vault household --json
+expect_error 66 not_found
+tablet vault members household --json
+robin=$(json '.unsealed[] | select(.name == "Robin") | .id')
+[[ -n $robin ]] || fail "a writer whose edits wait"
+tablet vault seal household Zoe --json
+expect_error 66 not_found
+tablet vault seal household "$robin" --json
+[[ $status != 0 ]] || fail "a question"
+tablet vault seal household "$robin" --yes --json
+expect_status 0
+expect_json '[.sealed, .edits, .unseen] | tostring' "[\"$robin\",1,1]"
+tablet sync
+tablet get farewell --vault household
+[[ $body == 'Goodbye.' ]] || fail "the item of the writer that has left"
+tablet vault seal household "$robin" --yes --json
+expect_error 66 not_found
 
 scenario "an account that owns a vault is deleted with it, or not at all"
 device dora register --server "$SALTERN_TEST_URL" --userid "$(unique dora)" --certificate "$certificate" --device dora \

@@ -44,7 +44,7 @@ import Testing
             "devices end", "devices lost", "events",
             "vault create", "vault list", "vault rename", "vault preview", "vault join", "vault invite",
             "vault invitations", "vault revoke", "vault members", "vault remove", "vault role", "vault leave",
-            "vault hand-over", "vault accept", "vault rotate", "vault delete",
+            "vault hand-over", "vault accept", "vault rotate", "vault seal", "vault delete",
             "rotate", "export", "import", "leave", "version",
         ]
         let listed = overview.output.split(separator: "\n").filter { $0.hasPrefix("  ") }

@@ -35,6 +35,7 @@ import Testing
             ["vault", "remove", "v"], ["vault", "revoke", "v"], ["vault", "hand-over", "v"],
             ["vault", "hand-over", "v", "Bob", "--withdraw"], ["vault", "members"], ["vault", "delete", "v", "w"],
             ["vault", "rename", "v"], ["vault", "handover", "v", "Bob"],
+            ["vault", "seal"], ["vault", "seal", "v"], ["vault", "seal", "v", "Bob", "Eve"],
             ["vault", "join", "https://host/j/x#y", "--link-file", "x", "--as", "Bob"],
             ["vault", "preview", "https://host/j/x#y", "--link-file", "x"],
             ["export", "file", "--sealed", "--vault", "v"], ["export", "file", "--all-vaults", "--sealed"],
@@ -59,6 +60,7 @@ import Testing
             ["vault", "leave", "v", "--yes", "--forget", "--discard-unsent"], ["vault", "hand-over", "v", "Bob"],
             ["vault", "hand-over", "v", "--withdraw"], ["vault", "accept", "v"], ["vault", "rotate", "v"],
             ["vault", "rotate", "v", "--without-key"], ["vault", "remove", "v", "Bob", "--without-key"],
+            ["vault", "seal", "v", "Bob"], ["vault", "seal", "v", "Bob", "--yes"],
             ["vault", "delete", "v", "--yes"], ["get", "x", "--vault", "v"],
             ["get", "x", "--deleted", "--vault", "v"], ["list", "--vault", "v"],
             ["put", "/dev/null", "--vault", "v"], ["delete", "x", "--vault", "v"], ["restore", "x", "--vault", "v"],
@@ -131,6 +133,7 @@ import Testing
             (.full, 1, "vault_full"), (.stopped, 76, "vault_stopped"), (.recovering, 69, "vault_recovering"),
             (.wrongClock, 78, "clock_skew"), (.busy, 69, "vault_busy"), (.invalidExpiry, 64, "usage"),
             (.invalidUses, 64, "usage"), (.updateNeeded, 1, "update_needed"),
+            (.nothingToSeal, 1, "nothing_to_seal"), (.listMissing, 69, "list_missing"),
             (.ownsVaults, 1, "owns_vaults"), (.rejected("unchangedRole"), 1, "entry_refused"),
         ]
         for (error, status, code) in statuses {

@@ -146,6 +146,65 @@ struct MembershipChanges {
         }
     }
 
+    /// Lists the edits of an unsealed writer for a person, who decides about them: those that this device had before
+    /// the cut, and those that only the server reports as older.
+    func proposeSeal(of member: MemberID) async throws(VaultError) -> SealProposal {
+        guard try service.known(id).role == .manager else { throw .shared(.notPermitted) }
+        // A seal without the last edits on the server would withdraw them.
+        let report = try await service.syncing.sync(only: [.vault(id)])
+        if let failure = report.vaultFailures[id] { throw failure }
+        let author = VaultLog.MemberID(member)
+        let cut = try unsealedCut(author)
+        let waiting = try await editsAwaitingSeal(of: author)
+        guard try unsealedCut(author) == cut else { throw .shared(.busy) }
+        let state = try service.known(id)
+        let lists = try service.sealing(state).lists
+        let seals = state.log.seals(of: author)
+        // A later list of this account takes the place of its former one, whose edits would be withdrawn.
+        for former in seals where former.manager == state.own?.id {
+            guard lists[former.seal] != nil else { throw .shared(.listMissing) }
+        }
+        let unseen = waiting.filter { item, mark in !seals.contains { lists[$0.seal]?.edits[item] == mark } }
+        return SealProposal(
+            member: member, list: try upkeep.list(author, state, adding: waiting), unseenCount: unseen.count,
+            isComplete: state.presentKey != nil && state.brokenGenerations.isEmpty, cut: cut)
+    }
+
+    private func unsealedCut(_ author: VaultLog.MemberID) throws(VaultError) -> EntryNumber {
+        let log = try service.known(id).log
+        guard let cut = log.lastCuts[author], log.unsealed.contains(author) else { throw .shared(.nothingToSeal) }
+        return cut
+    }
+
+    /// Fetches the versions that were set aside until the seal of their author, and returns the edits that would count.
+    private func editsAwaitingSeal(
+        of author: VaultLog.MemberID
+    ) async throws(VaultError) -> [VaultItemID: EditMark] {
+        let store = try service.owners.parts(of: .vault(id)).scope.store
+        let session = service.session
+        var edits: [VaultItemID: EditMark] = [:]
+        for item in try session.stored({ try store.itemsAwaitingSeal(of: author.bytes) }) {
+            let server = LiveSyncServer(
+                session.api, .vault(id), token: try service.token, retries: session.settings.retries)
+            let version: ItemState?
+            do throws(APIError) { version = try await server.item(item) } catch { throw VaultError(ofShared: error) }
+            let known = try session.stored { try store.item(item) }
+            if let version,
+                let mark = try service.sealing(try service.known(id)).markAwaitingSeal(
+                    of: version, by: author, known: known)
+            {
+                edits[VaultItemID(item)] = mark
+            }
+        }
+        return edits
+    }
+
+    /// Seals a writer as a person has decided.
+    func seal(_ proposal: SealProposal) async throws(VaultError) {
+        try await service.holding { () async throws(VaultError) in try await upkeep.seal(proposal) }
+        await sendRecord()
+    }
+
     func leave(discardingUnsentEdits: Bool) async throws(VaultError) {
         // Unsent edits would stay on this device.
         try await syncItems()

@@ -26,6 +26,8 @@ public struct SharedVault: Identifiable, Sendable {
     public let isOwner: Bool
     /// The present members, by name.
     public let members: [SharedMember]
+    /// The former writers whose edits wait for a seal: ``SharedVaultProblem/waitsForSeal(count:)``.
+    public let unsealed: [UnsealedWriter]
     /// The open invitations, the oldest first.
     public let invitations: [SharedInvitation]
     /// True when a former member has the present key. A manager's device rotates it at its next sync.
@@ -169,6 +171,27 @@ public struct SharedVault: Identifiable, Sendable {
         try await changing { changes throws(VaultError) in
             try await changes.rotate(replacingMissingKey: replacingMissingKey)
         }
+    }
+
+    /// Fetches the edits of a former writer that wait for a manager's device, so that a person can decide about them.
+    ///
+    /// A manager's device that had the edits before the writer was cut off lists them when it syncs. Without such a
+    /// device, only the server states which edits are older: with it, a former writer can add some. Show the counts of
+    /// the proposal before ``seal(_:)``.
+    /// - Throws: ``SharedVaultError/nothingToSeal``, ``SharedVaultError/listMissing``,
+    ///   ``SharedVaultError/notPermitted``.
+    public func proposeSeal(of member: MemberID) async throws(VaultError) -> SealProposal {
+        try await vault.shared.withService { service throws(VaultError) in
+            try await MembershipChanges(service: service, id: id).proposeSeal(of: member)
+        }
+    }
+
+    /// Lets the edits of a proposal count, on each device after its next sync. Other edits of the writer from before it
+    /// was cut off do not count any more.
+    /// - Throws: ``SharedVaultError/nothingToSeal`` after another manager's seal, and ``SharedVaultError/busy`` when
+    ///   the writer was cut off again.
+    public func seal(_ proposal: SealProposal) async throws(VaultError) {
+        try await changing { changes throws(VaultError) in try await changes.seal(proposal) }
     }
 
     /// Offers the vault to another manager; nil withdraws the offer.

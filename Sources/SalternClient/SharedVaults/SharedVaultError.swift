@@ -49,6 +49,11 @@ public enum SharedVaultError: Error, Hashable, Sendable {
     /// This device does not have the present key. A person can replace it: see
     /// ``SharedVault/rotate(replacingMissingKey:)``.
     case keyMissing
+    /// No edits of the member wait for a seal, or another manager has sealed it.
+    case nothingToSeal
+    /// The list of an earlier seal of the member by this account is missing, and another one would replace it. A sync
+    /// can bring it; another manager can seal.
+    case listMissing
     /// Nothing is written to this vault: see ``SharedVault/problems``.
     case stopped
     /// Another member uses a later version of the app.
@@ -76,6 +81,7 @@ public enum SharedVaultError: Error, Hashable, Sendable {
             case .ownerProtected: .ownerProtected
             case .unknownMember: .unknownMember
             case .noOffer: .noOffer
+            case .nothingToSeal: .nothingToSeal
             case .full, .windingDown, .tooManyInvitations, .tooManyMembers: .full
             case .closedInvitation, .expiredInvitation: .invitationGone
             case .wrongExpiry: .invalidExpiry
@@ -111,6 +117,9 @@ extension SharedVaultError: LocalizedError {
         case .noOffer: "The vault is not offered to this account."
         case .full: "The vault is full. Continue in a new vault."
         case .keyMissing: "This device does not have the vault's key. A manager's device sends it at its next sync."
+        case .nothingToSeal: "No edits of this member wait for a seal."
+        case .listMissing:
+            "The list of an earlier seal of this member is missing. Sync, or let another manager seal the member."
         case .stopped: "Nothing is written to this vault, because of a problem with it."
         case .updateNeeded: "A later version of the app has changed this vault. Update the app."
         case .recovering: "The server was restored from a backup. The owner has to sync first."
@@ -141,8 +150,10 @@ extension SharedVaultProblem {
         case .ended: "The server does not list you as a member of this vault any more."
         case .waitsForSeal(let count):
             count == 1
-                ? "The edits of one former writer wait for a manager's device."
-                : "The edits of \(count) former writers wait for a manager's device."
+                ? "The edits of one former writer wait for a manager's device that had them. If there is none, a "
+                    + "manager can seal them."
+                : "The edits of \(count) former writers wait for a manager's device that had them. If there is none, a "
+                    + "manager can seal them."
         case .putAside(let count):
             count == 1
                 ? "One version does not count: its author was not permitted to write it."

@@ -73,11 +73,18 @@ extension SharedVaultService {
             }
         return SharedVault(
             id: id, name: name(of: state), role: state.role.map { SharedRole($0) },
-            isOwner: state.own?.id == state.log.owner, members: members(of: state, entries), invitations: invitations,
+            isOwner: state.own?.id == state.log.owner, members: members(of: state, entries),
+            unsealed: unsealed(state), invitations: invitations,
             isRotationDue: state.log.isRotationDue, offeredTo: state.log.offer.map { MemberID($0.to) },
             isConfirmed: state.isConfirmed { lastEntry(of: $0, in: entries) }, problems: state.problems,
             verificationWords: state.log.head.words(of: state.log.vault), entryCount: state.log.hashes.count,
             vault: vault)
+    }
+
+    private func unsealed(_ state: SharedVaultState) -> [UnsealedWriter] {
+        state.log.unsealed.map { id in
+            UnsealedWriter(id: MemberID(id), name: state.log.members[id].flatMap { name(of: $0, state) })
+        }
     }
 
     private func members(of state: SharedVaultState, _ entries: [Entry]) -> [SharedMember] {

@@ -148,6 +148,32 @@ public struct InvitationPreview: Sendable {
     public let memberCount: Int
 }
 
+/// A writer that was removed or lowered, has left, or has other keys, and whose earlier edits wait for a seal: the list
+/// of those that count.
+public struct UnsealedWriter: Identifiable, Hashable, Sendable {
+    /// The id, which is valid in this vault only.
+    public let id: MemberID
+    /// The name that the writer claims. Nil when it cannot be opened yet.
+    public let name: String?
+}
+
+/// The edits of an unsealed writer that a seal lets count, for a person to decide.
+public struct SealProposal: Sendable {
+    /// The writer.
+    public let member: MemberID
+    let list: SealList
+    /// The number of edits that this device did not have before the writer was cut off, and that no earlier list has.
+    /// Only the server states that they are not later ones.
+    public let unseenCount: Int
+    /// False when this device lacks keys of the vault: it omits edits that it cannot open.
+    public let isComplete: Bool
+    /// The entry that has cut the writer off.
+    let cut: EntryNumber
+
+    /// The number of edits that count after the seal.
+    public var count: Int { list.edits.count }
+}
+
 /// A finding about a shared vault that a person should see.
 public enum SharedVaultProblem: Hashable, Sendable {
     /// The server has shown another entry at this number than the known one. Nothing is written any more, and the
@@ -170,7 +196,8 @@ public enum SharedVaultProblem: Hashable, Sendable {
     case updateNeeded
     /// The server does not have this account as a member.
     case ended
-    /// Edits of removed or lowered members wait for the list of a manager.
+    /// Edits of former writers wait for a manager's device that had them. When none is left, a person decides:
+    /// ``SharedVault/proposeSeal(of:)``.
     case waitsForSeal(count: Int)
     /// Versions of items do not count: their authors were not permitted to write them.
     case putAside(count: Int)

@@ -200,6 +200,29 @@ struct VaultSealing: ItemSealing {
         return (signed.body.author, signed.body.head.number, signed.statement.mark(log.vault, signed.body))
     }
 
+    /// Returns the mark of a version that only the missing seal of its author keeps from counting; nil for another
+    /// one, and for one that the known version follows.
+    func markAwaitingSeal(
+        of version: ItemState, by author: VaultLog.MemberID, known: StoredItem?
+    ) -> EditMark? {
+        guard !version.isChunk, let content = version.content, let signed = try? signed(content, version.id),
+            signed.body.author == author, log.cut(of: author, at: signed.body.head.number) != nil,
+            signed.edit.number <= SealedBox.Edit.floor(of: version.revision)
+        else { return nil }
+        let known = known.flatMap { $0.isSealed || !stillCounts($0) ? nil : $0 }
+        // A server can show an earlier edit again.
+        if let known, signed.edit.number <= known.edit { return nil }
+        let former = known.flatMap { try? self.signed($0.content, $0.id) }
+        do throws(EditRejection) {
+            try log.check(
+                signed.body, signed.statement, signed.generation, replacing: former?.body.head,
+                EditEvidence(isHeld: true, lists: lists.byDigest))
+            return signed.statement.mark(log.vault, signed.body)
+        } catch {
+            return nil
+        }
+    }
+
     // MARK: Sealing
 
     func seal(

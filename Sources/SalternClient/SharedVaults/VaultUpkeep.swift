@@ -287,17 +287,37 @@ struct VaultUpkeep {
         try await sending.append { state, time throws(VaultError) in
             // Another manager's device has been faster.
             guard try witnessed(state).contains(author) else { return nil }
-            let list = try list(author, state)
-            var draft = try EntrySending.draft(.seal(Seal(of: author, list)), state, at: time)
-            draft.request.list = Base64Bytes(list.bytes)
-            draft.list = list
-            return draft
+            return try Self.draft(of: author, try list(author, state), state, at: time)
+        }
+    }
+
+    private static func draft(
+        of author: VaultLog.MemberID, _ list: SealList, _ state: SharedVaultState, at time: EntryTime
+    ) throws(VaultError) -> EntrySending.Draft {
+        var draft = try EntrySending.draft(.seal(Seal(of: author, list)), state, at: time)
+        draft.request.list = Base64Bytes(list.bytes)
+        draft.list = list
+        return draft
+    }
+
+    /// Seals a writer with the list that a person has agreed to, although this device has not witnessed all edits.
+    func seal(_ proposal: SealProposal) async throws(VaultError) {
+        let author = VaultLog.MemberID(proposal.member)
+        try await sending.append { state, time throws(VaultError) in
+            // Another manager's device has been faster.
+            guard state.log.unsealed.contains(author) else { throw .shared(.nothingToSeal) }
+            // The person has not seen the edits before the later cut.
+            guard state.log.lastCuts[author] == proposal.cut else { throw .shared(.busy) }
+            return try Self.draft(of: author, proposal.list, state, at: time)
         }
     }
 
     /// The standing edits that this device had accepted before the entry that cut their author off, or that a list
     /// contains. Of the list that this one replaces, marks of items stay that this device does not have.
-    private func list(_ author: VaultLog.MemberID, _ state: SharedVaultState) throws(VaultError) -> SealList {
+    /// - Parameter waiting: The edits that a person adds.
+    func list(
+        _ author: VaultLog.MemberID, _ state: SharedVaultState, adding waiting: [VaultItemID: EditMark] = [:]
+    ) throws(VaultError) -> SealList {
         let sealing = try service.sealing(state)
         let store = try service.owners.parts(of: .vault(id)).scope.store
         let seals = state.log.seals(of: author)
@@ -316,8 +336,10 @@ struct VaultUpkeep {
                 }
                 if isHeld || isListed { edits[id] = edit.mark }
             }
+            edits.merge(waiting) { _, later in later }
             // A server rejects lists with more edits than the vault has items.
             let limit = service.descriptions[id].map { Int(clamping: $0.usage.items) } ?? 0
+            try Self.add(unsentIn: store, of: author, sealing, to: &edits, limit: limit)
             let replaced = seals.first { $0.manager == state.own?.id }.flatMap { sealing.lists[$0.seal] }
             for (item, mark) in replaced?.edits ?? [:] where edits.count < limit && edits[item] == nil {
                 let id = ItemID(item)
@@ -325,6 +347,24 @@ struct VaultUpkeep {
             }
         }
         return SealList(edits)
+    }
+
+    /// Adds accepted edits that a restored server has lost, and that this device has not sent again yet.
+    private static func add(
+        unsentIn store: Store, of author: VaultLog.MemberID, _ sealing: VaultSealing,
+        to edits: inout [VaultItemID: EditMark], limit: Int
+    ) throws {
+        // An own edit is signed again by the present key.
+        if sealing.own.contains(author) { return }
+        try store.forEachChange { change in
+            let item = VaultItemID(change.id)
+            guard edits[item] == nil, edits.count < limit, let content = change.content,
+                let edit = sealing.mark(of: content, change.id), edit.author == author,
+                sealing.log.cut(of: author, at: edit.head) != nil,
+                sealing.rejection(ofChange: content, change.id)?.isOpen ?? true
+            else { return }
+            edits[item] = edit.mark
+        }
     }
 
     // MARK: Invitations

@@ -299,6 +299,13 @@ extension Store {
             })
     }
 
+    /// The items with a version that waits for the seal of its author.
+    func itemsAwaitingSeal(of author: [UInt8]) throws -> [ItemID] {
+        try database.rows("SELECT id FROM set_aside WHERE author = ? ORDER BY id", .blob(author)) { row in
+            try Self.id(row, 0)
+        }
+    }
+
     func itemsSetAside(limit: Int) throws -> [(ItemID, Revision)] {
         try database.rows(
             "SELECT id, revision FROM set_aside WHERE revision IS NOT NULL ORDER BY revision, id LIMIT ?",

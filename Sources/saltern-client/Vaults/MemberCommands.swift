@@ -183,11 +183,18 @@ struct ListMembers: Command {
         }
     }
 
+    private struct Unsealed: Encodable {
+        let id: MemberID
+        let name: String?
+    }
+
     private struct List: Encodable {
         let vault: SharedVaultID
         let entries: Int
         let words: [String]
         let members: [Record]
+        /// The former writers whose edits wait for a seal.
+        let unsealed: [Unsealed]
         let problems: [VaultProblemRecord]
     }
 
@@ -203,7 +210,9 @@ struct ListMembers: Command {
         let shared = try await vault.fetch(console).shared
         let list = List(
             vault: shared.id, entries: shared.entryCount, words: shared.verificationWords,
-            members: shared.members.map(Record.init), problems: shared.problems.map(VaultProblemRecord.init))
+            members: shared.members.map(Record.init),
+            unsealed: shared.unsealed.map { Unsealed(id: $0.id, name: $0.name) },
+            problems: shared.problems.map(VaultProblemRecord.init))
         try console.show(list, asJSON: vault.asJSON) {
             (verifies ? Self.verification(shared) : Self.members(shared)) + shared.lines.map { $0 + "\n" }.joined()
         }

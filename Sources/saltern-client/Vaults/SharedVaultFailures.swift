@@ -53,6 +53,12 @@ extension SharedVaultError {
         case .noOffer:
             CommandFailure(
                 "the owner does not offer the vault to this account", status: ExitStatus.notFound, code: "no_offer")
+        case .nothingToSeal:
+            CommandFailure("no edits of the member wait for a seal", status: 1, code: "nothing_to_seal")
+        case .listMissing:
+            CommandFailure(
+                "the list of your earlier seal of the member is missing: sync, or let another manager seal",
+                status: ExitStatus.unavailable, code: "list_missing")
         case .full:
             CommandFailure(
                 "the vault has its maximum of members, open invitations or changes", status: 1, code: "vault_full")

@@ -138,8 +138,9 @@ extension SharedVaultProblem {
         case .ended: "the membership has ended; the items stay readable on this device"
         case .putAside(let count):
             counted(count, "version is", "versions are") + " not shown: the authors were not permitted to write"
-        case .waitsForSeal(let count):
-            "the edits of \(counted(count, "former writer")) wait for a manager's next sync"
+        case .waitsForSeal:
+            "the edits of \(vault.unsealed.map { VisibleText.visible($0.shownName) }.joined(separator: ", ")) wait for "
+                + "the next sync of a manager's device that had them; without one, see saltern-client vault seal"
         case .nearlyFull: "its log is nearly full: continue in a new vault"
         }
     }
