@@ -7,6 +7,7 @@ extension SyncEngine {
     func apply(_ server: ItemState, into report: inout SyncReport, isSettled: Bool = false) throws {
         // The decision replaces that about an earlier version, or it sets this version aside again.
         if sealer.isOfVault { try store.forgetSetAside(server.id) }
+        try forgetFormerVersion(before: server)
         let item = try store.item(server.id)
         let change = try store.change(server.id)
         let listing = try store.number(.listing) ?? 0
@@ -215,7 +216,7 @@ extension SyncEngine {
     }
 
     /// Returns true when the unsent version is the known one, sent again.
-    private func isPushedBack(
+    func isPushedBack(
         _ own: OpenedItem, _ collection: String, _ item: StoredItem
     ) -> Bool {
         sealer.follows(own.edit, item.content, item.id) && collection == item.content.collection
@@ -371,7 +372,7 @@ extension SyncEngine {
     }
 
     /// Returns true when the lists of managers do not have an accepted version.
-    private func hasGivenWay(_ item: StoredItem) -> Bool { sealer.rejection(of: item).map { !$0.isOpen } ?? false }
+    func hasGivenWay(_ item: StoredItem) -> Bool { sealer.rejection(of: item).map { !$0.isOpen } ?? false }
 
     /// Keeps an unreadable version, which a device with another key may have written, and makes a copy of the local
     /// change.
