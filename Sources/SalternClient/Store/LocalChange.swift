@@ -96,7 +96,8 @@ extension Store {
         let earlier = try change(id)
         let item = try item(id)
         if !isSame, content != nil, earlier == nil, let item, item.content != content {
-            try keepReplaced(id, item.content, edit: item.edit, revision: item.revision)
+            try keepReplaced(
+                id, item.content, edit: item.edit, revision: item.revision, judgedAt: item.judgedAt)
         }
         let base = earlier?.base ?? (earlier == nil ? item?.revision : nil)
         let baseContent =

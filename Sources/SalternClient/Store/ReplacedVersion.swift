@@ -24,6 +24,8 @@ struct ReplacedContent: Sendable {
     let replacedAt: Date
     /// The revision on the server, if it is known.
     let revision: Revision?
+    /// The number of the log's latest entry when the version was accepted, in a shared vault; nil if it is unknown.
+    let judgedAt: Int64?
 }
 
 /// Versions that an edit, a received version or a merge has replaced. They are kept as long as deleted items.
@@ -32,25 +34,31 @@ extension Store {
     static let versionLimit = 32
     static let versionByteLimit: Int64 = 64 << 20
 
-    private static let columns = "number, item, collection, format, iterations, title, body, replaced_at, revision"
+    private static let columns =
+        "number, item, collection, format, iterations, title, body, replaced_at, revision, judged_at"
 
     /// Stores a version that is about to be replaced. Each version is stored once.
-    /// - Parameter revision: Its revision on the server; nil when it is unknown.
+    /// - Parameters:
+    ///   - revision: Its revision on the server; nil when it is unknown.
+    ///   - judgedAt: The number of the log's latest entry when it was accepted. The lowest one is kept.
     func keepReplaced(
-        _ id: ItemID, _ content: ItemContent, edit: UInt64, revision: Revision? = nil, at moment: Date = Date()
+        _ id: ItemID, _ content: ItemContent, edit: UInt64, revision: Revision? = nil, judgedAt: Int64? = nil,
+        at moment: Date = Date()
     ) throws {
         // A version that was never opened on this device cannot be shown.
         guard edit != 0 else { return }
         try database.execute(
             """
             INSERT INTO versions
-                (item, collection, format, iterations, title, body, edit, replaced_at, digest, revision)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-            ON CONFLICT (item, digest) DO UPDATE SET revision = coalesce(excluded.revision, versions.revision)
+                (item, collection, format, iterations, title, body, edit, replaced_at, digest, revision, judged_at)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            ON CONFLICT (item, digest) DO UPDATE SET revision = coalesce(excluded.revision, versions.revision),
+                judged_at = coalesce(
+                    min(excluded.judged_at, versions.judged_at), excluded.judged_at, versions.judged_at)
             """, .blob(id.bytes), .text(content.collection), .text(content.format),
             .optional(content.iterations.map(Int64.init)), .optional(content.title?.bytes), .blob(content.body.bytes),
             .integer(Int64(bitPattern: edit)), .integer(Int64(moment.timeIntervalSince1970)), .blob(content.digest),
-            .optional(revision?.number))
+            .optional(revision?.number), .optional(judgedAt))
         try thinOut(id)
     }
 
@@ -135,6 +143,7 @@ extension Store {
         guard let number = row.integer(0), let moment = row.integer(7) else { throw StoreError.damaged }
         return ReplacedContent(
             number: number, item: try id(row, 1), content: try content(row, 2),
-            replacedAt: Date(timeIntervalSince1970: TimeInterval(moment)), revision: row.integer(8).map(Revision.init))
+            replacedAt: Date(timeIntervalSince1970: TimeInterval(moment)), revision: row.integer(8).map(Revision.init),
+            judgedAt: row.integer(9))
     }
 }

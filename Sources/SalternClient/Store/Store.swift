@@ -157,7 +157,8 @@ final class Store {
     func put(_ item: StoredItem, listing: Int64, opened: SecureBytes? = nil, isSame: Bool = false) throws {
         let content = item.content
         if !isSame, let known = try self.item(item.id), known.content != content {
-            try keepReplaced(item.id, known.content, edit: known.edit, revision: known.revision)
+            try keepReplaced(
+                item.id, known.content, edit: known.edit, revision: known.revision, judgedAt: known.judgedAt)
         }
         try noteVersion(item.id, content.body.bytes, opened: opened)
         try database.execute(
@@ -207,6 +208,13 @@ final class Store {
     /// Returns true when the server has a version of some item that cannot be opened here and is not in the store.
     func hasItemsBehind() throws -> Bool {
         try !database.rows("SELECT 1 FROM items WHERE behind IS NOT NULL LIMIT 1", decode: { _ in true }).isEmpty
+    }
+
+    /// The items of which the server has a later version that cannot be opened here, or does not count.
+    func itemsBehind() throws -> [(ItemID, Revision)] {
+        try database.rows("SELECT id, behind FROM items WHERE behind IS NOT NULL ORDER BY id") {
+            (try Self.id($0, 0), Revision($0.integer(1) ?? 0))
+        }
     }
 
     func itemCount() throws -> Int64 {

@@ -216,6 +216,12 @@ enum StoreSchema {
         -- The number of the vault's log at which the version was accepted; null for an account.
         ALTER TABLE items ADD COLUMN judged_at INTEGER;
 
+        -- That number of a replaced version; null if it is unknown.
+        ALTER TABLE versions ADD COLUMN judged_at INTEGER;
+
+        -- True for a version of a shared vault that the lists of managers do not have. It has no tombstone.
+        ALTER TABLE held_deletions ADD COLUMN refused INTEGER NOT NULL DEFAULT 0;
+
         -- The shared vault of a folder's items; null for the account.
         ALTER TABLE folders ADD COLUMN vault BLOB;
 

@@ -30,6 +30,16 @@ struct DeletionGuard {
             // The item's collection, which is sealed with it. The collection of a tombstone is not authenticated.
             deletions[item.content.collection, default: []].append(change.id)
         }
+        return try held(deletions)
+    }
+
+    /// Returns those items that have to wait, of several without a version that the lists of managers have. A list can
+    /// leave any number of edits out.
+    mutating func held(withdrawing items: [(id: ItemID, collection: String)]) throws -> Set<ItemID> {
+        try held(Dictionary(grouping: items, by: \.collection).mapValues { $0.map(\.id) })
+    }
+
+    private mutating func held(_ deletions: [String: [ItemID]]) throws -> Set<ItemID> {
         var held: Set<ItemID> = []
         for (collection, ids) in deletions where !agreement.includes(collection) {
             let (total, before) = try state(of: collection)
@@ -74,7 +84,8 @@ enum DeletionAgreement: Sendable {
     }
 }
 
-/// A deletion by another device that waits for the user's approval.
+/// A deletion by another device that waits for the user's approval. In a shared vault also an item whose edit is in no
+/// list of the managers that have sealed its author.
 public struct HeldDeletion: Hashable, Sendable {
     /// The item's id.
     public let id: ItemID
@@ -87,10 +98,12 @@ public struct HeldDeletion: Hashable, Sendable {
 /// A deletion that waits for the user's approval.
 struct StoredHeldDeletion {
     var id: ItemID
-    /// The revision of the tombstone.
+    /// The revision of the tombstone, or of the version that does not count.
     var revision: Revision
     /// The collection of the item on this device.
     var collection: String
+    /// True for a version that the lists of managers do not have.
+    var isRefusal = false
 }
 
 /// Deletions that wait for approval, and recent deletions.
@@ -98,18 +111,20 @@ extension Store {
     // MARK: Tombstones
 
     /// Keeps an item although the server has a tombstone.
-    func hold(_ id: ItemID, _ deletion: Revision, listing: Int64) throws {
+    /// - Parameter isRefusal: True for a version that the lists of managers do not have.
+    func hold(_ id: ItemID, _ deletion: Revision, listing: Int64, isRefusal: Bool = false) throws {
         try database.execute(
-            "INSERT OR REPLACE INTO held_deletions (id, revision) VALUES (?, ?)", .blob(id.bytes),
-            .integer(deletion.number))
+            "INSERT OR REPLACE INTO held_deletions (id, revision, refused) VALUES (?, ?, ?)", .blob(id.bytes),
+            .integer(deletion.number), .integer(isRefusal ? 1 : 0))
         try setListed(id, listing)
     }
 
-    /// Removes held deletions of items that no longer exist, or that exist on the server again.
+    /// Removes held deletions of items that no longer exist, or that exist on the server again. Verdicts decide about
+    /// refused versions.
     func forgetSettledHolds() throws {
         try database.execute(
             """
-            DELETE FROM held_deletions WHERE NOT EXISTS (
+            DELETE FROM held_deletions WHERE refused = 0 AND NOT EXISTS (
                 SELECT 1 FROM items i WHERE i.id = held_deletions.id AND i.revision <= held_deletions.revision)
             """)
     }
@@ -121,26 +136,43 @@ extension Store {
     /// Returns the waiting deletions, in the order of the ids.
     func heldDeletions() throws -> [StoredHeldDeletion] {
         try database.rows(
-            "SELECT h.id, h.revision, i.collection FROM held_deletions h JOIN items i ON i.id = h.id ORDER BY h.id"
+            """
+            SELECT h.id, h.revision, coalesce(i.collection, c.collection), h.refused FROM \(Self.held)
+            WHERE coalesce(i.collection, c.collection) IS NOT NULL ORDER BY h.id
+            """
         ) { row in
             guard let revision = row.integer(1), let collection = row.text(2) else {
                 throw StoreError.damaged
             }
             return StoredHeldDeletion(
-                id: try Self.id(row, 0), revision: Revision(revision), collection: collection)
+                id: try Self.id(row, 0), revision: Revision(revision), collection: collection,
+                isRefusal: row.integer(3) != 0)
         }
     }
 
+    /// The held deletions with their items. A version that does not count can be a change without an item.
+    private static let held = """
+        held_deletions h LEFT JOIN items i ON i.id = h.id LEFT JOIN changes c ON c.id = h.id AND h.refused <> 0
+        """
+
     /// Returns true when the deletion of an item waits.
-    func holdsDeletion(of id: ItemID) throws -> Bool {
-        try !database.rows("SELECT 1 FROM held_deletions WHERE id = ?", .blob(id.bytes), decode: { _ in true }).isEmpty
+    func holdsDeletion(of id: ItemID) throws -> Bool { try isHeld(id, isRefusal: false) }
+
+    /// Returns true when the withdrawal of a version that the lists of managers do not have waits.
+    func holdsRefusal(of id: ItemID) throws -> Bool { try isHeld(id, isRefusal: true) }
+
+    private func isHeld(_ id: ItemID, isRefusal: Bool) throws -> Bool {
+        try !database.rows(
+            "SELECT 1 FROM held_deletions WHERE id = ? AND refused = ?", .blob(id.bytes),
+            .integer(isRefusal ? 1 : 0), decode: { _ in true }
+        ).isEmpty
     }
 
     /// Returns true when deletions in a collection wait.
     func holdsDeletions(in collection: String) throws -> Bool {
         try !database.rows(
-            "SELECT 1 FROM held_deletions h JOIN items i ON i.id = h.id WHERE i.collection = ? LIMIT 1",
-            .text(collection), decode: { _ in true }
+            "SELECT 1 FROM \(Self.held) WHERE coalesce(i.collection, c.collection) = ? LIMIT 1", .text(collection),
+            decode: { _ in true }
         ).isEmpty
     }
 

@@ -11,6 +11,7 @@ extension SyncEngine {
             try store.forgetSetAside(server.id)
         }
         defer { heldSince = nil }
+        try forgetFormerVersion(before: server)
         let item = try store.item(server.id)
         let change = try store.change(server.id)
         let listing = try store.number(.listing) ?? 0
@@ -220,7 +221,7 @@ extension SyncEngine {
     }
 
     /// Returns true when the unsent version is the known one, sent again.
-    private func isPushedBack(
+    func isPushedBack(
         _ own: OpenedItem, _ collection: String, _ item: StoredItem
     ) -> Bool {
         sealer.follows(own.edit, item.content, item.id) && collection == item.content.collection
@@ -383,7 +384,7 @@ extension SyncEngine {
     }
 
     /// Returns true when the lists of managers do not have an accepted version.
-    private func hasGivenWay(_ item: StoredItem) -> Bool { sealer.rejection(of: item).map { !$0.isOpen } ?? false }
+    func hasGivenWay(_ item: StoredItem) -> Bool { sealer.rejection(of: item).map { !$0.isOpen } ?? false }
 
     /// Keeps an unreadable version, which a device with another key may have written, and makes a copy of the local
     /// change.

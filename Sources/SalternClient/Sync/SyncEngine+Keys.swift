@@ -66,12 +66,14 @@ extension SyncEngine {
     /// of its own.
     func resealed(_ server: ItemState, _ change: LocalChange, _ item: StoredItem?) -> StoredItem? {
         guard let content = server.content, let base = change.baseContent,
-            let theirs = judged(server, content, over: item),
-            let known = try? sealer.open(
-                ItemContent(
-                    collection: content.collection, format: content.format, title: base.title, body: base.body),
-                server.id),
-            known.item == theirs.item, theirs.edit.number == known.edit.number
+            let theirs = judged(server, content, over: item)
+        else { return nil }
+        let version = ItemContent(
+            collection: content.collection, format: content.format, title: base.title, body: base.body)
+        guard let known = try? sealer.open(version, server.id), known.item == theirs.item,
+            theirs.edit.number == known.edit.number
+                // Another member has sent the base again in the place of a refused version.
+                || sealer.isOfVault && sealer.follows(theirs.edit, version, server.id)
         else { return nil }
         return stored(server, content, theirs, over: item)
     }
@@ -123,10 +125,10 @@ extension SyncEngine {
 
     /// Fetches the versions that were set aside, and judges them again, if the log, the keys or the lists are others
     /// than at the last time. The store has the time, so an interruption at any point is made good.
-    func judgeAgain(into report: inout SyncReport) async throws {
+    func judgeAgain(_ guardian: inout DeletionGuard, into report: inout SyncReport) async throws {
         guard let stamp = sealer.stamp, try store.fact(.judgedBy) != stamp else { return }
         let waiting = try store.itemsSetAside(limit: Self.singleFetches + 1)
-        try withdrawRefused(into: &report)
+        try withdrawRefused(&guardian, into: &report)
         if waiting.count > Self.singleFetches {
             try store.transaction {
                 try store.listSetAsideAgain()
@@ -175,61 +177,172 @@ extension SyncEngine {
 
     /// Withdraws accepted versions that the lists of managers do not have. The latest replaced version that counts
     /// takes the place, as on a device that has never accepted the other one. A change of a user stays, and so does an
-    /// item whose deletion waits for approval.
-    private func withdrawRefused(into report: inout SyncReport) throws {
+    /// item whose deletion waits for approval. Many withdrawals that leave no version wait for approval, too.
+    private func withdrawRefused(_ guardian: inout DeletionGuard, into report: inout SyncReport) throws {
         let sealer = sealer
         guard sealer.hasSealLists else { return }
         let listing = try store.number(.listing) ?? 0
         try store.transaction {
+            var leaving: [(id: ItemID, collection: String)] = []
             try store.forEachChange { change in
-                guard let content = change.content, let reason = sealer.rejection(ofChange: content, change.id),
-                    !reason.isOpen
+                guard let content = change.content, try isRefused(change.id), try !store.holdsRefusal(of: change.id)
                 else { return }
-                let revision = change.base ?? Revision(0)
-                try store.trash(
-                    StoredItem(id: change.id, revision: revision, content: content, edit: change.edit), at: moment)
-                try store.forgetChange(change.id)
-                // A folder would upload the file of an unknown item again.
-                if try store.item(change.id) == nil {
-                    try store.storeTombstone(change.id, change.base ?? Revision(0), at: moment)
-                }
-                try store.note(.refused, change.id)
-                report.changed.insert(change.id)
+                if try store.item(change.id) != nil { return try withdraw(change.id, into: &report) }
+                leaving.append((change.id, content.collection))
             }
             try store.forEachAccepted { item in
-                guard let reason = sealer.rejection(of: item), !reason.isOpen, try store.change(item.id) == nil,
-                    try !store.holdsDeletion(of: item.id)
+                guard hasGivenWay(item), try store.change(item.id) == nil, try !store.holdsDeletion(of: item.id),
+                    try !store.holdsRefusal(of: item.id)
                 else { return }
-                if let former = try formerVersion(of: item) {
-                    try store.put(former, listing: listing)
-                    try store.setBehind(item.id, item.revision)
-                    try store.note(.unreadable, item.id)
-                } else {
-                    // A folder removes the file, too: as a new item it would be an edit of this member.
-                    try store.trash(item, at: moment)
-                    // An honest edit can have a lower number.
-                    try store.removeItem(item.id)
-                    try store.storeTombstone(item.id, item.revision, at: moment)
-                    try store.note(.refused, item.id)
+                guard let former = try formerVersion(of: item) else {
+                    return leaving.append((item.id, item.content.collection))
                 }
-                if reason.mayPass { try store.setAside(item.id, item.revision) }
+                try store.put(former, listing: listing)
+                try store.setBehind(item.id, item.revision)
+                try store.note(.unreadable, item.id)
+                if sealer.rejection(of: item)?.mayPass ?? false { try store.setAside(item.id, item.revision) }
                 report.changed.insert(item.id)
+            }
+            let held = try guardian.held(withdrawing: leaving)
+            for (id, _) in leaving {
+                if held.contains(id) {
+                    let revision = try store.item(id)?.revision ?? store.change(id)?.base ?? Revision(0)
+                    try store.hold(id, revision, listing: listing, isRefusal: true)
+                } else {
+                    try withdraw(id, into: &report)
+                }
             }
         }
     }
 
-    /// Returns the latest version of the server that an accepted one has replaced on this device, and that counts.
+    /// Returns true when the lists of managers do not have the present version of an item, or the edit of another
+    /// member that waits as a change.
+    func isRefused(_ id: ItemID) throws -> Bool {
+        if let change = try store.change(id) {
+            return change.content.flatMap { sealer.rejection(ofChange: $0, id) }.map { !$0.isOpen } ?? false
+        }
+        return try store.item(id).map { !$0.isSealed && hasGivenWay($0) } ?? false
+    }
+
+    /// Moves a refused version to the trash.
+    func withdraw(_ id: ItemID, into report: inout SyncReport) throws {
+        let item = try store.item(id)
+        if let change = try store.change(id) {
+            guard let content = change.content else { return }
+            let revision = change.base ?? Revision(0)
+            try store.trash(StoredItem(id: id, revision: revision, content: content, edit: change.edit), at: moment)
+            try store.forgetChange(id)
+            // A folder would upload the file of an unknown item again.
+            if item == nil { try store.storeTombstone(id, revision, at: moment) }
+        } else if let item {
+            // A folder removes the file, too: as a new item it would be an edit of this member.
+            try store.trash(item, at: moment)
+            // An honest edit can have a lower number.
+            try store.removeItem(id)
+            try store.storeTombstone(id, item.revision, at: moment)
+            if sealer.rejection(of: item)?.mayPass ?? false { try store.setAside(id, item.revision) }
+        } else {
+            return
+        }
+        try store.note(.refused, id)
+        report.changed.insert(id)
+    }
+
+    /// Returns those refused versions of a complete listing's missing items that wait for approval.
+    func heldRefusals(among missing: [StoredItem], _ guardian: inout DeletionGuard) throws -> Set<ItemID> {
+        guard sealer.isOfVault else { return [] }
+        var held: Set<ItemID> = []
+        var leaving: [(id: ItemID, collection: String)] = []
+        for item in missing where try !item.isSealed && hasGivenWay(item) && store.change(item.id) == nil {
+            if try store.holdsRefusal(of: item.id) {
+                held.insert(item.id)
+            } else {
+                leaving.append((item.id, item.content.collection))
+            }
+        }
+        return try held.union(guardian.held(withdrawing: leaving))
+    }
+
+    /// Returns the latest version of the server that an accepted one has replaced on this device, and that no list has
+    /// refused.
     private func formerVersion(of item: StoredItem) throws -> StoredItem? {
         var found: StoredItem?
         try store.forEachReplaced(of: item.id) { version in
-            guard found == nil, let revision = version.revision, revision < item.revision,
-                let edit = try? sealer.open(version.content, item.id).edit
+            guard found == nil, let former = stored(version), former.revision < item.revision, !hasGivenWay(former)
             else { return }
-            let former = StoredItem(
-                id: item.id, revision: revision, content: version.content, edit: edit.number, judgedAt: sealer.head)
-            if sealer.stillCounts(former) { found = former }
+            found = former
         }
         return found
+    }
+
+    /// Returns a replaced version of the server as an item.
+    private func stored(_ version: ReplacedContent) -> StoredItem? {
+        guard let revision = version.revision, let edit = try? sealer.open(version.content, version.item).edit else {
+            return nil
+        }
+        return StoredItem(
+            id: version.item, revision: revision, content: version.content, edit: edit.number,
+            judgedAt: version.judgedAt)
+    }
+
+    /// Sends versions again that have taken the place of refused ones. Otherwise the server would keep the refused
+    /// ones, and a new device would show nothing.
+    ///
+    /// An edit of this member follows the version. The version itself would be earlier than the refused one, and a
+    /// device that does not have the list yet would send that one again.
+    func sendFormerVersions() throws {
+        guard sealer.isOfVault, sealer.canSeal, sealer.hasSealLists else { return }
+        try store.transaction {
+            for (id, revision) in try store.itemsBehind() {
+                guard try store.change(id) == nil, let item = try store.item(id), !item.isSealed,
+                    sealer.stillCounts(item), let edit = try refusedEdit(after: item, at: revision),
+                    let own = try? sealer.open(item.content, id)
+                else { continue }
+                // A user's change of the version has the number after it. The gap distinguishes this edit.
+                let number = SealedBox.Edit.number(after: max(edit, SealedBox.Edit.number(after: item.edit)))
+                let previous = sealer.next(own.edit, after: item.content, id).previous
+                let sealed = try? sealer.seal(
+                    own.item, id, collection: item.content.collection,
+                    SealedBox.Edit(number: number, previous: previous))
+                guard let sealed else { continue }
+                try store.forgetSetAside(id)
+                try store.write(
+                    LocalChange(
+                        id: id, sequence: try store.nextSequence(), base: revision, content: sealed, edit: number,
+                        baseContent: (item.content.title?.bytes, item.content.body.bytes)), isSame: true)
+            }
+        }
+    }
+
+    /// Removes a change that ``sendFormerVersions()`` has made, if the server has another version now. No user has made
+    /// it, so it neither conflicts with an edit nor keeps an item from a deletion.
+    func forgetFormerVersion(before server: ItemState) throws {
+        guard sealer.isOfVault, let change = try store.change(server.id), change.base != server.revision,
+            let item = try store.item(server.id), change.edit > SealedBox.Edit.number(after: item.edit),
+            let content = change.content, let own = try? sealer.open(content, change.id),
+            isPushedBack(own, content.collection, item)
+        else { return }
+        try store.forgetChange(server.id)
+    }
+
+    /// Returns the number of a refused edit that the server has in the place of a version; nil unless this device knows
+    /// all edits between them as refused. Another device can know an edit between them that counts.
+    private func refusedEdit(after item: StoredItem, at revision: Revision) throws -> UInt64? {
+        var last: StoredItem?
+        var refused: [[UInt8]: [UInt8]] = [:]
+        try store.forEachReplaced(of: item.id) { version in
+            guard let former = stored(version), hasGivenWay(former), let hash = sealer.hash(of: former.content, item.id)
+            else { return }
+            refused[hash] = try? sealer.open(former.content, item.id).edit.previous
+            if former.revision == revision { last = former }
+        }
+        guard let last, var hash = sealer.hash(of: last.content, item.id) else { return nil }
+        let start = sealer.hash(of: item.content, item.id)
+        while let previous = refused.removeValue(forKey: hash) {
+            if previous == start { return last.edit }
+            hash = previous
+        }
+        return nil
     }
 
     /// Fetches the versions that were set aside of items that this device has changed. A manager may have decided that

@@ -145,9 +145,12 @@ extension SyncEngine {
         return []
     }
 
-    /// Returns true for a change whose item has a version on the server that may count later.
+    /// Returns true for a change whose item has a version on the server that may count later, and for an edit of
+    /// another member that itself does not count now.
     private func waitsForVerdict(_ change: LocalChange) throws -> Bool {
-        try sealer.isOfVault && store.isSetAside(change.id)
+        guard sealer.isOfVault else { return false }
+        if try store.isSetAside(change.id) { return true }
+        return change.content.map { sealer.rejection(ofChange: $0, change.id) != nil } ?? false
     }
 
     /// Withdraws the unsent changes where the account may no longer write.

@@ -60,7 +60,7 @@ final class SyncEngine {
         var fruitless = 0
         for _ in 0..<limits.rounds {
             if sends { try retireChangesOfReader(into: &report) }
-            try await judgeAgain(into: &report)
+            try await judgeAgain(&guardian, into: &report)
             try await pull(&guardian, agreement, &progress, learns: learns, into: &report)
             if !sends { return }
             if sealer.isStopped { return try countUnsent(into: &report) }
@@ -70,6 +70,7 @@ final class SyncEngine {
             try await settle(disputed, into: &report)
             if fruitless == 0 { try await settleSetAside(into: &report) }
             if sealer.isStopped { return try countUnsent(into: &report) }
+            try sendFormerVersions()
             do {
                 disputed = try await push(except: &refused, into: &report)
                 if disputed.isEmpty { return }
@@ -163,7 +164,8 @@ final class SyncEngine {
                 guard !lacking.isEmpty, !hasAsked else { return }
                 hasAsked = true
                 try await learn?()
-                try await judgeAgain(into: &report)
+                try await judgeAgain(&guardian, into: &report)
+                try settleHeld(agreement, into: &report)
                 for version in lacking { try noteUnknown(version) }
                 if try store.text(.cursor) != nil { return }
                 progress.begin()
@@ -180,6 +182,7 @@ final class SyncEngine {
     ) throws {
         try store.transaction {
             try checkConfirmations(against: page.changes)
+            for change in page.changes { try forgetFormerVersion(before: change) }
             let held = try guardian.held(among: page.changes)
             let listing = try store.number(.listing) ?? 0
             for change in page.changes where try !isChunkNoted(change) {
@@ -191,7 +194,7 @@ final class SyncEngine {
             }
             try store.set(.cursor, Array(page.cursor.utf8))
             if !page.more {
-                try endListing(into: &report)
+                try endListing(&guardian, into: &report)
                 try endConfirmations()
             }
         }
@@ -203,11 +206,20 @@ final class SyncEngine {
             try store.forgetSettledHolds()
             var isHeld = false
             for deletion in try store.heldDeletions() {
+                // A later list or entry can let the version count, and a user can have changed it.
+                if deletion.isRefusal, try !isRefused(deletion.id) {
+                    try store.forgetHold(deletion.id)
+                    continue
+                }
                 guard agreement.includes(deletion.collection) else {
                     isHeld = true
                     continue
                 }
-                try storeTombstone(deletion.id, deletion.revision, into: &report)
+                if deletion.isRefusal {
+                    try withdraw(deletion.id, into: &report)
+                } else {
+                    try storeTombstone(deletion.id, deletion.revision, into: &report)
+                }
                 try store.forgetHold(deletion.id)
             }
             switch agreement {
@@ -247,13 +259,20 @@ final class SyncEngine {
         }
     }
 
-    private func endListing(into report: inout SyncReport) throws {
+    private func endListing(_ guardian: inout DeletionGuard, into report: inout SyncReport) throws {
         let listing = try store.number(.listing) ?? 0
         let isComparing = try store.number(.comparing) != nil
         let pointless = isComparing ? try pointlessCopies(listing) : []
-        for item in try store.unlisted(listing) {
+        let unlisted = try store.unlisted(listing)
+        let held = try heldRefusals(among: unlisted, &guardian)
+        for item in unlisted {
+            if held.contains(item.id) {
+                try store.hold(item.id, item.revision, listing: listing, isRefusal: true)
+                continue
+            }
             try store.removeItem(item.id)
-            if sealer.isOfVault, item.isSealed || !sealer.stillCounts(item) {
+            // While no manager has decided about an accepted version, it waits as a change.
+            if sealer.isOfVault, item.isSealed || hasGivenWay(item) {
                 // Nothing that no rule has accepted becomes a change of this device.
                 if !item.isSealed {
                     try store.trash(item, at: moment)
