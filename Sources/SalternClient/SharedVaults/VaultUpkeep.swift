@@ -250,7 +250,7 @@ struct VaultUpkeep {
         let incomplete = try session.stored {
             var incomplete = try store.authorsAwaitingSeals()
             // The server no longer has an item whose deletion waits here for a person.
-            for held in try store.heldDeletions() {
+            for held in try store.heldDeletions() where !held.isRefusal {
                 guard let item = try store.item(held.id), let mark = sealing.mark(of: item.content, item.id) else {
                     continue
                 }
