@@ -325,8 +325,8 @@ extension SyncEngine {
         try store.forgetChange(server.id)
     }
 
-    /// Returns the number of a refused edit that the server has in the place of a version; nil unless this device knows
-    /// all edits between them as refused. Another device can know an edit between them that counts.
+    /// Returns the number of a refused edit that the server has in the place of a version; nil unless this device has
+    /// all edits between them, and all of them are refused. Another device can have one between them that counts.
     private func refusedEdit(after item: StoredItem, at revision: Revision) throws -> UInt64? {
         var last: StoredItem?
         var refused: [[UInt8]: [UInt8]] = [:]
