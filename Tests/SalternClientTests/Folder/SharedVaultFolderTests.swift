@@ -110,7 +110,7 @@ import Testing
         let eve = try await family.people.person("eve")
         let (ada, bob) = (try family.ada.vault(), try family.bob.vault())
         try await family.people.join(ada.shared(family.id), eve.vault(), as: "Eve")
-        try await ada.sync()
+        for _ in 0..<2 { try await ada.sync() }
         try write("of Eve", "eve.txt", family.here)
         _ = try await family.folder(eve, family.here).run()
         let folder = try family.folder(family.bob, family.there)

@@ -178,7 +178,7 @@ import VaultLog
         let cast = try await SharedVaultCast()
         let item = try await cast.write("one", cast.ada)
         let laptop = try await cast.people.person("ada")
-        try await cast.sync(laptop, cast.bob, cast.eve)
+        try await cast.sync(cast.ada, laptop, cast.bob, cast.eve)
         try await laptop.notes(cast.id).put(Note(text: "of the laptop"), item)
         _ = try await cast.shared(cast.ada).invite(base: SharedVaultPeople.base)
         try await cast.sync(cast.bob)

@@ -179,7 +179,7 @@ import VaultLog
     @Test func `the version before several refused edits is sent`() async throws {
         let cast = try await SharedVaultCast()
         let item = try await cast.write("one", cast.ada)
-        try await cast.sync(cast.bob, cast.eve)
+        try await cast.sync(cast.ada, cast.bob, cast.eve)
         for text in ["two", "three"] {
             try await cast.write(text, cast.bob, item)
             try await cast.sync(cast.eve)
@@ -197,7 +197,7 @@ import VaultLog
         try await cast.sync(cast.eve)
         // Eve's device gets no version between those of Ada and of Bob.
         try await cast.write("two", cast.ada, item)
-        try await cast.sync(cast.bob)
+        try await cast.sync(cast.ada, cast.bob)
         try await cast.write("of Bob", cast.bob, item)
         try await cast.sync(cast.eve)
         try await removeBob(cast, withholding: item)
@@ -215,7 +215,7 @@ import VaultLog
         let carol = try await cast.people.person("carol")
         try await cast.people.join(cast.shared(cast.ada), carol.vault(), as: "Carol")
         let item = try await cast.write("one", cast.ada)
-        try await cast.sync(cast.bob, cast.eve, carol)
+        try await cast.sync(cast.ada, cast.bob, cast.eve, carol)
         try await cast.write("of Bob", cast.bob, item)
         try await cast.sync(cast.eve, carol)
         try await removeBob(cast, withholding: item)
