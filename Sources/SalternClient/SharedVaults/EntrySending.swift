@@ -120,8 +120,7 @@ struct EntrySending {
                 }
             })
         } catch {
-            let isRejected = [.membershipMoved, .vaultMoved, .entryRefused].contains(error.code)
-            if let key = draft.key, isRejected { try service.update(id) { $0.drop(key, number) } }
+            if let key = draft.key, !error.mayBeDone { try service.update(id) { $0.drop(key, number) } }
             throw error.code == .vaultMoved ? .shared(.busy) : VaultError(ofShared: error)
         }
         try accept(draft, state)

@@ -25,17 +25,21 @@ struct MembershipChanges {
     }
 
     /// Appends an entry that cuts writers off, behind their edits on the server.
-    /// - Parameter body: Appends the entry on the condition of a revision of the items.
-    private func cutting(_ body: (Revision?) async throws(VaultError) -> Void) async throws(VaultError) {
+    /// - Parameters:
+    ///   - needsItems: True to append nothing without the edits.
+    ///   - body: Appends the entry on the condition of a revision of the items.
+    private func cutting(
+        needsItems: Bool, _ body: (Revision?) async throws(VaultError) -> Void
+    ) async throws(VaultError) {
         for _ in 1..<Self.attempts {
-            try await syncItems()
+            if let failure = try await syncItems(), needsItems { throw failure }
             let revision = try service.revision(of: id)
             do throws(VaultError) {
                 return try await service.holding { () async throws(VaultError) in try await body(revision) }
             } catch .shared(.busy) {}
         }
         // Writing cannot block the change, so the last attempt has no condition.
-        try await syncItems()
+        if let failure = try await syncItems(), needsItems { throw failure }
         try await service.appending(to: id) { () async throws(VaultError) in try await body(nil) }
     }
 
@@ -51,7 +55,11 @@ struct MembershipChanges {
     @discardableResult
     private func syncItems() async throws(VaultError) -> VaultError? {
         do throws(VaultError) {
-            return try await service.syncing.sync(only: [.vault(id)]).vaultFailures[id]
+            let report = try await service.syncing.sync(only: [.vault(id)])
+            if let failure = report.vaultFailures[id] { return failure }
+            // An edit that the sync has sent has a later revision than edits that came after its fetching.
+            try await service.fetchItems(id)
+            return nil
         } catch {
             switch error {
             case .locked, .sessionEnded, .store: throw error
@@ -89,8 +97,6 @@ struct MembershipChanges {
     func setRole(_ member: MemberID, to role: SharedRole) async throws(VaultError) {
         let state = try service.known(id)
         if state.log.members[VaultLog.MemberID(member)]?.role == role.role { return }
-        // The edits that are on the server before a writer is lowered count.
-        if role == .reader, let failure = try await syncItems() { throw failure }
         func append(_ revision: Revision?) async throws(VaultError) {
             _ = try await sending.append { state, time throws(VaultError) in
                 let member = try self.member(member, state)
@@ -101,8 +107,9 @@ struct MembershipChanges {
                 return draft
             }
         }
+        // The edits that are on the server before a writer is lowered count.
         if role == .reader {
-            try await cutting(append)
+            try await cutting(needsItems: true, append)
         } else {
             try await service.appending(to: id) { () async throws(VaultError) in try await append(nil) }
         }
@@ -115,7 +122,7 @@ struct MembershipChanges {
     func remove(_ members: Set<MemberID>, replacingMissingKey: Bool) async throws(VaultError) {
         let known = try service.known(id).log
         for member in members where known.members[VaultLog.MemberID(member)] == nil { throw .shared(.unknownMember) }
-        try await cutting { revision throws(VaultError) in
+        try await cutting(needsItems: false) { revision throws(VaultError) in
             _ = try await sending.append(repairs: true) { state, time throws(VaultError) in
                 let ids = members.map { VaultLog.MemberID($0) }.filter { state.log.members[$0]?.role != nil }
                 if ids.isEmpty { return nil }
@@ -201,7 +208,7 @@ struct MembershipChanges {
 
     /// Seals a writer as a person has decided.
     func seal(_ proposal: SealProposal) async throws(VaultError) {
-        try await service.holding { () async throws(VaultError) in try await upkeep.seal(proposal) }
+        try await service.appending(to: id) { () async throws(VaultError) in try await upkeep.seal(proposal) }
         await sendRecord()
     }
 

@@ -40,7 +40,7 @@ struct SharedVaultRefresh {
         var behind: [SharedVaultID: [LaterHead]] = [:]
         let listed = try await service.holding { () async throws(VaultError) in
             let isFounding = try await VaultFounding(service: service).finishAll()
-            let listed = isFounding ? try await descriptions() : known
+            let listed = isFounding ? known.merging(try await descriptions()) { earlier, _ in earlier } : known
             let moment = Int64(session.serverTime.timeIntervalSince1970)
             for id in try service.recordIDs() where result.failures[id] == nil {
                 try await alone(id, &result) { () async throws(VaultError) in
@@ -111,6 +111,12 @@ struct SharedVaultRefresh {
 
     /// - Returns: The heads that the log does not have and that no finding names.
     private func refresh(_ id: SharedVaultID, _ listed: VaultDescription) async throws(VaultError) -> [LaterHead] {
+        var listed = listed
+        if let state = try service.state(id), UInt64(state.log.hashes.count) > listed.head.number {
+            // This device has appended an entry since. The items come before entries that others have appended.
+            listed = try await description(id)
+            if UInt64(state.log.hashes.count) < listed.head.number { return [] }
+        }
         guard listed.id == id else { throw .unavailable(.unexpectedReply) }
         try await LogUpdate(service: service, id: id).run(listed)
         guard try service.state(id) != nil else { return [] }

@@ -22,7 +22,7 @@ final class SharedVaultService {
 
     private var states: [SharedVaultID: LoadedState] = [:]
     /// The sealings of the last states, with the findings of which they were made.
-    private var sealings: [SharedVaultID: (findings: VaultFindings, sealing: VaultSealing)] = [:]
+    private var sealings: [SharedVaultID: (findings: VaultFindings, canReturn: Bool, sealing: VaultSealing)] = [:]
     /// The server's last statements about the vaults.
     var descriptions: [SharedVaultID: VaultDescription] = [:]
     /// The server's statements about the openings of invitations' links.
@@ -226,11 +226,9 @@ final class SharedVaultService {
     /// Returns the sealing of a state.
     func sealing(_ state: SharedVaultState) throws(VaultError) -> VaultSealing {
         let isRecovering = descriptions[state.id]?.recoveringUntil.map { $0 > session.serverTime } ?? false
-        let isStopped =
-            state.problems.contains { $0.stopsWriting && $0 != .ended }
-            || state.canReturn(at: Int64(session.serverTime.timeIntervalSince1970))
-        if let known = sealings[state.id], known.findings == state.findings,
-            known.sealing.isRecovering == isRecovering, known.sealing.isStopped == isStopped
+        let canReturn = state.canReturn(at: Int64(session.serverTime.timeIntervalSince1970))
+        if let known = sealings[state.id], known.findings == state.findings, known.canReturn == canReturn,
+            known.sealing.isRecovering == isRecovering
         {
             return known.sealing
         }
@@ -240,9 +238,9 @@ final class SharedVaultService {
         let sealing = VaultSealing(
             id: state.id, log: state.log, keys: state.keys, signer: try? state.signer, role: state.role,
             evidence: evidence, refused: state.findings.refused ?? [],
-            isStopped: isStopped, lists: SealLists(lists), names: names, own: state.ownMembers,
-            isRecovering: isRecovering)
-        sealings[state.id] = (state.findings, sealing)
+            isStopped: canReturn || state.problems.contains { $0.stopsWriting && $0 != .ended },
+            lists: SealLists(lists), names: names, own: state.ownMembers, isRecovering: isRecovering)
+        sealings[state.id] = (state.findings, canReturn, sealing)
         return sealing
     }
 

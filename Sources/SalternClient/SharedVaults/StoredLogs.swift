@@ -143,7 +143,8 @@ extension Store {
                 """
                 SELECT max(revision) FROM (
                     SELECT revision FROM items UNION ALL SELECT behind FROM items UNION ALL SELECT revision FROM graves
-                    UNION ALL SELECT revision FROM chunks UNION ALL SELECT revision FROM set_aside)
+                    UNION ALL SELECT revision FROM chunks UNION ALL SELECT revision FROM set_aside
+                    UNION ALL SELECT revision FROM held_deletions)
                 """
             ) { $0.integer(0) }.first ?? nil
         return highest.map { Revision($0) }

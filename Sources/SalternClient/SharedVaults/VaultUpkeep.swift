@@ -123,10 +123,16 @@ struct VaultUpkeep {
         guard state.log.isRotationDue, state.presentKey != nil,
             !isRecent(state.findings.rotatedAt, at: moment, within: Self.rotationInterval)
         else { return }
-        try await sending.append { state, time throws(VaultError) in
-            // Another manager's device has been faster.
-            guard state.log.isRotationDue else { return nil }
-            return try EntrySending.draftOfGeneration(state, at: time, replacesMissingKey: false) { .rotate($0) }
+        do throws(VaultError) {
+            try await sending.append { state, time throws(VaultError) in
+                // Another manager's device has been faster.
+                guard state.log.isRotationDue else { return nil }
+                return try EntrySending.draftOfGeneration(state, at: time, replacesMissingKey: false) { .rotate($0) }
+            }
+        } catch {
+            // The key of an entry that may be on the server stays in the account's record.
+            if case .unavailable = error { try service.note(id) { $0.rotatedAt = moment } }
+            throw error
         }
         try service.note(id) { $0.rotatedAt = moment }
     }

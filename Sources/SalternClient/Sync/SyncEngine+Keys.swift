@@ -185,6 +185,8 @@ extension SyncEngine {
         try store.transaction {
             var leaving: [(id: ItemID, collection: String)] = []
             try store.forEachChange { change in
+                // The accepted item follows below.
+                if try forgetRefusedForm(change) { return }
                 guard let content = change.content, try isRefused(change.id), try !store.holdsRefusal(of: change.id)
                 else { return }
                 if try store.item(change.id) != nil { return try withdraw(change.id, into: &report) }
@@ -318,11 +320,25 @@ extension SyncEngine {
     /// it, so it neither conflicts with an edit nor keeps an item from a deletion.
     func forgetFormerVersion(before server: ItemState) throws {
         guard sealer.isOfVault, let change = try store.change(server.id), change.base != server.revision,
-            let item = try store.item(server.id), change.edit > SealedBox.Edit.number(after: item.edit),
-            let content = change.content, let own = try? sealer.open(content, change.id),
-            isPushedBack(own, content.collection, item)
+            let item = try store.item(server.id), isOfFormerVersion(change, item)
         else { return }
         try store.forgetChange(server.id)
+    }
+
+    /// Removes such a change, if the version that it repeats is refused, too. Returns true if it has removed it.
+    private func forgetRefusedForm(_ change: LocalChange) throws -> Bool {
+        guard let item = try store.item(change.id), hasGivenWay(item), isOfFormerVersion(change, item) else {
+            return false
+        }
+        try store.forgetChange(change.id)
+        return true
+    }
+
+    private func isOfFormerVersion(_ change: LocalChange, _ item: StoredItem) -> Bool {
+        guard change.edit > SealedBox.Edit.number(after: item.edit), let content = change.content,
+            let own = try? sealer.open(content, change.id)
+        else { return false }
+        return isPushedBack(own, content.collection, item)
     }
 
     /// Returns the number of a refused edit that the server has in the place of a version; nil unless this device has

@@ -187,9 +187,8 @@ struct KeyRotation {
         // A sync before the change can have used a pair of keys that the lost device has got, too.
         try session.memberships?.noteLostDevice()
         try await rotateKeys(password: newPassword)
-        let code = hasCode ? try await session.credentials.makeRecoveryCode(password: newPassword) : nil
         // Where it fails, the next syncs repeat it.
         try await session.memberships?.replaceAllKeys()
-        return code
+        return hasCode ? try await session.credentials.makeRecoveryCode(password: newPassword) : nil
     }
 }
