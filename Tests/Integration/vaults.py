@@ -97,7 +97,7 @@ def main():
 
     # Bob has the link and the code, and opens the invitation without a session.
     at = f"/v1/invitations/{uuid.UUID(bytes=invitation)}"
-    token = "sli_" + base64.urlsafe_b64encode(made.token).decode().rstrip("=")
+    token = "slv_" + base64.urlsafe_b64encode(made.token).decode().rstrip("=")
     status, opened = ask("GET", at, token)
     check(status == 200 and "keyBox" not in opened, f"the invitation without the key: {opened}")
     theirs = verified(opened["entries"])
@@ -107,7 +107,7 @@ def main():
     shown = vault_log.open_gcm(made.preview_key, base64.b64decode(opened["preview"]))
     check(shown[1 : 1 + shown[0]] == b"Allotment", "the name of the vault")
     check(vault_log.open_name(theirs.members[ada.member].name, ada.member, key) == "Ada", "the name of the inviter")
-    check(ask("GET", at, "sli_" + "A" * 43)[0] == 404, "nothing for another token")
+    check(ask("GET", at, "slv_" + "A" * 43)[0] == 404, "nothing for another token")
 
     entry = bob.join(theirs, key, invitation, made)
     joining = {"entry": base64_of(entry.raw), "token": base64_of(made.token)}

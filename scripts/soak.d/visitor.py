@@ -315,7 +315,7 @@ class Visitor:
         self.in_vault(path, "POST", "/invitations", body, expect=(201,))
         self.in_vault(path, "GET", "/invitations")
         link = f"/v1/invitations/{uuid.UUID(bytes=invitation)}"
-        bearer = "sli_" + base64.urlsafe_b64encode(token).decode().rstrip("=")
+        bearer = "slv_" + base64.urlsafe_b64encode(token).decode().rstrip("=")
         self.ask("GET", "/v1/invitations/{id}", path=link, token=bearer)
         joining = {"entry": encoded(founder.founding), "token": encoded(token)}
         self.ask("POST", "/v1/invitations/{id}/acceptance", joining, path=f"{link}/acceptance", expect=(422,))

@@ -363,9 +363,9 @@ extension SalternAPI {
                 .get, "/v1/invitations/\(id)", token: Self.bearer(token), replyLimit: Self.logReplyLimit))
     }
 
-    /// Returns `sli_` and base64url of a link's token.
+    /// Returns `slv_` and base64url of a link's token.
     private static func bearer(_ token: SecureBytes) -> SecureBytes {
-        let prefix = Array("sli_".utf8)
+        let prefix = Array("slv_".utf8)
         var count = 0
         // The encoder needs room for padding, which the text does not have.
         let text = SecureBytes(count: prefix.count + Base64.encodedCount(token.count)) { text in

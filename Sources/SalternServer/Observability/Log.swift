@@ -57,6 +57,14 @@ public struct Log: Sendable {
         }
     }
 
+    /// Writes one line with numbers.
+    public func write(_ level: LogLevel, _ event: StaticString, numbers: [(name: StaticString, number: Int)]) {
+        guard isEnabled(level) else { return }
+        write(level, event) { writer in
+            for (name, number) in numbers { writer.member(String(describing: name), number) }
+        }
+    }
+
     /// Writes the line of a finished request: server failures as errors, all others as info.
     public func write(_ record: RequestRecord) {
         let level: LogLevel = record.statusClass == 5 ? .error : .info

@@ -41,7 +41,7 @@ struct PurgeNow: Command {
         guard let report else { throw CommandFailure("another node is purging") }
         if asJSON {
             console.printJSON { writer in
-                for (kind, count) in report.rows { writer.member(kind, count) }
+                for (kind, count) in report.rows { writer.member("\(kind)", count) }
                 writer.member("skippedAccounts", report.skippedAccounts)
             }
         } else {

@@ -137,7 +137,7 @@ struct MetricsResponder: Responder {
             "saltern_purge_skipped_accounts", .gauge, "Accounts deferred to the next purge.",
             purge.skippedAccounts)
         text.metric("saltern_purge_rows_total", .counter, "Purged rows.")
-        for (kind, count) in purge.rows { text.sample("saltern_purge_rows_total", labels: ["kind": kind], count) }
+        for (kind, count) in purge.rows { text.sample("saltern_purge_rows_total", labels: ["kind": "\(kind)"], count) }
         guard let backlog = facts.backlog?.parts else { return }
         text.metric(
             "saltern_purge_overdue_seconds", .gauge, "Time since the oldest expired row was due for the purge.")
@@ -172,7 +172,7 @@ final class MetricsFacts: Sendable {
         var failures = 0
         /// Accounts that were locked at the last purge. Their expired rows are left to the next one.
         var skippedAccounts = 0
-        var rows: [(kind: String, count: Int)] = Purge.Report.empty.rows
+        var rows = Purge.Report.empty.rows
     }
 
     private struct State {
@@ -227,7 +227,8 @@ final class MetricsFacts: Sendable {
 }
 
 extension Purge.Report {
-    var rows: [(kind: String, count: Int)] {
+    /// The numbers of removed rows by kind, for the log, metrics and commands.
+    var rows: [(kind: StaticString, count: Int)] {
         [
             ("sessions", sessions), ("tombstones", tombstones), ("contents", contents), ("keyrings", keyrings),
             ("challenges", challenges), ("versions", versions), ("rotations", rotations), ("events", events),

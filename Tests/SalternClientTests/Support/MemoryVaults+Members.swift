@@ -9,7 +9,7 @@ extension MemoryVaults {
 
     static func open(_ id: String, _ token: String, _ state: State) -> Answer {
         guard let invitation = state.invitations[id], let vault = state.vaults[invitation.vault],
-            token.hasPrefix("sli_"), let secret = try? Base64URL.decode(Array(token.dropFirst(4).utf8)),
+            token.hasPrefix("slv_"), let secret = try? Base64URL.decode(Array(token.dropFirst(4).utf8)),
             SHA256.hash(secret).bytes == invitation.tokenHash,
             vault.log.openInvitations.contains(where: { $0.terms.id.text == id })
         else { return problem(404, "not_found") }

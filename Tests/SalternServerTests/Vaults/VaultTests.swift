@@ -56,13 +56,13 @@ import VaultLog
             var vault = try await VaultScene(app)
             let secrets = try await vault.invite(as: .writer)
             let path = "/v1/invitations/\(secrets.id.text)"
-            let token = secrets.token.withUnsafeBytes { "sli_" + Base64URL.encodeToString([UInt8]($0)) }
+            let token = secrets.token.withUnsafeBytes { "slv_" + Base64URL.encodeToString([UInt8]($0)) }
             let opened = try await app.client.with(token: token).get(path)
             #expect(opened.status == 200, "\(opened)")
             #expect(opened.string("vault") == vault.log.vault.text)
             #expect(opened.array("entries")?.count == 2)
             #expect(opened["keyBox"] == nil)
-            let other = "sli_" + Base64URL.encodeToString(SecureRandom.bytes(32))
+            let other = "slv_" + Base64URL.encodeToString(SecureRandom.bytes(32))
             #expect(try await app.client.with(token: other).get(path).status == 404)
             #expect(try await app.client.get(path).status == 404)
 
@@ -226,7 +226,7 @@ import VaultLog
             #expect(try await other.founder.client.post("\(other.path)/recovered", head).status == 204)
             try await app.administer("UPDATE saltern.installation SET base_moved_at = NULL")
             #expect(try await other.append(.revoke(secrets.id)).status == 200)
-            let token = secrets.token.withUnsafeBytes { "sli_" + Base64URL.encodeToString([UInt8]($0)) }
+            let token = secrets.token.withUnsafeBytes { "slv_" + Base64URL.encodeToString([UInt8]($0)) }
             #expect(try await app.client.with(token: token).get("/v1/invitations/\(secrets.id.text)").status == 200)
             #expect(try await other.founder.client.delete(other.path).status == 204)
             #expect(try await app.client.with(token: token).get("/v1/invitations/\(secrets.id.text)").status == 200)

@@ -48,12 +48,12 @@ extension Timestamp {
     }
 }
 
-/// The token that a link contains: `sli_` and base64url of 32 bytes. Only its hash is stored.
+/// The token that a link contains: `slv_` and base64url of 32 bytes. Only its hash is stored.
 enum InvitationToken {
-    static let prefix = "sli_"
+    static let prefix = "slv_"
     static let secretByteCount = 32
 
-    /// Reads `Authorization: Bearer sli_…`. Nil if the field is absent, repeated or malformed.
+    /// Reads `Authorization: Bearer slv_…`. Nil if the field is absent, repeated or malformed.
     static func presented(_ fields: RequestFields) -> TokenHash? {
         BearerSecret.read(fields, prefix: prefix, byteCount: secretByteCount) { TokenHash(SHA256.hash($0)) }
     }
