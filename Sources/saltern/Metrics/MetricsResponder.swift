@@ -226,18 +226,6 @@ final class MetricsFacts: Sendable {
     func purgeFailed() { state.withLock { $0.purge.failures += 1 } }
 }
 
-extension Purge.Report {
-    /// The numbers of removed rows by kind, for the log, metrics and commands.
-    var rows: [(kind: StaticString, count: Int)] {
-        [
-            ("sessions", sessions), ("tombstones", tombstones), ("contents", contents), ("keyrings", keyrings),
-            ("challenges", challenges), ("versions", versions), ("rotations", rotations), ("events", events),
-            ("attempts", attempts), ("shares", shares), ("invitations", invitations),
-            ("outgoing", outgoing),
-        ]
-    }
-}
-
 extension PrometheusText {
     /// Outgoing events: attempts of this node, and the backlog of all nodes.
     fileprivate mutating func outgoingEvents(_ counters: DeliveryCounters, _ outbox: Outbox, _ backlog: EventBacklog?) {

@@ -35,3 +35,15 @@ struct RegularPurge: Sendable {
         }
     }
 }
+
+extension Purge.Report {
+    /// The numbers of removed rows by kind, for the log, metrics and commands.
+    var rows: [(kind: StaticString, count: Int)] {
+        [
+            ("sessions", sessions), ("tombstones", tombstones), ("contents", contents), ("keyrings", keyrings),
+            ("challenges", challenges), ("versions", versions), ("rotations", rotations), ("events", events),
+            ("attempts", attempts), ("shares", shares), ("invitations", invitations),
+            ("outgoing", outgoing),
+        ]
+    }
+}
