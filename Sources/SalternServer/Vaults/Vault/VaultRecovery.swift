@@ -193,7 +193,8 @@ private struct Claim {
 
     init(_ members: inout JSONMembers) throws {
         member = try members.required("member") { json in
-            guard let member = VaultLog.MemberID(text: try json.string()) else { throw BatchProblem.invalidIdentifier }
+            guard let id = MemberID(pathParameter: try json.string()), let member = VaultLog.MemberID(id.uuid.bytes)
+            else { throw BatchProblem.invalidIdentifier }
             return member
         }
         head = try members.required("head") { json in try JSONMembers.read(json) { try $0.head() } }
