@@ -89,11 +89,31 @@ final class SQLiteDatabase {
 
     // MARK: Temporary closing
 
-    /// Closes the file until ``takeBack()``.
+    /// Closes the file until ``takeBack()``. Closing writes nothing, and a write of another process gives the file another
+    /// modification time.
     func lend() {
         if handle == nil { return }
+        sqlite3_wal_checkpoint_v2(handle, nil, SQLITE_CHECKPOINT_TRUNCATE, nil, nil)
+        waitForTick()
         close()
         isLent = true
+    }
+
+    /// The longest step of the clock that file systems use, in nanoseconds.
+    private static let tick = 10_000_000
+
+    /// Waits until the file's last write is older than one step of that clock.
+    private func waitForTick() {
+        var (status, now) = (stat(), timespec())
+        guard lstat(path, &status) == 0, clock_gettime(CLOCK_REALTIME, &now) == 0 else { return }
+        #if canImport(Darwin)
+            let written = status.st_mtimespec
+        #else
+            let written = status.st_mtim
+        #endif
+        guard (0...1).contains(now.tv_sec - written.tv_sec) else { return }
+        let age = (now.tv_sec - written.tv_sec) * 1_000_000_000 + now.tv_nsec - written.tv_nsec
+        if (0..<Self.tick).contains(age) { usleep(UInt32(Self.tick - age) / 1_000 + 1) }
     }
 
     /// Opens the file again.

@@ -57,6 +57,18 @@ import Testing
         #expect(try await app.unsentCount() == 0)
     }
 
+    @Test func `the next write to a lent store has another time than the last one`() async throws {
+        let app = try await signUp()
+        try await app.collection("notes", of: Note.self).put(Note(text: "new"))
+        try await app.lendStore()
+        var (file, now) = (stat(), timespec())
+        #expect(lstat(settings.folder.appending(path: "store.sqlite").path, &file) == 0)
+        clock_gettime(CLOCK_REALTIME, &now)
+        let age = (now.tv_sec - file.st_mtim.tv_sec) * 1_000_000_000 + now.tv_nsec - file.st_mtim.tv_nsec
+        #expect(age >= 10_000_000)
+        try await app.takeBackStore()
+    }
+
     /// Each wait between two attempts is longer than the test.
     @Test(arguments: [true, false])
     func `a sync without a network repeats no request while the store is wanted`(_ isByApp: Bool) async throws {
