@@ -38,8 +38,9 @@ enum Explanation {
                 status: ExitStatus.configuration, code: "other_collection")
         case FolderError.otherAccount:
             CommandFailure(
-                "the folder is in sync with another account and contains its files: give another folder, or remove "
-                    + ".saltern/folder in it to sync it with this account", status: ExitStatus.configuration,
+                "the folder is in sync with another account or shared vault and contains its files: give that vault with "
+                    + "--vault or another folder, or remove .saltern/folder in it to send its files to this account",
+                status: ExitStatus.configuration,
                 code: "folder_of_other_account")
         case FolderError.secondFolder(let other):
             CommandFailure(
@@ -169,6 +170,7 @@ enum Explanation {
     private static func failure(for problem: Problem, status: Int32) -> CommandFailure {
         var message = problem.title
         if let detail = problem.detail { message += ": \(detail)" }
+        if let used = problem.used, let allowed = problem.allowed { message += " (\(used) of \(allowed))" }
         if let wait = problem.retryAfter { message += "; again in \(wait.components.seconds) s" }
         // The length is limited against a hostile server.
         return CommandFailure(

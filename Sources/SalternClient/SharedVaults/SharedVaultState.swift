@@ -182,7 +182,7 @@ struct SharedVaultState {
         if findings.isRolledBack == true { problems.append(.rolledBack) }
         if findings.isInvalid == true { problems.append(.invalidLog) }
         problems += membersWithAnotherHistory.map { .anotherHistory($0) }
-        if !log.unsealed.isEmpty { problems.append(.waitsForSeal(count: log.unsealed.count)) }
+        if role != nil, !log.unsealed.isEmpty { problems.append(.waitsForSeal(count: log.unsealed.count)) }
         if let refused = findings.refused, !refused.isEmpty { problems.append(.putAside(count: refused.count)) }
         if log.head.number.value >= Self.nearlyFull { problems.append(.nearlyFull) }
         return problems

@@ -160,19 +160,14 @@ struct VaultInviting {
         let id = SharedVaultID(opened.log.vault)
         if try service.state(id)?.role != nil { throw .shared(.alreadyMember) }
         try compare(opened.log, id)
-        if try !isBegun(opened.log, id) {
-            guard let keys = try? MemberPrivateKeys.generate() else { throw .unreadable }
-            var record = MembershipRecord(
-                memberId: MemberID(VaultLog.MemberID.random()), keys, name: opened.preview.vaultName.text)
-            // The keys of an ended membership stay, for items of that time.
-            if let earlier = try service.record(id) { record = record.merged(withEarlier: earlier) }
-            try session.transaction {
-                try session.store.set(.joining, of: id, nil)
-                try service.write(record, id)
-            }
-            try service.note(id) { $0.needsFreshKeys = nil }
+        // The record of another device of the account can arrive meanwhile, also that of an ended membership.
+        var isSent = false
+        for _ in 0..<Self.attempts where !isSent {
+            if try !isBegun(opened.log, id) { try begin(id, opened.preview.vaultName.text) }
+            try await service.sendRecord(id)
+            isSent = try isBegun(opened.log, id)
         }
-        try await service.sendRecord(id)
+        guard isSent else { throw .shared(.busy) }
         for _ in 0..<Self.attempts {
             do throws(VaultError) {
                 let present = opened
@@ -183,6 +178,19 @@ struct VaultInviting {
             }
         }
         throw .shared(.busy)
+    }
+
+    /// Makes the account's record of a new membership.
+    private func begin(_ id: SharedVaultID, _ vaultName: String) throws(VaultError) {
+        guard let keys = try? MemberPrivateKeys.generate() else { throw .unreadable }
+        var record = MembershipRecord(memberId: MemberID(VaultLog.MemberID.random()), keys, name: vaultName)
+        // The keys of an ended membership stay, for items of that time.
+        if let earlier = try service.record(id) { record = record.merged(withEarlier: earlier) }
+        try session.transaction {
+            try session.store.set(.joining, of: id, nil)
+            try service.write(record, id)
+        }
+        try service.note(id) { $0.needsFreshKeys = nil }
     }
 
     /// True when the account's record has keys for this join that no entry contains yet.

@@ -50,7 +50,8 @@ extension Notice {
         case .timeWentBack: "The server's data was restored from a backup. Nothing was deleted on this device."
         case .keptUnlisted: "The server has lost the item. This device sends it again."
         case .quotaExceeded: "The plan has no room for the item. The change stays on this device until there is room."
-        case .refused: "The server rejects the item. The change stays on this device."
+        case .refused:
+            "A change was rejected. It stays on this device: unsent, in the trash, or among the item's versions."
         case .massDeletion:
             "Many items were deleted on another device. They stay on this device until you agree to the deletions."
         case .keyringRolledBack:

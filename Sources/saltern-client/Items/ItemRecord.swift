@@ -101,8 +101,8 @@ extension Notice {
             return "the plan has no room for \(item); the change stays on this device until there is room: "
                 + "saltern-client discard discards it"
         case .refused:
-            return "the server rejects \(item); the change stays on this device: "
-                + "saltern-client discard discards it"
+            return "a change of \(item) was rejected; it stays on this device: unsent (see saltern-client discard), in "
+                + "the trash, or among the item's versions"
         case .massDeletion:
             return "many items were deleted elsewhere; they are still here: see saltern-client sync --allow-deletions"
         case .keyringRolledBack:

@@ -265,6 +265,23 @@ import VaultLog
         #expect(try await cast.texts(cast.ada) == ["of Bob"])
     }
 
+    @Test func `a second device of a member that has not synced does not join again`() async throws {
+        let cast = try await SharedVaultCast()
+        let laptop = try await cast.people.person("bob")
+        let first = try await cast.shared(cast.ada).invite(base: SharedVaultPeople.base, role: .writer, code: .none)
+        await #expect {
+            try await laptop.vault().shared.join(first.link, code: nil, as: "Bob")
+        } throws: {
+            if case VaultError.shared(.alreadyMember) = $0 { true } else { false }
+        }
+        #expect(cast.people.onServer(cast.id)?.log.presentMembers.count == 3)
+        try await cast.shared(cast.bob).leave()
+        let tablet = try await cast.people.person("bob")
+        let second = try await cast.shared(cast.ada).invite(base: SharedVaultPeople.base, role: .writer, code: .none)
+        let back = try await tablet.vault().shared.join(second.link, code: nil, as: "Bob")
+        #expect(back.role == .writer)
+    }
+
     @Test func `two devices of a person that join at once are one member`() async throws {
         let cast = try await SharedVaultCast()
         let phone = try await cast.people.person("carol")

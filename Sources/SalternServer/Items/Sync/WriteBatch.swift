@@ -196,7 +196,7 @@ enum BatchProblem: ProblemConvertible {
         case .unknownOperation:
             Problem(.unprocessableContent, "unknown_operation", detail: "`op` must be `put` or `delete`.")
         case .invalidIdentifier:
-            Problem(.unprocessableContent, "invalid_id", detail: "An item's id must be a UUID.")
+            Problem(.unprocessableContent, "invalid_id", detail: "An id must be a UUID.")
         case .duplicateIdentifier(let index):
             Problem(
                 .unprocessableContent, "duplicate_id",
