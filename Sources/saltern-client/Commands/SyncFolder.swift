@@ -322,7 +322,7 @@ extension FolderWarning {
         }
         return "left alone (\(kind.rawValue)): \(VisibleText.visible(path))"
             + (kind == .hiddenExecutable ? ": see --allow-hidden-executables" : "")
-            + (kind == .readOnly ? ": a reader's changes are not sent" : "")
+            + (kind == .readOnly ? ": the account may not write to the vault; its changes are not sent" : "")
             + (shortage.map { ": \($0.text)" } ?? "") + (failure.map { ": \($0.reason)" } ?? "")
             + (ignoreFault.map { ": \($0.text)" } ?? "")
     }
