@@ -89,8 +89,8 @@ final class SQLiteDatabase {
 
     // MARK: Temporary closing
 
-    /// Closes the file until ``takeBack()``. Closing writes nothing, and a write of another process gives the file another
-    /// modification time.
+    /// Closes the file until ``takeBack()``. Closing writes nothing, and a write of another process gives the file
+    /// another modification time.
     func lend() {
         if handle == nil { return }
         sqlite3_wal_checkpoint_v2(handle, nil, SQLITE_CHECKPOINT_TRUNCATE, nil, nil)
