@@ -106,7 +106,7 @@ public struct Base64Decoding: Sendable {
 
 /// The decoding loop, for both alphabets.
 enum Base64Decoder {
-    /// Returns `text` without its padding, whose length must fit that of the text.
+    /// Returns `text` without its padding. Its length must fit that of the text.
     static func withoutPadding(_ text: UnsafeRawBufferPointer) throws(Base64.Failure) -> UnsafeRawBufferPointer {
         guard text.count.isMultiple(of: 4) else { throw .invalidLength }
         let padding = UInt8(ascii: "=")

@@ -321,7 +321,7 @@ public enum PostgresEvent: Sendable, Hashable {
     case cannotConnect(ConnectionFailure)
     /// A connection was opened after a failure.
     case connected
-    /// Another server has taken over from a silent one, whose connections are closed.
+    /// Another server has taken over from a silent one. The connections to that one are closed.
     case takenOver
     /// A commit does not end. Writes are rejected until one does.
     case commitsStalled

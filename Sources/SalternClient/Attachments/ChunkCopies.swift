@@ -56,7 +56,7 @@ final class ChunkCopies {
     }
 }
 
-/// A chunk whose content waits on this device to be sent.
+/// A chunk that waits on this device to be sent.
 struct WaitingChunk: Hashable, Sendable {
     let id: ItemID
     let attachment: ItemID
@@ -125,7 +125,7 @@ extension Store {
         try database.execute("UPDATE chunk_contents SET draft = 0 WHERE waiting = ?", .blob(attachment.bytes))
     }
 
-    /// Returns the attachments whose call did not complete and cannot be repeated.
+    /// Returns the attachments of calls that did not complete and cannot be repeated.
     func unsettledAttachments() throws -> [ItemID] {
         try database.rows("SELECT DISTINCT waiting FROM chunk_contents WHERE waiting IS NOT NULL AND draft = 1") {
             try Self.id($0, 0)

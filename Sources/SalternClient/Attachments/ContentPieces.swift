@@ -79,7 +79,7 @@ package struct ContentPieces: Sendable {
 
 /// Text that arrives in pieces of bytes. A character's bytes can be in two pieces.
 package struct UTF8Pieces {
-    /// The beginning of a character whose other bytes are in the next piece.
+    /// The beginning of a character that ends in the next piece.
     private var rest: [UInt8] = []
 
     package init() {}

@@ -190,7 +190,7 @@ struct DocumentLine: Codable {
     var documents: Int?
     /// In the last line: the number of items that cannot be opened, and are omitted.
     var unreadable: Int?
-    /// In the last line: the number of values whose attachments are not in the file.
+    /// In the last line: the number of values without their attachments in the file.
     var incomplete: Int?
 
     static let begin = DocumentLine(type: "documents", version: 1)

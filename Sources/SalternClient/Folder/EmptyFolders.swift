@@ -89,7 +89,7 @@ struct EmptyFolderDecision {
         }
     }
 
-    /// Decides about folders whose items were deleted. A folder with another item stays. Two devices may have created
+    /// Decides about folders of deleted items. A folder with another item stays. Two devices may have created
     /// it at the same time, or another device has changed the spelling of its name.
     private mutating func decideGone() {
         let standing = Set(view.remoteFolders.values.map { key($0.path) })

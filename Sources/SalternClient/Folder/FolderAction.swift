@@ -194,7 +194,7 @@ extension FolderSync {
 
 /// Sends and fetches the content of files.
 extension FolderSync {
-    /// Sends chunks that a restored server has lost and whose content is in a local file, possibly the only copy. It
+    /// Sends chunks that a restored server has lost from a local file, which is possibly their only copy. It
     /// does so before that file is replaced.
     func supplyChunks(_ round: inout Round, _ report: inout FolderReport) async throws {
         let lacking = try await owned.lackingChunks()

@@ -92,7 +92,7 @@ extension FolderSync {
             if tree.canBeFolder(folder) { continue }
             guard let other = names(beside: folder).first(where: tree.canBeFolder) else { return nil }
             let rest = path.names.dropFirst(depth)
-            // A folder whose name was shortened, or moved to an outer folder, contains only this file.
+            // A folder with a shortened name, or in an outer folder, contains only this file.
             let place = other.names.count == depth ? rest : rest.suffix(1)
             guard let next = try? FolderPath((other.names + place).joined(separator: "/")) else { return nil }
             path = next

@@ -52,40 +52,41 @@ struct MembershipChanges {
     /// Sends and fetches the edits of this vault, as far as possible. A failure of one vault prevents no change of its
     /// members, which may be what ends the failure.
     /// - Returns: The failure.
-    @discardableResult
     private func syncItems() async throws(VaultError) -> VaultError? {
-        do throws(VaultError) {
-            let report = try await service.syncing.sync(only: [.vault(id)])
-            if let failure = report.vaultFailures[id] { return failure }
+        var ofVault: VaultError?
+        let failure = try await failure { () async throws(VaultError) in
+            ofVault = try await service.syncing.sync(only: [.vault(id)]).vaultFailures[id]
+            if ofVault != nil { return }
             // An edit that the sync has sent has a later revision than edits that came after its fetching.
             try await service.fetchItems(id)
-            return nil
-        } catch {
-            switch error {
-            case .locked, .sessionEnded, .store: throw error
-            default:
-                if error.isCancellation { throw error }
-                return error
-            }
         }
+        return ofVault ?? failure
     }
 
     /// Fetches the edits and the log of this vault alone. A sync would refresh all vaults.
-    /// - Returns: False after a failure.
-    private func fetchItems() async throws(VaultError) -> Bool {
-        do throws(VaultError) {
+    /// - Returns: The failure.
+    private func fetchItems() async throws(VaultError) -> VaultError? {
+        try await failure { () async throws(VaultError) in
             // An entry can cut a writer off, so the edits come first. It can also let a version count.
             try await service.fetchItems(id)
             try await SharedVaultRefresh(service: service).catchUp(id)
             try await service.fetchItems(id)
             try await service.holding { () async throws(VaultError) in try service.noteWitness(id) }
-            return true
+        }
+    }
+
+    /// Returns the error of a step that the change can do without.
+    /// - Throws: An error that ends the change, too.
+    private func failure(_ step: () async throws(VaultError) -> Void) async throws(VaultError) -> VaultError? {
+        do throws(VaultError) {
+            try await step()
+            return nil
         } catch {
             switch error {
             case .locked, .sessionEnded, .store: throw error
             default: if error.isCancellation { throw error }
             }
-            return false
+            return error
         }
     }
 
@@ -165,16 +166,15 @@ struct MembershipChanges {
         let waiting = try await editsAwaitingSeal(of: author)
         guard try unsealedCut(author) == cut else { throw .shared(.busy) }
         let state = try service.known(id)
-        let lists = try service.sealing(state).lists
+        let sealing = try service.sealing(state)
+        guard !upkeep.lacksOwnList(of: author, state, sealing) else { throw .shared(.listMissing) }
         let seals = state.log.seals(of: author)
-        // A later list of this account takes the place of its former one, whose edits would be withdrawn.
-        for former in seals where former.manager == state.own?.id {
-            guard lists[former.seal] != nil else { throw .shared(.listMissing) }
+        let unseen = waiting.filter { item, mark in
+            !seals.contains { sealing.lists[$0.seal]?.edits[item] == mark }
         }
-        let unseen = waiting.filter { item, mark in !seals.contains { lists[$0.seal]?.edits[item] == mark } }
         return SealProposal(
             member: member, list: try upkeep.list(author, state, adding: waiting), unseenCount: unseen.count,
-            isComplete: state.presentKey != nil && state.brokenGenerations.isEmpty, cut: cut)
+            isComplete: upkeep.canList(state), cut: cut)
     }
 
     private func unsealedCut(_ author: VaultLog.MemberID) throws(VaultError) -> EntryNumber {
@@ -214,7 +214,7 @@ struct MembershipChanges {
 
     func leave(discardingUnsentEdits: Bool) async throws(VaultError) {
         // Unsent edits would stay on this device.
-        try await syncItems()
+        _ = try await syncItems()
         let unsent = discardingUnsentEdits ? 0 : try service.unsentCount(of: id)
         guard unsent == 0 else { throw .unsentEdits(count: unsent) }
         try await service.appending(to: id) { () async throws(VaultError) in
@@ -286,7 +286,7 @@ struct MembershipChanges {
         try await service.sendRecord(id)
         // The edits by the former keys that are on the server before the change count. A device that could not fetch
         // them leaves the change to a later sync.
-        guard try await fetchItems(), try service.known(id).findings.witnessedSince != nil else { return }
+        guard try await fetchItems() == nil, try service.known(id).findings.witnessedSince != nil else { return }
         try await service.appending(to: id) { () async throws(VaultError) in try await upkeep.rekey() }
         if try service.known(id).role == .manager {
             do throws(VaultError) {

@@ -41,7 +41,7 @@ struct SharedVaultRefresh {
         let listed = try await service.holding { () async throws(VaultError) in
             let isFounding = try await VaultFounding(service: service).finishAll()
             let listed = isFounding ? known.merging(try await descriptions()) { earlier, _ in earlier } : known
-            let moment = Int64(session.serverTime.timeIntervalSince1970)
+            let moment = service.moment
             for id in try service.recordIDs() where result.failures[id] == nil {
                 try await alone(id, &result) { () async throws(VaultError) in
                     if let description = listed[id] {
@@ -186,7 +186,7 @@ extension SharedVaultService: Memberships {
     func takeReport(of id: SharedVaultID) -> SyncReport? { reports.removeValue(forKey: id) }
 
     func noteEnd(of id: SharedVaultID) throws(VaultError) {
-        let moment = Int64(session.serverTime.timeIntervalSince1970)
+        let moment = moment
         try note(id) { $0.noteEnd(at: moment) }
     }
 }

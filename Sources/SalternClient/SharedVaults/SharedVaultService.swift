@@ -64,6 +64,9 @@ final class SharedVaultService {
     /// The server's time, for entries.
     var now: EntryTime { EntryTime(session.serverTime) }
 
+    /// The server's time, in seconds since 1970.
+    var moment: Int64 { Int64(session.serverTime.timeIntervalSince1970) }
+
     // MARK: Records
 
     /// Returns the ids of the vaults for which this account has keys.
@@ -226,7 +229,7 @@ final class SharedVaultService {
     /// Returns the sealing of a state.
     func sealing(_ state: SharedVaultState) throws(VaultError) -> VaultSealing {
         let isRecovering = descriptions[state.id]?.recoveringUntil.map { $0 > session.serverTime } ?? false
-        let canReturn = state.canReturn(at: Int64(session.serverTime.timeIntervalSince1970))
+        let canReturn = state.canReturn(at: moment)
         if let known = sealings[state.id], known.findings == state.findings, known.canReturn == canReturn,
             known.sealing.isRecovering == isRecovering
         {

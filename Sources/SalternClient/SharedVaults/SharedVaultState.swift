@@ -11,8 +11,7 @@ struct VaultFindings: Codable, Hashable {
     var isInvalid: Bool?
     /// Members that have signed a head which the log does not have, with its number.
     var otherHistories: [MemberID: UInt64]?
-    var isEnded: Bool?
-    /// The time at which the end of the membership was noted, in seconds since 1970.
+    /// The time at which the end of the membership was noted, in seconds since 1970; nil while it has not ended.
     var endedAt: Int64?
     var needsUpdate: Bool?
     /// SHA-256 of the unusable box that this device has reported.
@@ -37,10 +36,9 @@ struct VaultFindings: Codable, Hashable {
     var sentSeen: UInt64?
 
     /// Notes the end of the membership, or that it has not ended.
-    mutating func noteEnd(at moment: Int64?) {
-        isEnded = moment.map { _ in true }
-        endedAt = moment.map { endedAt ?? $0 }
-    }
+    mutating func noteEnd(at moment: Int64?) { endedAt = moment.map { endedAt ?? $0 } }
+
+    var isEnded: Bool { endedAt != nil }
 
     /// The findings about the server and the members, which a new membership does not end.
     var ofNewMembership: VaultFindings {
@@ -87,7 +85,7 @@ struct SharedVaultState {
         own == nil && log.members[VaultLog.MemberID(record.memberId)]?.role != nil
     }
 
-    var role: Role? { findings.isEnded == true ? nil : own?.role }
+    var role: Role? { findings.isEnded ? nil : own?.role }
 
     /// The time for which unsent edits wait after the end of a membership, in seconds: that in which the members of a
     /// restored database put entries back.
@@ -96,7 +94,7 @@ struct SharedVaultState {
     /// True when only the server has stated the end of the membership, not long ago. A restored database can lack a
     /// join that another member puts back.
     func canReturn(at moment: Int64) -> Bool {
-        findings.isEnded == true && own != nil && isRecent(findings.endedAt, at: moment, within: Self.endPeriod)
+        own != nil && isRecent(findings.endedAt, at: moment, within: Self.endPeriod)
     }
 
     /// The key under which items are written; nil when this device does not have it.
@@ -133,7 +131,7 @@ struct SharedVaultState {
 
     /// Throws when not even a `leave` can be sent.
     func checkLeavable() throws(VaultError) {
-        guard findings.isEnded != true, own != nil else { throw .shared(hasForeignKeys ? .stopped : .notPermitted) }
+        guard !findings.isEnded, own != nil else { throw .shared(hasForeignKeys ? .stopped : .notPermitted) }
     }
 
     // MARK: Findings
@@ -171,7 +169,7 @@ struct SharedVaultState {
         var problems: [SharedVaultProblem] = []
         if let number = findings.fork { problems.append(.fork(at: Int(number))) }
         if findings.needsUpdate == true { problems.append(.updateNeeded) }
-        if findings.isEnded == true || own == nil && !hasForeignKeys {
+        if findings.isEnded || own == nil && !hasForeignKeys {
             problems.append(.ended)
         } else if hasForeignKeys {
             problems.append(.foreignKeys)

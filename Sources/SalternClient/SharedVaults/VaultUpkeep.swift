@@ -23,7 +23,7 @@ struct VaultUpkeep {
 
     private var session: VaultSession { service.session }
     private var sending: EntrySending { EntrySending(service: service, id: id, isAutomatic: !isAsked) }
-    private var moment: Int64 { Int64(session.serverTime.timeIntervalSince1970) }
+    private var moment: Int64 { service.moment }
 
     /// Carries out what is due. A step that fails is due again at the next sync, and prevents no other step.
     func run(_ description: VaultDescription) async throws(VaultError) {
@@ -265,12 +265,15 @@ struct VaultUpkeep {
             return incomplete
         }
         return state.log.unsealed.filter { author in
-            // A new list replaces the own one, whose marks this device would not repeat.
-            let lacksOwnList = state.log.seals(of: author).contains { seal in
-                seal.manager == state.own?.id && sealing.lists[seal.seal] == nil
-            }
-            return !incomplete.contains(author.bytes) && !lacksOwnList
+            !incomplete.contains(author.bytes) && !lacksOwnList(of: author, state, sealing)
                 && state.log.lastCuts[author].map { $0.value > since } ?? false
+        }
+    }
+
+    /// True when this device lacks the list that a new one replaces: it would not repeat the marks.
+    func lacksOwnList(of author: VaultLog.MemberID, _ state: SharedVaultState, _ sealing: VaultSealing) -> Bool {
+        state.log.seals(of: author).contains { seal in
+            seal.manager == state.own?.id && sealing.lists[seal.seal] == nil
         }
     }
 
@@ -284,7 +287,7 @@ struct VaultUpkeep {
     }
 
     /// True when this device can open all items. A list without the others would omit edits that count.
-    private func canList(_ state: SharedVaultState) -> Bool {
+    func canList(_ state: SharedVaultState) -> Bool {
         state.presentKey != nil && state.brokenGenerations.isEmpty
     }
 

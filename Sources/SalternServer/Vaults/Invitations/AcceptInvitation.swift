@@ -31,11 +31,11 @@ struct AcceptInvitation: AccountEndpoint {
             }
             // Checked before the vault is locked.
             let log = try await authorization.log(of: vaultID, pace: request.pace)
-            guard log.isOpen(join.invitation) else { throw VaultProblem.refused(.closedInvitation) }
+            guard log.isOpen(id) else { throw VaultProblem.refused(.closedInvitation) }
             if entry.previous == log.head.hash {
                 do throws(EntryRejection) { _ = try log.appending(entry) } catch { throw VaultProblem.refused(error) }
             }
-            try await Self.join(entry, join.invitation, vaultID, authorization, request.pace)
+            try await Self.join(entry, id, vaultID, authorization, request.pace)
         }
         return Self.reply(.created, entry, vaultID, keyBox: invitation.keyBox)
     }
@@ -51,8 +51,7 @@ struct AcceptInvitation: AccountEndpoint {
     }
 
     private static func join(
-        _ entry: Entry, _ invitation: VaultLog.InvitationID, _ vaultID: VaultID, _ authorization: Authorization,
-        _ pace: Pace
+        _ entry: Entry, _ invitation: InvitationID, _ vaultID: VaultID, _ authorization: Authorization, _ pace: Pace
     ) async throws {
         let (account, now) = (authorization.accountID, authorization.now)
         try await authorization.transaction(joining: vaultID) { transaction in
@@ -93,8 +92,8 @@ struct AcceptInvitation: AccountEndpoint {
 
 extension MembershipLog {
     /// Returns true for an invitation that a join can use.
-    fileprivate func isOpen(_ invitation: VaultLog.InvitationID) -> Bool {
-        openInvitations.contains { $0.terms.id == invitation }
+    fileprivate func isOpen(_ invitation: InvitationID) -> Bool {
+        openInvitations.contains { InvitationID($0.terms.id.bytes) == invitation }
     }
 
     /// Returns the log with one more entry.
@@ -131,9 +130,7 @@ struct OpenInvitation: OpenEndpoint {
         let (id, invitation) = try await search.find(request, token, now: search.clock.now)
         if let wait = search.door.openings.take(id.uuid) { throw RateLimited(wait: wait) }
         let log = try await search.door.log(of: invitation.vaultID, in: search.database, pace: request.pace)
-        guard log.openInvitations.contains(where: { InvitationID($0.terms.id.bytes) == id }) else {
-            throw search.miss(request)
-        }
+        guard log.isOpen(id) else { throw search.miss(request) }
         let find = FindEntries(vaultID: invitation.vaultID)
         let (entries, _) = try await search.database.execute(find, CountOpening(id: id))
         return .json(capacity: 2_048 + entries.reduce(0) { $0 + $1.count * 4 / 3 + 8 }) { writer in
