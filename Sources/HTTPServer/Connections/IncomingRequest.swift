@@ -60,7 +60,7 @@ struct IncomingRequest: Sendable {
 ///
 /// Its capacity grows by the factor 4, or 2 for unidentified senders, and never above the announced or permitted
 /// length. A body is therefore copied a few times at most. A sender that announces much and sends little takes little
-/// memory.
+/// memory. The capacity depends on the number of received bytes, and not on the pieces in which they arrive.
 struct IncomingBody {
     private(set) var bytes = ZeroizingBuffer()
 
@@ -80,7 +80,9 @@ struct IncomingBody {
     func capacity(adding count: Int, atMost longest: Int, isIdentified: Bool) -> Int {
         let needed = bytes.count + count
         if needed <= bytes.capacity { return bytes.capacity }
-        return max(needed, min(longest, max(bytes.capacity * (isIdentified ? 4 : 2), Self.smallestCapacity)))
+        var capacity = max(bytes.capacity, Self.smallestCapacity)
+        while capacity < needed { capacity *= isIdentified ? 4 : 2 }
+        return max(needed, min(longest, capacity))
     }
 
     /// Appends bytes.

@@ -49,6 +49,27 @@ import Testing
         }
     }
 
+    @Test(arguments: [[97_999], [40_000, 57_999], [4_097, 32_767, 61_135], [65_537, 32_462]])
+    func `the memory of a body does not depend on the pieces in which it arrives`(pieces: [Int]) async throws {
+        let configuration = HTTPServerConfiguration.patient
+        let budget = configuration.budgets.unidentifiedBodies
+        try await withServer(configuration) { server in
+            let client = try await server.connect()
+            try await client.send(Self.head(98_000, memoryOwner: "7"))
+            var (sent, capacity) = (0, 4_096)
+            for piece in pieces {
+                try await client.send([UInt8](repeating: 65, count: piece))
+                sent += piece
+                while capacity < sent { capacity *= 2 }
+                try await eventually(within: .seconds(60)) { budget.used == min(capacity, 98_000) }
+            }
+            try await client.send([65])
+            #expect(try await client.reply().text.hasPrefix("98000"))
+            client.close()
+            try await server.expectNothingHeld(configuration)
+        }
+    }
+
     @Test func `strangers of one address fill their own part of the memory, and nobody else's`() async throws {
         var configuration = HTTPServerConfiguration.patient
         // An eighth, the part of one address, holds two and a half bodies.
