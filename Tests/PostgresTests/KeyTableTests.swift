@@ -174,6 +174,71 @@ import Testing
         }
     }
 
+    @Test func `senders of one key are served round robin, whatever number of requests each has`() {
+        var table = Table()
+        func send(_ sender: UInt64, _ waiter: Int) -> Table.Answer {
+            acquire(&table, RequestKey(.vault, UUID(high: 0, low: 1), of: UUID(high: 0, low: sender)), waiter)
+        }
+        #expect(isHeld(send(1, 10)))
+        for waiter in 11...15 { #expect(!isHeld(send(1, waiter))) }
+        for waiter in 20...22 { #expect(!isHeld(send(2, waiter))) }
+        #expect(!isHeld(send(3, 30)))
+        func release() -> Int? { table.release(RequestKey(.vault, UUID(high: 0, low: 1)), now: start).first?.waiter }
+        #expect((0..<3).map { _ in release() } == [20, 30, 11])
+        // The second round is running: the next request of 3 belongs to it.
+        #expect(!isHeld(send(3, 31)))
+        #expect((0..<8).map { _ in release() } == [21, 31, 12, 22, 13, 14, 15, nil])
+        #expect(table.heldCount == 0 && table.waiterCount == 0)
+    }
+
+    @Test(arguments: PropertyTests.seeds)
+    func `at most two requests of each other sender precede the first waiting request of a sender`(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        var table = Table()
+        let subject = UUID(high: 0, low: 1)
+        var senders: [Int: Int] = [:]
+        var places: [Int: Table.Ticket] = [:]
+        var isHeld = false
+        /// Other senders' requests since the arrival of a sender's first waiting request.
+        var preceding: [Int: [Int: Int]] = [:]
+        var waiting: [Int: [Int]] = [:]
+        for request in 0..<600 {
+            let isSending = Int.random(in: 0..<10, using: &random) < 6
+            if isSending {
+                // One sender sends more than all others together.
+                let sender = Bool.random(using: &random) ? 0 : Int.random(in: 1..<5, using: &random)
+                let key = RequestKey(.vault, subject, of: UUID(high: 0, low: UInt64(sender)))
+                senders[request] = sender
+                switch acquire(&table, key, request) {
+                case .held: isHeld = true
+                case .wait(let ticket):
+                    places[request] = ticket
+                    if waiting[sender, default: []].isEmpty { preceding[sender] = [:] }
+                    waiting[sender, default: []].append(request)
+                case .queueFull: #expect(table.waiterCount == 64)
+                case .refused: Issue.record("refused")
+                }
+            } else if Bool.random(using: &random), let gone = places.keys.sorted().randomElement(using: &random),
+                let ticket = places.removeValue(forKey: gone), let sender = senders[gone]
+            {
+                #expect(table.cancel(ticket) == gone)
+                if waiting[sender]?.first == gone { preceding[sender] = nil }
+                waiting[sender]?.removeAll { $0 == gone }
+            } else if isHeld {
+                let next = table.release(RequestKey(.vault, subject), now: start).first?.waiter
+                isHeld = next != nil
+                #expect((next == nil) == places.isEmpty)
+                guard let next, let sender = senders[next] else { continue }
+                places[next] = nil
+                #expect(waiting[sender]?.first == next, "requests of one sender keep their order")
+                waiting[sender]?.removeFirst()
+                #expect(preceding[sender]?.values.max() ?? 0 <= 2)
+                preceding[sender] = waiting[sender]?.isEmpty == false ? [:] : nil
+                for other in preceding.keys where other != sender { preceding[other]?[sender, default: 0] += 1 }
+            }
+        }
+    }
+
     @Test func `those of one party hold the key together, are done together, and parties take turns`() {
         var table = Table()
         let (one, other) = (ObjectIdentifier(Table.self), ObjectIdentifier(Int.self))

@@ -4,6 +4,9 @@
 /// the same `batchOwner` get it as well: they become members of one group. So a waiter waits at most for the groups of
 /// earlier arrivals.
 ///
+/// The senders of one key are served round robin. So the first waiting request of a sender waits for the holders, and
+/// for at most two requests of each other sender.
+///
 /// Pure: the caller passes the time in and notifies the waiters.
 struct KeyTable<Waiter> {
     typealias Instant = ContinuousClock.Instant
@@ -59,6 +62,8 @@ struct KeyTable<Waiter> {
     private struct Holding {
         var count = 1
         var waiting = WaitingLists<Entry>.List()
+        /// The senders that have been served in the current round.
+        var served: Set<UUID> = []
     }
 
     private struct Mark {
@@ -98,7 +103,9 @@ struct KeyTable<Waiter> {
         deadline: Instant
     ) -> Answer {
         guard var holding = held[key] else {
-            held[key] = Holding()
+            var holding = Holding()
+            if let sender = key.sender { holding.served.insert(sender) }
+            held[key] = holding
             return .held(route(of: key, now: now))
         }
         guard holding.waiting.count < settings.waitersPerKey else { return .queueFull }
@@ -121,7 +128,7 @@ struct KeyTable<Waiter> {
     mutating func release(_ key: RequestKey, now: Instant) -> [(waiter: Waiter, route: Route)] {
         guard var holding = held[key] else { return [] }
         holding.count -= 1
-        guard holding.count == 0, let first = waiting.popFirst(of: &holding.waiting) else {
+        guard holding.count == 0, let first = popNext(of: &holding) else {
             held[key] = holding.count == 0 ? nil : holding
             return []
         }
@@ -141,6 +148,19 @@ struct KeyTable<Waiter> {
         holding.count = next.count
         held[key] = holding
         return next.map { ($0.waiter, route) }
+    }
+
+    /// Removes and returns the first request of a sender that was not served in the current round, or begins a round.
+    private mutating func popNext(of holding: inout Holding) -> Entry? {
+        let served = holding.served
+        let isFirst = { (entry: Entry) in entry.key.sender.map { !served.contains($0) } ?? true }
+        var next = waiting.popFirst(of: &holding.waiting, where: isFirst)
+        if next == nil {
+            holding.served.removeAll(keepingCapacity: true)
+            next = waiting.popFirst(of: &holding.waiting)
+        }
+        if let sender = next?.key.sender { holding.served.insert(sender) }
+        return next
     }
 
     /// Removes a waiter.

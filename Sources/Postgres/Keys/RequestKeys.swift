@@ -4,6 +4,8 @@ internal import Synchronization
 ///
 /// Requests of one key never use two connections of a process at the same time. So a lock of one account or share
 /// blocks at most one connection. Two subjects that share a key by chance merely wait for each other.
+///
+/// Keys that differ only in their sender are equal. The senders of one key are served round robin.
 public struct RequestKey: Hashable, Sendable {
     /// The kind of subject that a key identifies.
     public enum Kind: UInt8, Sendable {
@@ -17,10 +19,14 @@ public struct RequestKey: Hashable, Sendable {
     private let kind: Kind
     private let high: UInt64
     private let low: UInt64
+    /// The sender of the request, for a subject with several senders.
+    let sender: UUID?
 
     /// Makes the key of a subject with a UUID.
-    public init(_ kind: Kind, _ id: UUID) {
+    /// - Parameter sender: The sender of the request, for a subject with several senders.
+    public init(_ kind: Kind, _ id: UUID, of sender: UUID? = nil) {
         self.kind = kind
+        self.sender = sender
         high = id.high
         low = id.low
     }
@@ -28,6 +34,7 @@ public struct RequestKey: Hashable, Sendable {
     /// Makes the key of a subject that bytes identify. It contains their hash, which differs between processes.
     public init(_ kind: Kind, hashing bytes: some Sequence<UInt8>) {
         self.kind = kind
+        sender = nil
         var first = Hasher()
         var second = Hasher()
         second.combine(UInt8(1))
@@ -41,8 +48,19 @@ public struct RequestKey: Hashable, Sendable {
 
     init(statement type: ObjectIdentifier) {
         kind = .statement
+        sender = nil
         high = 0
         low = UInt64(UInt(bitPattern: type))
+    }
+
+    public static func == (one: Self, other: Self) -> Bool {
+        one.kind == other.kind && one.high == other.high && one.low == other.low
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(kind)
+        hasher.combine(high)
+        hasher.combine(low)
     }
 }
 

@@ -6,6 +6,7 @@ import Synchronization
 import Testing
 import VaultLog
 
+@testable import Postgres
 @testable import SalternServer
 
 /// The admission of requests to a vault's queues, and logs in memory.
@@ -148,6 +149,47 @@ import VaultLog
                 #expect(try await founder.post("\(path)/log", removal).status == 200)
                 try await group.waitForAll()
             }
+        }
+    }
+
+    @Test func `a member's write precedes the queued writes of another member`() async throws {
+        try await TestApplication.with { app in
+            var vault = try await VaultScene(app)
+            let bob = try await vault.join(as: .writer)
+            let fields = vault.fields(["If-None-Match": "*"])
+            let (path, item, founder) = (vault.path, vault.item(), vault.founder.client)
+            @Sendable func write(_ client: TestClient) async throws -> Int? {
+                try await client.put("\(path)/items/\(Fixtures.uuid())", item, fields).integer("revision")
+            }
+            // The node knows both as members.
+            for client in [founder, bob.client] { _ = try await write(client) }
+            let revisions = SharedValue<[Int]>([])
+            var own: Int?
+            let (isHeld, mayEnd) = (Flag(), Flag())
+            try await withThrowingTaskGroup(of: Int?.self) { group in
+                group.addTask {
+                    try await HeldRow.hold(LockVaults(), in: app) { _ in
+                        isHeld.set()
+                        try await eventually { mayEnd.isSet }
+                    }
+                    return nil
+                }
+                try await eventually { isHeld.isSet }
+                for _ in 0..<16 {
+                    group.addTask {
+                        let revision = try #require(try await write(bob.client))
+                        revisions.withLock { $0.append(revision) }
+                        return nil
+                    }
+                }
+                try await eventually { app.postgres.keys.keyWaits.waiting == 15 }
+                group.addTask { try await write(founder) }
+                try await eventually { app.postgres.keys.keyWaits.waiting == 16 }
+                mayEnd.set()
+                for try await case let revision? in group { own = revision }
+            }
+            let founders = try #require(own)
+            #expect(revisions.withLock { $0.filter { $0 < founders }.count } == 1, "only the write that holds the key")
         }
     }
 

@@ -67,7 +67,7 @@ extension Authorization {
     /// Sends a change of a vault's items behind the statement that keeps the session.
     func send<Write: Statement>(_ write: Write, in vault: VaultID) async throws -> [Write.Row] {
         let (sessions, rows) = try await queueing(for: vault) {
-            try await database.execute(HoldSession(caller: caller), write, key: .vault(vault))
+            try await database.execute(HoldSession(caller: caller), write, key: .vault(vault, of: accountID))
         }
         try accept(sessions)
         return rows
@@ -81,8 +81,8 @@ extension Authorization {
     ) async throws -> [Write.Row] {
         let hold = HoldSession(caller: caller)
         let (sessions, rows, _) = try await queueing(for: vault) {
-            guard alone else { return try await database.execute(hold, write, next, key: .vault(vault)) }
-            return try await database.withTransaction(key: .vault(vault)) { transaction in
+            guard alone else { return try await database.execute(hold, write, next, key: .vault(vault, of: accountID)) }
+            return try await database.withTransaction(key: .vault(vault, of: accountID)) { transaction in
                 try await transaction.execute(hold, write, next)
             }
         }
@@ -95,7 +95,8 @@ extension Authorization {
         _ write: Write, _ next: Next, _ last: Last, in vault: VaultID
     ) async throws -> (first: [Write.Row], last: [Last.Row]) {
         let (sessions, rows, _, lastRows) = try await queueing(for: vault) {
-            try await database.execute(HoldSession(caller: caller), write, next, last, key: .vault(vault))
+            try await database.execute(
+                HoldSession(caller: caller), write, next, last, key: .vault(vault, of: accountID))
         }
         try accept(sessions)
         return (rows, lastRows)
@@ -114,7 +115,7 @@ extension Authorization {
     ) async throws -> Result {
         let find = FindSeat(vaultID: vault, accountID: accountID)
         let (sessions, result) = try await queueing(for: vault, lane, atLeast: role) {
-            try await database.withTransaction(key: lane.key(of: vault)) { transaction in
+            try await database.withTransaction(key: lane.key(of: vault, for: accountID)) { transaction in
                 let (sessions, seats) = try await transaction.execute(
                     HoldSession(caller: caller), LockVault(find: find))
                 // A row that was changed while the statement waited for its lock is read as it is now, the others as
@@ -160,7 +161,7 @@ extension Authorization {
     ) async throws -> Result {
         let find = FindSeat(vaultID: vault, accountID: accountID)
         return try await queueing(for: vault, .log, atLeast: .reader) {
-            try await database.withTransaction(key: .vaultLog(vault), use: longUse) { transaction in
+            try await database.withTransaction(key: .vaultLog(vault, of: accountID), use: longUse) { transaction in
                 _ = try await transaction.execute(LockVault(find: find))
                 let (sessions, seats) = try await transaction.execute(Authenticate(caller: caller), find)
                 try accept(sessions)
@@ -218,7 +219,7 @@ extension Authorization {
     ) async throws -> Result {
         try await requireKnown()
         return try await door.queues.run(accountID, vault, .log) {
-            try await database.withTransaction(key: .vaultLog(vault)) { transaction in
+            try await database.withTransaction(key: .vaultLog(vault, of: accountID)) { transaction in
                 transaction.enqueue(LimitLockWait(milliseconds: 200))
                 for account in [accountID, other ?? accountID].sorted(by: { $0.uuid < $1.uuid }) {
                     transaction.enqueue(LockAccount(accountID: account))
@@ -269,9 +270,13 @@ extension AccountReader {
 }
 
 extension RequestKey {
-    /// The key of changes of a vault's items.
-    static func vault(_ id: VaultID) -> RequestKey { RequestKey(.vault, id.uuid) }
+    /// The key of changes of a vault's items. Members are served round robin.
+    static func vault(_ id: VaultID, of member: AccountID? = nil) -> RequestKey {
+        RequestKey(.vault, id.uuid, of: member?.uuid)
+    }
 
-    /// The key of changes of a vault's log and members.
-    static func vaultLog(_ id: VaultID) -> RequestKey { RequestKey(.vaultLog, id.uuid) }
+    /// The key of changes of a vault's log and members. Members are served round robin.
+    static func vaultLog(_ id: VaultID, of member: AccountID? = nil) -> RequestKey {
+        RequestKey(.vaultLog, id.uuid, of: member?.uuid)
+    }
 }

@@ -77,10 +77,10 @@ final class VaultQueues: Sendable {
             return self == .items && count < PostgresClient.waitersPerKey / 2 ? 16 : 4
         }
 
-        func key(of vault: VaultID) -> RequestKey {
+        func key(of vault: VaultID, for member: AccountID) -> RequestKey {
             switch self {
-            case .items: .vault(vault)
-            case .log: .vaultLog(vault)
+            case .items: .vault(vault, of: member)
+            case .log: .vaultLog(vault, of: member)
             }
         }
     }
