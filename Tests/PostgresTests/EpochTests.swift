@@ -15,51 +15,67 @@ import Testing
         configuration.leasedConnections = 1
     }
 
+    private static let notesAndGate = Migration(
+        version: 1, name: "test", sql: AddNote.schema + ";" + PassGate.schema)
+
+    /// Opens the gate through a client that has an epoch of its own.
+    private static func openGate(_ url: String) async throws {
+        _ = try await withClient(url: url) { try await $0.execute(OpenGate()) }
+    }
+
     @Test func `with a new epoch the connections of all clients are others, idle and busy ones`() async throws {
         let epoch = ConnectionEpoch()
-        try await withClient(Self.configure, epoch: epoch) { busy in
-            try await withClient(Self.configure, epoch: epoch) { idle in
-                let before = try await idle.execute(Backends())
-                // A lease that is kept for the next transaction.
-                let lease = try await idle.withTransaction { try await $0.execute(BackendID()) }
-                let sleeping = Task(executorPreference: busy.loop) { try await busy.execute(ReadSlowly()) }
-                try await eventually { await busy.loop.run { busy.statistics().lanes[.reads]?.inUse == 1 } }
-                epoch.begin()
-                try await eventually { await idle.loop.run { idle.statistics().lanes[.leases]?.open == 0 } }
-                #expect(try await idle.execute(Backends()) != before)
-                #expect(try await idle.withTransaction { try await $0.execute(BackendID()) } != lease)
-                _ = try await sleeping.value
+        try await TemporaryDatabase.with(migrations: [Self.notesAndGate]) { database in
+            let url = database.administratorURL
+            try await withClient(Self.configure, url: url, epoch: epoch) { busy in
+                try await withClient(Self.configure, url: url, epoch: epoch) { idle in
+                    let before = try await idle.execute(Backends())
+                    // A lease that is kept for the next transaction.
+                    let lease = try await idle.withTransaction { try await $0.execute(BackendID()) }
+                    let reading = Task(executorPreference: busy.loop) { try await busy.execute(PassGate()) }
+                    try await eventually { await busy.loop.run { busy.statistics().lanes[.reads]?.inUse == 1 } }
+                    epoch.begin()
+                    try await eventually { await idle.loop.run { idle.statistics().lanes[.leases]?.open == 0 } }
+                    #expect(try await idle.execute(Backends()) != before)
+                    #expect(try await idle.withTransaction { try await $0.execute(BackendID()) } != lease)
+                    try await Self.openGate(url)
+                    _ = try await reading.value
+                }
             }
         }
     }
 
     @Test func `what commits meanwhile is in doubt, and a transaction goes no further`() async throws {
         let epoch = ConnectionEpoch()
-        try await withDatabase(AddNote.schema, Self.configure, epoch: epoch) { client in
-            let writing = Task(executorPreference: client.loop) {
-                try await client.execute(AddSlowly(id: 1))
-            }
-            try await eventually { client.statistics().lanes[.commits]?.inUse == 1 }
-            epoch.begin()
-            await #expect { try await writing.value } throws: { error in
-                if case .commitInDoubt? = error as? PostgresError { true } else { false }
-            }
-            await #expect {
-                try await client.withTransaction { transaction in
-                    _ = try await transaction.execute(AddNote(id: 2))
-                    epoch.begin()
-                    _ = try await transaction.execute(AddNote(id: 3))
+        try await TemporaryDatabase.with(migrations: [Self.notesAndGate]) { database in
+            let url = database.administratorURL
+            try await withClient(Self.configure, url: url, epoch: epoch) { client in
+                let writing = Task(executorPreference: client.loop) {
+                    try await client.execute(AddBehindGate(id: 1))
                 }
-            } throws: { error in
-                if case .unavailable? = error as? PostgresError { true } else { false }
-            }
-            await #expect(throws: PostgresError.self) {
-                try await client.withTransaction { transaction in
-                    _ = try await transaction.execute(AddNote(id: 4))
-                    epoch.begin()
+                try await eventually { client.statistics().lanes[.commits]?.inUse == 1 }
+                epoch.begin()
+                try await Self.openGate(url)
+                await #expect { try await writing.value } throws: { error in
+                    if case .commitInDoubt? = error as? PostgresError { true } else { false }
                 }
+                await #expect {
+                    try await client.withTransaction { transaction in
+                        _ = try await transaction.execute(AddNote(id: 2))
+                        epoch.begin()
+                        _ = try await transaction.execute(AddNote(id: 3))
+                    }
+                } throws: { error in
+                    if case .unavailable? = error as? PostgresError { true } else { false }
+                }
+                await #expect(throws: PostgresError.self) {
+                    try await client.withTransaction { transaction in
+                        _ = try await transaction.execute(AddNote(id: 4))
+                        epoch.begin()
+                    }
+                }
+                #expect(try await client.execute(NoteIDs()) == [1])
             }
-            #expect(try await client.execute(NoteIDs()) == [1])
         }
     }
 
@@ -203,14 +219,8 @@ private struct Backends: Statement {
     static let isReadOnly = true
 }
 
-private struct ReadSlowly: Statement {
+private struct AddBehindGate: Statement {
     typealias Row = Void
-    static let sql: SQL<Self> = "SELECT pg_sleep(5)"
-    static let isReadOnly = true
-}
-
-private struct AddSlowly: Statement {
-    typealias Row = Void
-    static let sql: SQL<Self> = "INSERT INTO public.notes (id, body) SELECT \(\.id), 'text' FROM pg_sleep(5)"
+    static let sql: SQL<Self> = "INSERT INTO public.notes (id, body) SELECT \(\.id), 'text' FROM public.pass_gate()"
     let id: Int32
 }

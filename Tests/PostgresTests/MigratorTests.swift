@@ -59,16 +59,19 @@ import Testing
     }
 
     @Test func `a server that takes connections and says nothing is passed by`() async throws {
-        try await withEmptyDatabase { database, loop in
-            _ = try await migrator(database.ownerURL, [Self.notes], loop).up()
-            let silent = try SilentServer()
-            defer { silent.stop() }
-            // libpq tries the next server only when the first one has refused.
-            let hosts = "@" + silent.directory.replacing("/", with: "%2F") + ","
-            var configuration = try PostgresConfiguration.patient(
-                database.ownerURL.replacing("@", with: hosts, maxReplacements: 1))
-            configuration.connectTimeout = .seconds(5)
-            try await Migrator(configuration: configuration, migrations: [Self.notes], loop: loop).requireCompatible()
+        try await undisturbed {
+            try await withEmptyDatabase { database, loop in
+                _ = try await migrator(database.ownerURL, [Self.notes], loop).up()
+                let silent = try SilentServer()
+                defer { silent.stop() }
+                // libpq tries the next server only when the first one has refused.
+                let hosts = "@" + silent.directory.replacing("/", with: "%2F") + ","
+                var configuration = try PostgresConfiguration.patient(
+                    database.ownerURL.replacing("@", with: hosts, maxReplacements: 1))
+                configuration.connectTimeout = .seconds(5)
+                let migrator = try Migrator(configuration: configuration, migrations: [Self.notes], loop: loop)
+                try await migrator.requireCompatible()
+            }
         }
     }
 

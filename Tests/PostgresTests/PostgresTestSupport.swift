@@ -35,12 +35,11 @@ func withClient<Result: Sendable>(
 func withDatabase<Result: Sendable>(
     _ script: String = "",
     _ configure: @escaping @Sendable (inout PostgresConfiguration) -> Void = { _ in },
-    epoch: ConnectionEpoch = ConnectionEpoch(),
     _ body: @escaping @Sendable (PostgresClient) async throws -> Result
 ) async throws -> Result {
     let migrations = script.isEmpty ? [] : [Migration(version: 1, name: "test", sql: script)]
     return try await TemporaryDatabase.with(migrations: migrations) { database in
-        try await withClient(configure, url: database.administratorURL, epoch: epoch, body)
+        try await withClient(configure, url: database.administratorURL, body)
     }
 }
 

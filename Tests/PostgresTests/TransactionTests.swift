@@ -148,11 +148,13 @@ import Testing
     }
 
     @Test func `a transaction whose task is cancelled is rolled back`() async throws {
-        let (wasCancelled, ids) = try await withDatabase(AddNote.schema) { client in
+        let (wasCancelled, ids) = try await withDatabase(AddNote.schema + ";" + PassGate.schema) {
+            $0.leasedConnections = 1
+        } _: { client in
             let task = Task(executorPreference: client.loop) {
                 try await client.withTransaction { transaction in
                     _ = try await transaction.execute(AddNote(id: 1))
-                    _ = try await transaction.execute(Sleep(seconds: 5))
+                    _ = try await transaction.execute(PassGate())
                 }
             }
             try await eventually { try await client.execute(SleepingBackends()) == [1] }
@@ -160,11 +162,32 @@ import Testing
             let result = await task.result
             var wasCancelled = false
             if case .failure(let error as PostgresError) = result, case .cancelled = error { wasCancelled = true }
-            return (wasCancelled, try await client.execute(NoteIDs()))
+            _ = try await client.execute(OpenGate())
+            // The only lease is free after the end of the transaction.
+            return (wasCancelled, try await client.withTransaction { try await $0.execute(NoteIDs()) })
         }
         #expect(wasCancelled)
         #expect(ids.isEmpty)
     }
+}
+
+/// Waits until the gate is open. Unlike a sleep, it cannot end before the test has seen it, and takes no lock.
+struct PassGate: Statement {
+    typealias Row = Void
+    static let schema = """
+        CREATE TABLE public.gate ();
+        CREATE FUNCTION public.pass_gate() RETURNS void LANGUAGE plpgsql AS $$
+            BEGIN
+                WHILE NOT EXISTS (SELECT FROM public.gate) LOOP PERFORM pg_sleep(0.1); END LOOP;
+            END $$
+        """
+    static let isReadOnly = true
+    static let sql: SQL<Self> = "SELECT public.pass_gate()"
+}
+
+struct OpenGate: Statement {
+    typealias Row = Void
+    static let sql: SQL<Self> = "INSERT INTO public.gate DEFAULT VALUES"
 }
 
 struct SleepingBackends: Statement {

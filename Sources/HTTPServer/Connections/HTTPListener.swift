@@ -192,8 +192,9 @@ final class HTTPListener {
         if let header, let descriptor = arrival.takeDescriptor() {
             open(descriptor, header.client ?? arrival.peer)
         } else {
-            arrival.close()
+            // Counted before the client can notice the end.
             statistics.refusedProxyHeaders.add(1, ordering: .relaxed)
+            arrival.close()
         }
         noteEnd()
     }

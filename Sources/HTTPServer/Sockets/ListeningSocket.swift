@@ -180,6 +180,12 @@ public enum ListenError: Error, CustomStringConvertible {
         return code == EADDRNOTAVAIL || code == EAFNOSUPPORT
     }
 
+    /// True when another socket has the port.
+    var isPortInUse: Bool {
+        guard case .system(_, _, let code) = self else { return false }
+        return code == EADDRINUSE
+    }
+
     /// The system's message for the failure.
     public var reason: String {
         switch self {

@@ -109,29 +109,48 @@ extension SocketAddress {
         }
     }
 
+    /// The number of ports to try when the system chooses: it knows only that the first address has the port free.
+    private static let portAttempts = 20
+
     /// Listens at every address of this machine that this one stands for, on one port.
     /// - Parameters:
     ///   - joining: True when other sockets of this process already listen there.
     ///   - take: Receives each socket.
     /// - Returns: The port, and the addresses that this machine lacks.
-    /// - Throws: ``ListenError`` when the machine has none of them, or when one cannot be used for another reason.
+    /// - Throws: ``ListenError`` when the machine has none of them, or when one cannot be used for another reason. No
+    ///   socket was passed to `take` then.
     @discardableResult
     func listen(
         joining: Bool = false, take: (consuming ListeningSocket) -> Void
     ) throws(ListenError) -> (port: UInt16, missing: [SocketAddress]) {
-        var bound: [ResolvedAddress] = []
+        let all = try ResolvedAddress.all(resolving: self)
+        var attempt = 1
+        while true {
+            do throws(ListenError) {
+                return try listen(at: all, joining: joining, take: take)
+            } catch {
+                guard port == 0, error.isPortInUse, attempt < Self.portAttempts else { throw error }
+                attempt += 1
+            }
+        }
+    }
+
+    /// Binds all addresses, and then passes on the sockets. After an error all of them are closed.
+    private func listen(
+        at all: [ResolvedAddress], joining: Bool, take: (consuming ListeningSocket) -> Void
+    ) throws(ListenError) -> (port: UInt16, missing: [SocketAddress]) {
+        var bound: [(address: ResolvedAddress, socket: BoundSocket)] = []
         var missing: [SocketAddress] = []
         var failure: ListenError?
         var port = port
-        for resolved in try ResolvedAddress.all(resolving: self) {
+        for resolved in all {
             // The IPv6 socket serves this address.
-            if resolved.isWildcard, resolved.family == AF_INET, bound.contains(where: \.isWildcard) { continue }
+            if resolved.isWildcard, resolved.family == AF_INET, bound.contains(where: \.address.isWildcard) { continue }
             let target = resolved.with(port: port)
             do throws(ListenError) {
                 let socket = try ListeningSocket(binding: target, of: self, joining: joining)
                 port = socket.port
-                take(socket)
-                bound.append(resolved)
+                bound.append((resolved, BoundSocket(socket)))
             } catch {
                 guard error.isMissingAddress else { throw error }
                 missing.append(target.storage.numericAddress)
@@ -139,7 +158,19 @@ extension SocketAddress {
             }
         }
         if bound.isEmpty, let failure { throw failure }
+        for (_, socket) in bound { socket.pass(to: take) }
         return (port, missing)
+    }
+
+    /// A socket of an attempt, which an array can hold.
+    private final class BoundSocket {
+        private var socket: ListeningSocket?
+
+        init(_ socket: consuming ListeningSocket) { self.socket = consume socket }
+
+        func pass(to take: (consuming ListeningSocket) -> Void) {
+            if let socket = socket.take() { take(socket) }
+        }
     }
 
     /// Connects to a server of this machine that listens here, at its first address that accepts.

@@ -129,6 +129,7 @@ import Testing
             async let end: Void = server.server.drain(deadline: .seconds(60))
             try await client.send(Array(Self.header([192, 0, 2, 7]).dropFirst(12)) + Self.request)
             #expect(try await client.reply().text == "192.0.2.7:50000")
+            client.close()
             await end
         }
     }

@@ -191,6 +191,7 @@ import Testing
             async let drained: Void = server.server.drain(deadline: .seconds(60))
             let parts = try #require(Self.dechunk(try await client.readUntilClosed()))
             #expect(parts.body == TestStreams.body)
+            client.close()
             await drained
         }
     }

@@ -83,6 +83,7 @@ import TransportSecurity
             let reply = try await busy.reply()
             #expect(reply.text == "waited")
             #expect(reply.field("Connection") == "close")
+            busy.close()
             await drained
             #expect(server.server.connectionCount == 0)
         }

@@ -311,7 +311,10 @@ import Testing
                         report.uploaded.map(\.text).contains(path)
                     }
                     // A server under load may have refused it at first (503); then it is sent a little later.
-                    for _ in 0..<200 where try await laptop.item(path) == nil { try await laptop.vault.sync() }
+                    try await eventually(every: .milliseconds(50)) {
+                        try await laptop.vault.sync()
+                        return try await laptop.item(path) != nil
+                    }
                 }
                 try await awaitSent("inner/a")
                 try laptop.write("two", to: "b")

@@ -164,7 +164,7 @@ import Testing
             #expect(reply.status == 200 && ids(reply).isEmpty)
             let later = try await client.post("/v1/service-events/lease", ["destination": "billing", "wait": 20])
             #expect(later.status == 200 && ids(later).isEmpty)
-            #expect(ContinuousClock.now - begun < .seconds(10))
+            #expect(ContinuousClock.now - begun < .seconds(20))
         }
     }
 

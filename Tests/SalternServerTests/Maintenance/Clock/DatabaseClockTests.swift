@@ -88,7 +88,7 @@ import Testing
             }
             #expect(sink.lines.count == 1)
             #expect(sink.lines.first?.contains("clock_far_off") == true)
-            node.advance(by: .seconds(-290))
+            node.advance(by: .seconds(-275))
             try await app.run { [postgres = app.postgres] in try await watch.look(postgres) }
             #expect(sink.lines.last?.contains("clock_differs") == true)
         }
