@@ -119,9 +119,13 @@ expect_json .unchanged 1
 
 scenario "an editor that ends at once and has changed nothing is not passed over"
 editor=true
-phone edit 0b1f --json
-expect_status 0
-says editor_ended_at_once
+# On a slow machine it may take longer than the second that counts as at once.
+is_not_passed_over() {
+    phone edit 0b1f --json
+    expect_status 0
+    [[ $headers == *editor_ended_at_once* ]]
+}
+wait_until 180 is_not_passed_over || fail "an error with: editor_ended_at_once"
 # shellcheck disable=SC2016
 editor='sh -c '\''echo b >"$1"'\'' sh'
 phone edit 0b1f --json

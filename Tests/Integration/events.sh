@@ -306,15 +306,17 @@ scenario "a name whose resolver does not answer delays no other receiver, and no
 if is_root && unshare --mount --propagation private true 2>/dev/null; then
     mkdir -- "$work/unresolving"
     : >"$work/resolver.log"
+    # The port of a name server cannot be chosen. Each run on this machine has an address of its own.
+    resolver_address=127.53.$((receiver_port / 250)).$((receiver_port % 250 + 1))
     /usr/bin/python3 -c '
-import socket, time
+import socket, sys, time
 silent = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-silent.bind(("127.0.0.153", 53))
+silent.bind((sys.argv[1], 53))
 print("ready", flush=True)
-time.sleep(3600)' >"$work/resolver.log" 2>&1 </dev/null &
+time.sleep(3600)' "$resolver_address" >"$work/resolver.log" 2>&1 </dev/null &
     resolver=$!
     wait_until 180 grep -q ready "$work/resolver.log" || fail "a silent resolver: $(<"$work/resolver.log")"
-    printf 'nameserver 127.0.0.153\noptions timeout:20 attempts:3\n' >"$work/resolv.conf"
+    printf 'nameserver %s\noptions timeout:20 attempts:3\n' "$resolver_address" >"$work/resolv.conf"
     # shellcheck disable=SC2016  # the inner shell expands them
     printf '#!/usr/bin/env bash\nexec unshare --mount --propagation private bash -c %q %q %q "$@"\n' \
         'mount --bind "$0" /etc/resolv.conf && exec "$@"' "$work/resolv.conf" "$executable" >"$work/unresolving/saltern"

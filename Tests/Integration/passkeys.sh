@@ -118,22 +118,45 @@ other_has_started() { is_gone "$other" || grep -q server_started "$work/other"; 
 wait_until 180 other_has_started || fail "the other server to start"
 grep -q server_started "$work/other" || fail "the other server to start: $(<"$work/other")"
 
-# send_answer PORT NAME: sends the answer to one server, and notes the status.
+# send_answer PORT NAME: sends the answer to one server, and notes status, headers, body and curl's exit status.
 send_answer() {
-    curl --silent --show-error --noproxy '*' --max-time 180 --cacert "$certificate" --output /dev/null \
-        --write-out '%{http_code}\n' --header 'Content-Type: application/json' --data-binary "@$work/answer" \
-        "https://localhost:$1/v1/passkeys/sessions" >"$work/status-$2"
+    local result=0
+    : >"$work/headers-$2"
+    : >"$work/body-$2"
+    curl --silent --show-error --noproxy '*' --max-time 180 --cacert "$certificate" --dump-header "$work/headers-$2" \
+        --output "$work/body-$2" --write-out '%{http_code}\n' --header 'Content-Type: application/json' \
+        --data-binary "@$work/answer" "https://localhost:$1/v1/passkeys/sessions" >"$work/status-$2" || result=$?
+    echo "$result" >"$work/result-$2"
+}
+
+# answer_passes NAME: true if a server could have judged the answer but for a slow machine.
+answer_passes() {
+    status=$(<"$work/status-$1")
+    headers=$(tr -d '\r' <"$work/headers-$1")
+    body=$(<"$work/body-$1")
+    request_result=$(<"$work/result-$1")
+    failure_passes
 }
 token=
-for ((round = 1; round <= 60; round++)); do
+round=1
+while ((round <= 60)); do
     request POST /v1/passkeys/options
     printf '{"credential":%s}' "$(authenticator get laptop "$origin" --verified)" >"$work/answer"
+    request_begun=$SECONDS
     send_answer "$own_port" one &
     one=$!
     send_answer "$port" two
     wait "$one"
+    # A session may have been opened without its reply: such a round shows nothing.
+    if answer_passes one || answer_passes two; then
+        ((++repetitions <= 40)) || fail "servers that reply within their limits of time"
+        say "repeated after status $(<"$work/status-one") and $(<"$work/status-two"): round $round"
+        sleep 1
+        continue
+    fi
     statuses=$(sort "$work/status-one" "$work/status-two" | paste --serial --delimiters ' ')
     [[ $statuses == "201 401" ]] || fail "one session, not $statuses"
+    ((++round))
 done
 end_process "$other" TERM 180
 wait "$other" || fail "the other server to end cleanly"

@@ -49,7 +49,7 @@ device register "$state"
 
 scenario "a rotation that nobody disturbs swaps every item and the password"
 : >"$progress"
-device rotate "$state" "$progress"
+ROTATION_ATTEMPTS=20 device rotate "$state" "$progress"
 duration=$(sed -n 's/^committed //p' "$progress")
 [[ $(outcome) == new ]] || fail "the new password to open the account"
 
@@ -81,5 +81,5 @@ saltern purge >/dev/null
 [[ $(query 'SELECT count(*) FROM saltern.rotation_items') == 0 ]] || fail "no staged items"
 [[ $(query 'SELECT count(*) FROM saltern.rotations') == 0 ]] || fail "no rotations"
 : >"$progress"
-device rotate "$state" "$progress"
+ROTATION_ATTEMPTS=20 device rotate "$state" "$progress"
 [[ $(outcome) == new ]] || fail "the account to be rotated after all that"

@@ -167,7 +167,9 @@ request GET /v1/changes
 cursor=$(json .cursor)
 
 scenario "metrics tell of the standby what the server's role may know"
-tells 'in_recovery 0' 'followers 1' 'standbys_awaited 1' || fail "one standby, which commits wait for: $(replication)"
+# The database may not answer a single one in time.
+wait_until 180 tells 'in_recovery 0' 'followers 1' 'standbys_awaited 1' ||
+    fail "one standby, which commits wait for: $(replication)"
 if grep --quiet 'saltern_database_\(standbys{\|standby_lag\|slot\)' "$work/metrics"; then fail "no more than that: $(replication)"; fi
 psql_as_superuser --quiet --command 'GRANT pg_read_all_stats TO saltern_app'
 told() { tells 'standbys{kind="sync"} 1' 'standbys{kind="async"} 0' 'standby_lag_bytes{standby="standby"} 0'; }
@@ -180,7 +182,7 @@ is_paused() { [[ $(ask_standby 'SELECT pg_get_wal_replay_pause_state()') == paus
 wait_until 180 is_paused || fail "a standby that replays nothing"
 write_new
 expect_status 201
-is_behind standby || fail "a standby that is behind: $(replication)"
+wait_until 180 is_behind standby || fail "a standby that is behind: $(replication)"
 later() { write_new && scrape && grep --quiet '^saltern_database_standby_lag_seconds{standby="standby"} \(0\.0*[1-9]\|[1-9]\)' "$work/metrics"; }
 wait_until 180 later || fail "for how long: $(replication)"
 grep --quiet '^saltern_database_slot_lag_bytes [1-9]' "$work/metrics" || fail "the log that is kept for a slot: $(replication)"
@@ -223,7 +225,8 @@ for _ in {1..8}; do
 done
 [[ -n $refused_at_once ]] || fail "a write to be refused within a second, not after (ms, of which the machine's) ${times[*]}"
 if grep --quiet --invert-match '^503 ' "$folder/told"; then fail "no writer to be told a success: $(<"$folder/told")"; fi
-tells 'followers 0' 'standbys_awaited 1' 'standbys{kind="sync"} 0' || fail "metrics to tell of no standby: $(replication)"
+wait_until 180 tells 'followers 0' 'standbys_awaited 1' 'standbys{kind="sync"} 0' ||
+    fail "metrics to tell of no standby: $(replication)"
 
 scenario "the standby is back: writes go on by themselves"
 start_standby
@@ -251,4 +254,5 @@ request PUT "/v1/items/$id" "{\"format\":\"opaque\",\"body\":\"$(random_base64 1
 expect_status 200
 grep --quiet failover_without_loss "$own_home/run.log" || fail "the log to say so"
 if grep --quiet time_went_back "$own_home/run.log"; then fail "no word of time that went back"; fi
-tells 'in_recovery 0' 'followers 0' 'standbys_awaited 0' || fail "metrics to tell of a primary alone: $(replication)"
+wait_until 180 tells 'in_recovery 0' 'followers 0' 'standbys_awaited 0' ||
+    fail "metrics to tell of a primary alone: $(replication)"

@@ -81,6 +81,7 @@ sed --in-place=.kept 's|saltern_app:[0-9a-f]*@|saltern_app:wrong@|' /etc/saltern
 require saltern ActiveState failed
 require saltern ExecMainStatus 78
 require saltern NRestarts 0
+journalctl --sync
 [[ $(journalctl --output cat _SYSTEMD_UNIT=saltern.service) == *'saltern serve: '*'the password of this role is wrong'* ]] || fail "the reason in the journal"
 mv /etc/saltern/database-url.kept /etc/saltern/database-url
 systemctl start saltern
@@ -199,6 +200,7 @@ systemctl reset-failed saltern-backup.service
 
 say "every line of the server in the journal is JSON"
 # Also those that a library sends to syslog. systemd's own lines about the units are not of them.
+journalctl --sync
 journalctl --output cat _SYSTEMD_UNIT=saltern.service _SYSTEMD_UNIT=saltern@a.service _SYSTEMD_UNIT=saltern@b.service >/tmp/lines
 (($(wc --lines </tmp/lines) >= 50)) || fail "lines of the server: $(</tmp/lines)"
 # A server that does not start has no log yet: the reason is for a person.

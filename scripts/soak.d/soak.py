@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection as Pipe
 from typing import Any
 
 from trend import Trend
-from visitor import Visitor
+from visitor import Disturbed, Visitor
 
 from traffic import process
 from traffic.database import Database
@@ -43,6 +43,8 @@ CONTEXTS = re.compile(r"\[(\d+)\] .*level: 2; (CachedPlanSource|CachedPlan|\d+ m
 LOGGED = re.compile(r"\[(\d+)\] .*Grand total")
 # Seconds for it.
 PATIENCE = 300.0
+# How many visitors of one process may end by a slow machine.
+DISTURBANCES = 20
 PATH = re.compile(r"^  (/\S+):$")
 
 
@@ -61,11 +63,12 @@ def operations(openapi: str) -> set[str]:
 def work(target: Target, number: int, seed: int, share: int, progress: Any, allowed: Any, results: Pipe) -> None:
     """One of the processes that send. Several visitors, so that connections are opened and closed too.
 
-    None comes while the measurements are far behind, as they are on a machine that has much else to do.
+    None comes while the measurements are far behind, as they are on a machine that has much else to do. A visitor ends at the
+    first reply of a slow machine, so that no request is repeated. Its account stays, which is little beside the allowances.
     """
     counts: Counter[str] = Counter()
     failure = None
-    life = 0
+    life = disturbances = 0
     try:
         while progress[number] < share:
             while sum(progress[:]) > allowed.value:
@@ -73,6 +76,12 @@ def work(target: Target, number: int, seed: int, share: int, progress: Any, allo
             visitor = Visitor(target, loopback(60, number), seed + life * WORKERS + number)
             try:
                 visitor.live(min(LIFE, max(60, share - progress[number])))
+            except Disturbed as disturbance:
+                disturbances += 1
+                say(f"disturbed: {disturbance}")
+                if disturbances > DISTURBANCES:
+                    raise
+                time.sleep(1)
             finally:
                 visitor.connection.close()
                 counts += visitor.counts
@@ -80,7 +89,7 @@ def work(target: Target, number: int, seed: int, share: int, progress: Any, allo
             life += 1
     except Exception as error:  # noqa: BLE001  (told to the process that judges)
         failure = repr(error)
-    results.send((counts, failure))
+    results.send((counts, failure, disturbances))
 
 
 class Watch:
@@ -171,11 +180,14 @@ def run(options: argparse.Namespace) -> list[str]:
         time.sleep(0.05)
     counts: Counter[str] = Counter()
     complaints = []
+    disturbed = 0
     for pipe in pipes:
-        some, failure = pipe.recv()
+        some, failure, disturbances = pipe.recv()
         counts += some
+        disturbed += disturbances
         if failure:
             complaints.append(failure)
+    say(f"{disturbed} visitors were disturbed by a slow machine")
     say(f"{counts.total():,} requests: " + ", ".join(f"{name} × {count:,}" for name, count in counts.most_common()))
     if missing := operations(options.openapi) - set(counts):
         complaints.append(f"nobody used {', '.join(sorted(missing))}")

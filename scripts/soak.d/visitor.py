@@ -14,6 +14,7 @@ from typing import Any
 
 from traffic.blocking import BlockingConnection
 from traffic.founder import Founder
+from traffic.patience import passes
 from traffic.people import ITERATIONS, fresh_id, item, password_key, sealed, session_token, share
 from traffic.wire import Fields, Reply, Target, request
 
@@ -22,6 +23,10 @@ ITEMS = 24
 
 class Unexpected(Exception):
     """A reply that is not among those that the request may have."""
+
+
+class Disturbed(Exception):
+    """A reply of a slow machine: the same request can succeed when it is sent again."""
 
 
 def one_time_code(secret: str, step: int) -> str:
@@ -88,12 +93,24 @@ class Visitor:
     ) -> Reply:
         """One request of an operation of openapi.yaml. The person's own token goes along unless another is named."""
         data = request(method, path or template, body, self.token if token == "" else token, fields)
+        begin = time.monotonic()
         reply = self.connection.exchange(data, has_body=method != "HEAD")
-        self.counts[f"{method} {template}"] += 1
+        self.judge(method, template, reply, expect, time.monotonic() - begin)
+        return reply
+
+    def judge(self, method: str, template: str, reply: Reply, expect: tuple[int, ...], seconds: float) -> None:
+        """Counts a request by its reply. A disturbed one does not count as a use of the operation."""
+        operation = f"{method} {template}"
         self.done += 1
         if reply.status not in expect:
-            raise Unexpected(f"{method} {template}: {reply.status} {reply.body[:300]!r}")
-        return reply
+            retry_after = reply.fields.get("retry-after")
+            # A reply to HEAD has no code.
+            is_disturbed = passes(reply.status, retry_after, reply.body, seconds) or (
+                method == "HEAD" and reply.status == 503 and retry_after is not None
+            )
+            failure = Disturbed if is_disturbed else Unexpected
+            raise failure(f"{operation}: {reply.status} {reply.body[:300]!r}")
+        self.counts[operation] += 1
 
     def live(self, requests: int) -> None:
         """A life of about so many requests."""
@@ -407,14 +424,15 @@ class Visitor:
         """A live stream, until its first event."""
         stream = BlockingConnection(self.target, self.connection.source)
         try:
-            reply = stream.exchange(request("GET", "/v1/changes/stream", token=self.token), has_body=False)
+            begin = time.monotonic()
+            stream.open().sendall(request("GET", "/v1/changes/stream", token=self.token))
+            reply = stream.reply(has_body=False)
             if reply.status != 200:
-                raise Unexpected(f"GET /v1/changes/stream: {reply.status}")
+                reply.body = stream.exactly(int(reply.fields.get("content-length", "0")))
+            self.judge("GET", "/v1/changes/stream", reply, (200,), time.monotonic() - begin)
             stream.until(b"event: change")
         finally:
             stream.close()
-        self.counts["GET /v1/changes/stream"] += 1
-        self.done += 1
 
     def be_refused(self) -> None:
         """What clients do wrong, and what others try."""
