@@ -19,8 +19,9 @@ begin_steps() {
     mkdir --parents -- "$step_logs"
     # A line "SECONDS BUDGET NAME" for each step that passed, in the order in which they ended.
     : >"$step_logs/passed"
-    # The name of each step that failed.
+    # The name of each step that failed, and of each that this machine cannot run, with the reason.
     : >"$step_logs/failed"
+    : >"$step_logs/skipped"
 }
 
 # keep_going: the steps after a failed one run, too, and end_steps fails.
@@ -47,6 +48,13 @@ step() {
     step_pid=$!
     set +m
     await_step "$name" "$started" "$budget" "$log"
+}
+
+# skip_step NAME REASON: for a step that this machine cannot run. The end of the run repeats it.
+skip_step() {
+    budget_of "$1" >/dev/null
+    printf '%-44snot run: %s\n' "$1" "$2"
+    printf '%s: %s\n' "$1" "$2" >>"$step_logs/skipped"
 }
 
 # begin_early COMMAND…: starts the command of step_early with the lowest priority.
@@ -132,8 +140,8 @@ end_step() {
     [[ -z $lane_pid ]] || end_process "$lane_pid" TERM 60
 }
 
-# end_steps NAME: prints the total, which has a budget under this name, and names everything above its budget. A slow machine
-# fails no run.
+# end_steps NAME: prints the total, which has a budget under this name, and names what is above its budget, was not run or
+# failed. A slow machine fails no run.
 end_steps() {
     local total=$((SECONDS - run_started)) budget
     budget=$(budget_of "$1")
@@ -141,8 +149,9 @@ end_steps() {
     while read -r seconds allowed name; do
         ((seconds <= allowed)) || printf 'above its budget: %s, %d s of %d\n' "$name" "$seconds" "$allowed"
     done < <(cat -- "$step_logs/passed" && printf '%d %d %s\n' "$total" "$budget" "$1")
-    while read -r name; do printf 'failed: %s\n' "$name"; done <"$step_logs/failed"
-    printf '%s: %d s of %d\n%d steps passed, %d failed\n' "$1" "$total" "$budget" "$(steps_passed)" \
-        "$(wc --lines <"$step_logs/failed")"
+    sed 's/^/not run: /' "$step_logs/skipped"
+    sed 's/^/failed: /' "$step_logs/failed"
+    printf '%s: %d s of %d\n%d steps passed, %d failed, %d not run\n' "$1" "$total" "$budget" "$(steps_passed)" \
+        "$(wc --lines <"$step_logs/failed")" "$(wc --lines <"$step_logs/skipped")"
     [[ ! -s $step_logs/failed ]]
 }
