@@ -110,10 +110,17 @@ def batches(values):
 
 
 def register(state_path):
-    userid, old = f"rotation-{uuid.uuid4()}@example.org", random_password()
+    old = random_password()
     keys, server = Keys(old), Server()
-    body = {"userid": userid, "passwordKey": keys.password_key, "kdf": {"iterations": ITERATIONS}}
-    server.token = server.request("POST", "/v1/accounts", body)[1]["session"]["token"]
+    # A request that is repeated may have made the account the first time. Then another userid is taken.
+    for _ in range(ATTEMPTS):
+        userid = f"rotation-{uuid.uuid4()}@example.org"
+        body = {"userid": userid, "passwordKey": keys.password_key, "kdf": {"iterations": ITERATIONS}}
+        status, reply = server.request("POST", "/v1/accounts", body, (201, 409))
+        if status == 201:
+            break
+    check(status == 201, f"a new account, not {reply}")
+    server.token = reply["session"]["token"]
     items = [str(uuid.uuid4()) for _ in range(ITEM_COUNT)]
     for batch in batches(items):
         operations = [

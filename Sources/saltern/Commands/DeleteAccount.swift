@@ -10,15 +10,16 @@ struct DeleteAccount: Command {
     static let help = """
           --id ACCOUNT        the account's id, instead of a userid
           --never-used        accounts without items, recovery key, second factor,
-                              share, rotation or receipt, that are not locked, and
-                              whose sessions were used only in the first minute
+                              passkey, share, shared vault, rotation or receipt, that
+                              are not locked, and whose sessions were used only in
+                              the first minute
           --older-than TIME   … and that were registered longer ago: 12h, 30d
           --dry-run           only counts them
           --yes               does not ask, for scripts
         \(AdminActor.help(column: 22))
 
-        Deletes all data of an account in one transaction. A row in the audit log
-        remains. Unused accounts are deleted in batches of fifty. Ctrl-C stops between
+        Deletes all data of an account in one transaction, and its own shared vaults
+        for all their members. A row in the audit log remains. Unused accounts are deleted in batches of fifty. Ctrl-C stops between
         two batches, and the command can be run again.
 
         \(DatabaseCommand.ownerHelp)
@@ -64,9 +65,10 @@ struct DeleteAccount: Command {
                     account, now: try await DatabaseClock.now(of: $0)
                 ).account
             }
+            let vaults = counted(found.vaults, "shared vault")
             try console.confirm(
-                "Delete account \(found.id) with \(counted(found.items, "item")) and \(counted(found.bytes, "byte")) for good?"
-            )
+                "Delete account \(found.id) with \(counted(found.items, "item")) and \(counted(found.bytes, "byte")) for good"
+                    + (found.vaults > 0 ? ", and its \(vaults) for all members?" : "?"))
         }
         let signature = try await actor.signature(console)
         let outcome = try await DatabaseCommand.asOwner(console) {

@@ -5,7 +5,7 @@ public import Postgres
 /// An account is never used if all of these hold:
 ///
 /// - It stores only the rows of its registration: no item ever, at most the first keyring, the first credential.
-/// - It has no recovery key, second factor, share, rotation or receipt.
+/// - It has no recovery key, second factor, passkey, share, shared vault, rotation or receipt.
 /// - It is not locked.
 /// - No stored session was opened or used later than a minute after the registration.
 public struct NeverUsedAccounts {
@@ -116,10 +116,14 @@ extension AccountID {
     fileprivate var position: Double { Double(uuid.high) / 0x1p64 }
 }
 
+/// The tables of which a row of an account is a use.
+private let tablesOfUse: [SQLFragment] = [
+    "recoveries", "second_factors", "passkeys", "account_shares", "memberships", "rotations", "receipts",
+]
+
 /// The condition that the account `a` was never used, and was created before a parameter's time.
 private func unusedAccount<Root>(createdBefore moment: SQL<Root>) -> SQL<Root> {
-    let tables: [SQLFragment] = ["recoveries", "second_factors", "passkeys", "account_shares", "rotations", "receipts"]
-    let absences = tables.map { table -> SQLFragment in
+    let absences = tablesOfUse.map { table -> SQLFragment in
         "AND NOT EXISTS (SELECT FROM saltern.\(table) x WHERE x.account_id = a.account_id)"
     }
     return """
