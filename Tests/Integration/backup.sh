@@ -306,7 +306,7 @@ has_ended_sessions() {
 comes_back() {
     wait_until 180 has_ended_sessions || fail "no session to be left"
     ! elsewhere restore "$work/unused" --end-sessions >"$work/said" 2>"$work/errors" || return 0
-    grep --quiet 'too many connections' "$work/said" "$work/errors" ||
+    grep --quiet 'too many connections\|CONNECTION LIMIT' "$work/said" "$work/errors" ||
         fail "it to be restored: $(<"$work/said") $(<"$work/errors")"
     psql "$owner_url" --no-psqlrc --quiet --command 'DROP SCHEMA IF EXISTS saltern CASCADE' 2>/dev/null || true
     return 1

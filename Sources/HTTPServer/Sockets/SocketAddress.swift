@@ -109,7 +109,7 @@ extension SocketAddress {
         }
     }
 
-    /// The number of ports to try when the system chooses: it knows only that the first address has the port free.
+    /// The number of ports to try when the system chooses one: it may be in use at a later address.
     private static let portAttempts = 20
 
     /// Listens at every address of this machine that this one stands for, on one port.

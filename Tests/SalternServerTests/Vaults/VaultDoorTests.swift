@@ -374,6 +374,47 @@ import VaultLog
         }
     }
 
+    @Test func `links of a locked or deleted inviter open nothing`() async throws {
+        try await TestApplication.with { app in
+            var vault = try await VaultScene(app)
+            let manager = try await vault.join(as: .manager)
+            let secrets = try await vault.invite(as: .reader, uses: 3, by: manager)
+            let token = secrets.token.withUnsafeBytes { "slv_" + Base64URL.encodeToString([UInt8]($0)) }
+            let path = "/v1/invitations/\(secrets.id.text)"
+            func opening() async throws -> Int { try await app.client.with(token: token).get(path).status }
+            #expect(try await opening() == 200)
+
+            let userid = manager.account.userid
+            let signature = InviteTests.signature(app)
+            _ = try await AccountAdministrationTests.administer(app) {
+                try await $0.lock(.userid(userid), by: signature)
+            }
+            #expect(try await opening() == 404)
+            let bob = try VaultScene.Sharer(try await app.register())
+            let refused = try await bob.client.post("\(path)/acceptance", try vault.joining(secrets, bob).body)
+            #expect(refused.status == 422)
+            #expect(refused.string("reason") == "closedInvitation")
+
+            _ = try await AccountAdministrationTests.administer(app) {
+                try await $0.unlock(.userid(userid), by: signature)
+            }
+            #expect(try await opening() == 200)
+            let (entry, body) = try vault.joining(secrets, bob)
+            #expect(try await bob.client.post("\(path)/acceptance", body).status == 201)
+            try vault.note(entry)
+
+            _ = try await AccountAdministrationTests.administer(app) {
+                try await $0.delete(.userid(userid), by: signature)
+            }
+            #expect(try await opening() == 404)
+            let eve = try VaultScene.Sharer(try await app.register())
+            let late = try await eve.client.post("\(path)/acceptance", try vault.joining(secrets, eve).body)
+            #expect(late.string("reason") == "closedInvitation")
+            // The request whose reply was lost.
+            #expect(try await bob.client.post("\(path)/acceptance", body).status == 200)
+        }
+    }
+
     @Test func `an account with many rejected requests about logs waits`() async throws {
         try await TestApplication.with { app in
             let vault = try await VaultScene(app)

@@ -31,7 +31,9 @@ struct AcceptInvitation: AccountEndpoint {
             }
             // Checked before the vault is locked.
             let log = try await authorization.log(of: vaultID, pace: request.pace)
-            guard log.isOpen(id) else { throw VaultProblem.refused(.closedInvitation) }
+            guard let inviter = log.inviter(of: id), try await search.isLive(inviter, in: vaultID) else {
+                throw VaultProblem.refused(.closedInvitation)
+            }
             if entry.previous == log.head.hash {
                 do throws(EntryRejection) { _ = try log.appending(entry) } catch { throw VaultProblem.refused(error) }
             }
@@ -70,7 +72,7 @@ struct AcceptInvitation: AccountEndpoint {
             if stored.contains(entry), seats.first?.memberID == MemberID(entry.author.bytes) { return }
             if !seats.isEmpty { throw VaultProblem.alreadyMember }
             // Only the holder of an open invitation gets entries.
-            guard stored.log.isOpen(invitation) else { throw VaultProblem.refused(.closedInvitation) }
+            guard stored.log.inviter(of: invitation) != nil else { throw VaultProblem.refused(.closedInvitation) }
             let members = Int64(stored.log.presentCount)
             if members >= limits { throw ItemProblem.quotaExceeded(limit: "members", allowed: limits, used: members) }
             _ = try await stored.append(entry, holder: account)
@@ -91,9 +93,10 @@ struct AcceptInvitation: AccountEndpoint {
 }
 
 extension MembershipLog {
-    /// Returns true for an invitation that a join can use.
-    fileprivate func isOpen(_ invitation: InvitationID) -> Bool {
-        openInvitations.contains { InvitationID($0.terms.id.bytes) == invitation }
+    /// Returns the inviter of an invitation that a join can use; nil for others.
+    fileprivate func inviter(of invitation: InvitationID) -> SalternServer.MemberID? {
+        openInvitations.first { InvitationID($0.terms.id.bytes) == invitation }
+            .map { SalternServer.MemberID($0.inviter.bytes) }
     }
 
     /// Returns the log with one more entry.
@@ -119,7 +122,8 @@ struct LockVaultForJoin: Statement {
 /// `GET /v1/invitations/{id}`: returns an invitation's preview and the vault's log to the holder of the link's token,
 /// without a session. Managers see the number of such requests.
 ///
-/// Unknown, malformed, expired, closed and used-up invitations, and wrong tokens, all return 404.
+/// Unknown, malformed, expired, closed and used-up invitations, those of an inviter whose account is locked or deleted,
+/// and wrong tokens, all return 404.
 struct OpenInvitation: OpenEndpoint {
     private let search: InvitationSearch
 
@@ -130,7 +134,9 @@ struct OpenInvitation: OpenEndpoint {
         let (id, invitation) = try await search.find(request, token, now: search.clock.now)
         if let wait = search.door.openings.take(id.uuid) { throw RateLimited(wait: wait) }
         let log = try await search.door.log(of: invitation.vaultID, in: search.database, pace: request.pace)
-        guard log.isOpen(id) else { throw search.miss(request) }
+        guard let inviter = log.inviter(of: id), try await search.isLive(inviter, in: invitation.vaultID) else {
+            throw search.miss(request)
+        }
         let find = FindEntries(vaultID: invitation.vaultID)
         let (entries, _) = try await search.database.execute(find, CountOpening(id: id))
         return .json(capacity: 2_048 + entries.reduce(0) { $0 + $1.count * 4 / 3 + 8 }) { writer in
@@ -172,6 +178,12 @@ struct InvitationSearch: Sendable {
         throw miss(request)
     }
 
+    /// Returns true if the account of a member exists and is not locked. Links of others open nothing.
+    func isLive(_ member: MemberID, in vault: VaultID) async throws -> Bool {
+        let holders = try await database.execute(FindHolder(vaultID: vault, memberID: member))
+        return try await !database.execute(FindUnlockedAccounts(ids: holders)).isEmpty
+    }
+
     /// The id in a request's path. Nil if it is malformed.
     static func id(in request: Request) -> InvitationID? {
         request.parameters["id"].flatMap { InvitationID(pathParameter: $0) }
@@ -182,4 +194,18 @@ struct InvitationSearch: Sendable {
         limiter.take(request.client, .shareMiss)
         return Problem.notFound
     }
+}
+
+/// Finds the account of a member.
+struct FindHolder: Statement {
+    typealias Row = AccountID
+
+    let vaultID: VaultID
+    let memberID: MemberID
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = """
+        SELECT m.holder FROM saltern.vault_members m
+        WHERE m.vault_id = \(\.vaultID) AND m.member_id = \(\.memberID) AND m.holder IS NOT NULL
+        """
 }
