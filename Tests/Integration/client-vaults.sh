@@ -136,6 +136,11 @@ carol sync
 carol get secret --vault household
 [[ $body == 'Surprise party.' ]] || fail "the later item"
 
+scenario "a log-in ends with the status of a sync when a vault needs attention"
+bob login --password-file "$work/password" --json
+expect_status 2
+expect_json '[.vaults[0].problems[].kind] | index("ended") != null' true
+
 scenario "invitations are listed and revoked"
 invite reader Dora --expires 12h --uses 2
 ada vault invitations household --json
@@ -174,6 +179,10 @@ device bob put --vault household --title offline --json <<<'Not sent yet.'
 expect_status 0
 bob status --json
 expect_json '[.vaults[] | select(.role) | .unsent] | tostring' '[1]'
+waiting=$(json '.unsent + ([.vaults[].unsent] | add)')
+bob unlock --json
+expect_status 0
+expect_json .unsent "$waiting"
 bob vault leave household --yes --json
 expect_status 0
 carol sync --json

@@ -120,6 +120,29 @@ import Testing
         #expect(find("790", isNamedByOthers: true).code == "not_found")
     }
 
+    @Test func `failures of several vaults end a command with all messages and the most serious status`() throws {
+        #expect(VaultFailure.summary(of: []) == nil)
+        let failures = [
+            VaultFailure(name: "garden", .shared(.busy)),
+            VaultFailure(name: "house\u{1b}", .shared(.stopped)),
+        ]
+        for failures in [failures, failures.reversed()] {
+            let summary = try #require(VaultFailure.summary(of: failures))
+            let worst = try #require(failures.first { $0.name != "garden" }).reason
+            #expect(summary.status == worst.status && summary.code == worst.code)
+            #expect(Set(summary.messages.map { $0.prefix { $0 != ":" } }) == ["garden", #"house\u{1b}"#])
+        }
+    }
+
+    @Test func `a hint about waiting deletions names the shared vaults that have them`() {
+        #expect(LogOut.hints(isAccountHeld: true, []).map { $0.contains("--vault") } == [false])
+        let all = LogOut.hints(isAccountHeld: true, ["garden", "household"])
+        #expect(all.map { $0.contains("--vault") } == [false, true, true])
+        let hints = LogOut.hints(isAccountHeld: false, ["house\u{1b}"])
+        #expect(hints.count == 1)
+        #expect(hints[0].contains(#"house\u{1b} wait"#) && hints[0].contains("DIR --vault NAME --allow-deletions"))
+    }
+
     @Test func `every error of shared vaults has its status, for ever`() throws {
         let statuses: [(SharedVaultError, Int32, String)] = [
             (.notSupported, 1, "no_shared_vaults"), (.notALink, 64, "usage"), (.noSecret, 64, "usage"),

@@ -40,7 +40,7 @@ public import Observation
         self.collection = collection
         self.order = order
         following = Task { [weak self] in
-            let nudges = await collection.vault.nudges(in: collection.name)
+            let nudges = await collection.vault.nudges(in: collection.name, of: collection.owner)
             for await _ in nudges {
                 guard let self else { return }
                 await self.reload()

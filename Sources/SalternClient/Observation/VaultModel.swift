@@ -27,9 +27,9 @@ public import Observation
     @ObservationIgnored public let vault: Vault
     /// The state of the vault: locked, signed out, or the result of its last sync.
     public private(set) var state: SyncState
-    /// The number of changes that the server has not confirmed.
+    /// The number of changes that the server has not confirmed, including those of shared vaults.
     public private(set) var unsentCount: Int
-    /// The notices for the user. ``Vault/forget(_:)`` removes one.
+    /// The notices of the account. ``Vault/forget(_:)`` removes one. ``SharedVault/items`` has those of a shared vault.
     public private(set) var notices: [Notice]
     /// The error of the last failed action. Set it to nil to remove it from the screen.
     public var error: (any Error)?

@@ -276,10 +276,10 @@ struct MembershipChanges {
         await sendRecord()
     }
 
-    // MARK: Lost devices
+    // MARK: Disclosed keys
 
-    /// Replaces this account's keys after a device was lost. The pair is another one at each call, because an earlier
-    /// one can be on the lost device.
+    /// Replaces this account's keys after they may have been disclosed. The pair is another one at each call, because
+    /// an earlier one can be disclosed, too.
     func replaceKeys() async throws(VaultError) {
         guard let state = try service.state(id), state.role != nil else { return }
         try service.prepareKeys(state, isFresh: true)
@@ -305,8 +305,9 @@ struct MembershipChanges {
 }
 
 extension SharedVaultService {
-    /// Records that the keys in all vaults are to be replaced, before a lost device is shut out.
-    func noteLostDevice() throws(VaultError) {
+    /// Records that the keys in all vaults are to be replaced, before a lost device is shut out or the data key is
+    /// replaced.
+    func noteDisclosedKeys() throws(VaultError) {
         // The log of a vault may not have arrived yet.
         for id in try recordIDs() {
             let hasEnded = try state(id).map { $0.role == nil } ?? false
@@ -320,7 +321,7 @@ extension SharedVaultService {
     /// Replaces this account's keys in all vaults. Where it fails, it stays due for the next sync, and
     /// ``SharedVaultProblem/keysDue`` reports it.
     func replaceAllKeys() async throws(VaultError) {
-        try noteLostDevice()
+        try noteDisclosedKeys()
         for id in try ids() {
             do throws(VaultError) { try await MembershipChanges(service: self, id: id).replaceKeys() } catch {
                 switch error {
@@ -332,7 +333,7 @@ extension SharedVaultService {
     }
 
     /// Makes a pair of keys that no entry contains yet, unless the record has one.
-    /// - Parameter isFresh: True for another pair than the one of the record. After a device was lost, it always is.
+    /// - Parameter isFresh: True for another pair than the one of the record. While one is due, it always is.
     func prepareKeys(_ state: SharedVaultState, isFresh: Bool = false) throws(VaultError) {
         let isDue = try findings(of: state.id).needsFreshKeys == true
         if !isFresh && !isDue || !state.record.hasRoomForKeys, let latest = state.record.latestKeys,

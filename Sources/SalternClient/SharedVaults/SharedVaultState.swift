@@ -18,9 +18,9 @@ struct VaultFindings: Codable, Hashable {
     var reportedBox: Base64Bytes?
     /// The head of the server with which the whole log was compared.
     var comparedHead: Base64Bytes?
-    /// True after a device was lost, until the keys of this member are replaced.
+    /// True after a device was lost or the data key was rotated, until the keys of this member are replaced.
     var isRekeyDue: Bool?
-    /// True after a device was lost, until the record has a pair of keys that was made since.
+    /// True after such an event, until the record has a pair of keys that was made since.
     var needsFreshKeys: Bool?
     /// Items whose last judged version never counts.
     var refused: Set<ItemID>?
@@ -46,7 +46,7 @@ struct VaultFindings: Codable, Hashable {
         findings.fork = fork
         findings.isRolledBack = isRolledBack
         findings.otherHistories = otherHistories
-        // An interrupted join goes on with a pair that a lost device can have.
+        // An interrupted join goes on with a pair that may be disclosed.
         findings.isRekeyDue = needsFreshKeys
         findings.needsFreshKeys = needsFreshKeys
         return findings

@@ -188,7 +188,8 @@ public enum SharedVaultProblem: Hashable, Sendable {
     case invalidLog
     /// This device does not have the present key yet. A manager's device sends it. Nothing is written until then.
     case missingKey
-    /// After a device was lost, the keys of this member are not replaced yet. The next sync tries again.
+    /// After a device was lost or the data key was rotated, the keys of this member are not replaced yet. The next sync
+    /// tries again.
     case keysDue
     /// Another device has replaced the keys of this member. Nothing is written.
     case foreignKeys

@@ -229,10 +229,7 @@ final class Store {
     // MARK: Deletions
 
     /// Returns true when deletions wait for approval: of items, or of files in the last round of a folder.
-    func holdsDeletions() throws -> Bool {
-        if try number(.held) != nil { return true }
-        return try !database.rows("SELECT 1 FROM folders WHERE held > 0 LIMIT 1", decode: { _ in true }).isEmpty
-    }
+    func holdsDeletions() throws -> Bool { try number(.held) != nil || !foldersHoldingDeletions().isEmpty }
 
     /// Stores the content that a tombstone removes.
     func trash(_ item: StoredItem, at moment: Date) throws {

@@ -130,6 +130,16 @@ extension Store {
         try [view(of: .account)] + vaults().map { try view(of: .vault($0)) }
     }
 
+    /// Returns the owners with deletions that wait for approval, of items or of files in a folder.
+    func ownersHoldingDeletions() throws -> Set<ItemOwner> {
+        let owners = try [.account] + vaults().map { ItemOwner.vault($0) }
+        let ofItems = try owners.filter { try view(of: $0).number(.held) != nil }
+        return try foldersHoldingDeletions().union(ofItems)
+    }
+
+    /// Returns the number of changes of all owners that the server has not confirmed.
+    func changeCountOfAll() throws -> Int { try views().reduce(0) { try $0 + $1.changeCount() } }
+
     /// Removes a shared vault with all of its items from this device.
     func removeTables(of id: SharedVaultID) throws {
         try transaction {

@@ -46,9 +46,9 @@ struct AccountRemoval {
     func forgetEverything(keepsUnsentEdits: Bool, keepsHeldDeletions: Bool = false) throws(VaultError) {
         if session.store.isClosed { return }
         try session.transaction {
-            let unsent = try session.store.views().reduce(0) { try $0 + $1.changeCount() }
+            let unsent = try session.store.changeCountOfAll()
             guard unsent == 0 || !keepsUnsentEdits else { throw VaultError.unsentEdits(count: unsent) }
-            if keepsHeldDeletions, try session.store.views().contains(where: { try $0.holdsDeletions() }) {
+            if keepsHeldDeletions, try !session.store.ownersHoldingDeletions().isEmpty {
                 throw VaultError.deletionsHeld
             }
             try session.store.removeEverything()
@@ -78,7 +78,7 @@ struct AccountRemoval {
         let credentials = try possibleCredentials(opened)
         let (proof, isOwn, candidates) = try await proofs(password, credentials)
         if !discardingUnsentEdits {
-            let unsent = try session.stored { try session.store.views().reduce(0) { try $0 + $1.changeCount() } }
+            let unsent = try session.stored { try session.store.changeCountOfAll() }
             guard unsent == 0 else { throw .unsentEdits(count: unsent) }
         }
         let before = try session.stored { try session.store.number(.leaving) }

@@ -37,10 +37,11 @@ protocol Memberships: AnyObject {
     /// Returns the result of fetching a vault's items during a refresh, once.
     func takeReport(of id: SharedVaultID) -> SyncReport?
 
-    /// Records that the account's keys in all vaults are to be replaced.
-    func noteLostDevice() throws(VaultError)
+    /// Records that the account's keys in all vaults may be disclosed, and are to be replaced.
+    func noteDisclosedKeys() throws(VaultError)
 
-    /// Replaces the account's keys in all vaults, after a device was lost. Failures of vaults are repeated later.
+    /// Replaces the account's keys in all vaults, after they may have been disclosed. Failures of vaults are repeated
+    /// later.
     func replaceAllKeys() async throws(VaultError)
 
     /// Records that the server has no membership in a vault any more.

@@ -1,17 +1,25 @@
 internal import Cryptography
 
-/// Replaces the data key, after the old one may have been disclosed.
+/// Replaces the data key and the keys in shared vaults, after they may have been disclosed.
 struct KeyRotation {
     let session: VaultSession
     let plan: PlanLimits
     let syncing: SyncService
     let sender: ChunkSender
 
-    /// Generates a new data key and seals all content with it, after the old one may have been disclosed. The password,
-    /// passkeys and the printed recovery code stay valid. All other sessions end. Their devices seal unsent edits again
-    /// after the next log-in.
+    /// Generates a new data key and seals all content with it, after the old one may have been disclosed. Then replaces
+    /// the account's keys in shared vaults, which the old key opens. The password, passkeys and the printed recovery
+    /// code stay valid. All other sessions end. Their devices seal unsent edits again after the next log-in.
     @discardableResult
     func rotateKeys(password: Password) async throws(VaultError) -> SyncReport {
+        let report = try await replaceDataKey(password: password)
+        // Where it fails, the next syncs repeat it.
+        try await session.memberships?.replaceAllKeys()
+        return report
+    }
+
+    /// Seals all content with a new data key. The account's keys in shared vaults are due afterwards.
+    private func replaceDataKey(password: Password) async throws(VaultError) -> SyncReport {
         // Content that is sent during the rotation would be sealed with the old key.
         await session.serverLock.lock()
         defer { session.serverLock.unlock() }
@@ -55,6 +63,10 @@ struct KeyRotation {
             fruitless = added == 0 ? fruitless + 1 : 0
             // This device has not opened the items that the server misses, so it cannot seal them.
             if fruitless > 2 { throw .unreadable }
+            // Other tasks can have made keys for vaults, and a round above has sent them under the old data key. Keys
+            // that are made from here on wait for the server lock, and are sent under the new one. A process that ends
+            // after the commit leaves the keys due.
+            try session.memberships?.noteDisclosedKeys()
             let (credential, sealed) = try next.credential(
                 password, iterations, replacing: revision, opened.account)
             let reply: RotationCommitReply
@@ -180,15 +192,13 @@ struct KeyRotation {
         guard try await !syncing.syncAccount().isHeld else { throw .deletionsHeld }
         let hasCode = try await plan.account().recovery.set
         // The lost device has the account's keys in shared vaults, too. An interruption leaves them due.
-        try session.memberships?.noteLostDevice()
+        try session.memberships?.noteDisclosedKeys()
         try await PasskeyChange.removeUnlocking(password, session)
         try await session.credentials.changePassword(from: password, to: newPassword)
         onPasswordChange()
         // A sync before the change can have used a pair of keys that the lost device has got, too.
-        try session.memberships?.noteLostDevice()
+        try session.memberships?.noteDisclosedKeys()
         try await rotateKeys(password: newPassword)
-        // Where it fails, the next syncs repeat it.
-        try await session.memberships?.replaceAllKeys()
         return hasCode ? try await session.credentials.makeRecoveryCode(password: newPassword) : nil
     }
 }

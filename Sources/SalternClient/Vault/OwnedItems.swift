@@ -94,6 +94,16 @@ public struct OwnedItems: Sendable {
         try await perform { store, _ in try store.changeCount() }
     }
 
+    /// Returns the number of changes of the account and of all shared vaults that the server has not confirmed.
+    package func unsentCountOfAll() async throws(VaultError) -> Int {
+        try await perform { store, _ in try store.changeCountOfAll() }
+    }
+
+    /// Returns the owners with deletions that wait for the user's approval, of items or of files in a folder.
+    package func ownersHoldingDeletions() async throws(VaultError) -> Set<ItemOwner> {
+        try await perform { store, _ in try store.ownersHoldingDeletions() }
+    }
+
     /// Returns the deletions by other members that wait for approval; see ``Vault/heldDeletions()``.
     public func heldDeletions() async throws(VaultError) -> [HeldDeletion] {
         try await perform { _, items in try items.heldDeletions() }

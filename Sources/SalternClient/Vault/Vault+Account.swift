@@ -241,7 +241,7 @@ extension Vault {
 
     /// Generates a new data key and seals all content with it, after the old one may have been disclosed. The password,
     /// passkeys and the printed recovery code stay valid. All other sessions end. Their devices seal unsent edits again
-    /// after the next log-in.
+    /// after the next log-in. Then replaces the account's keys in shared vaults (``SharedVaultProblem/keysDue``).
     ///
     /// If there is a printed code, ``Notice/Kind/recoveryCodeOutdated`` stays until there is another one. The old
     /// keyring contains the key by which that code authenticates a keyring. The key that names the chunks of

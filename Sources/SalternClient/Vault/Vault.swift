@@ -265,7 +265,7 @@ extension Vault {
 
     /// The properties of a ``VaultModel``.
     func overview() -> (SyncState, unsentCount: Int, [Notice]) {
-        (state, (try? unsentCount()) ?? 0, (try? notices()) ?? [])
+        (state, (try? stored { try store.changeCountOfAll() }) ?? 0, (try? notices()) ?? [])
     }
 
     /// The number of times that the vault was opened.

@@ -138,7 +138,8 @@ struct RotateKeys: Command {
 
         For a key that may have leaked. Password and recovery code stay, and all other
         sessions end. Everything changes at once: Ctrl-C before that leaves everything
-        unchanged. Deleted content can no longer be restored from the server.
+        unchanged. Deleted content can no longer be restored from the server. The keys
+        of shared vaults are replaced, too; after an error the next sync does so.
 
         The recovery code still trusts the old keys: each command reports this until
         `recovery create` or `recovery remove`. After the loss of a device the password

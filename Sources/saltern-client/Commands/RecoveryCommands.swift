@@ -62,7 +62,7 @@ struct UseRecoveryCode: Command {
         let account = try await arrive(console)
         // That of the recovery itself is new.
         let known = try await account.vault.notices().filter { $0.kind != .passkeysStoppedUnlocking }
-        let findings = try await Findings.gather(in: account.vault, except: known) {
+        let findings = try await SyncFindings.gather(in: account.vault, except: known) {
             try await console.showingProgress(of: account.vault) { try await account.vault.sync() }
         }
         try console.show(LogIn.Record(account, findings), asJSON: asJSON) {

@@ -21,6 +21,7 @@ struct LogIn: Command {
         A passkey as second factor is used when a USB security key is plugged in.
 
         Fetches everything once. Earlier unsent changes are still there and are sent.
+        After an error of a shared vault the exit status is that of `sync`.
 
         --restore-keyring uploads the keyring of this device in place of an older one on
         the server. Use it only when the operator confirms that the database was
@@ -36,13 +37,13 @@ struct LogIn: Command {
         let account: String
         let userid: String
         let server: String
-        let findings: Findings?
+        let findings: SyncFindings?
 
         private enum CodingKeys: CodingKey {
-            case account, userid, server
+            case account, userid, server, vaults
         }
 
-        init(_ account: OpenAccount, _ findings: Findings? = nil) {
+        init(_ account: OpenAccount, _ findings: SyncFindings? = nil) {
             self.account = account.name.description
             userid = account.profile.userid
             server = account.profile.server
@@ -54,7 +55,8 @@ struct LogIn: Command {
             try container.encode(account, forKey: .account)
             try container.encode(userid, forKey: .userid)
             try container.encode(server, forKey: .server)
-            try findings?.encode(to: encoder)
+            try container.encodeIfPresent(findings?.vaults, forKey: .vaults)
+            try findings?.account.encode(to: encoder)
         }
     }
 
@@ -84,7 +86,7 @@ struct LogIn: Command {
         // Notices of the log-in itself are new.
         let own: Set<Notice.Kind> = [.recoveryRemoved, .passkeysStoppedUnlocking]
         let known = try await account.vault.notices().filter { !own.contains($0.kind) }
-        let findings = try await Findings.gather(in: account.vault, except: known) {
+        let findings = try await SyncFindings.gather(in: account.vault, except: known) {
             try await console.showingProgress(of: account.vault) { try await account.vault.sync() }
         }
         try console.show(Record(account, findings), asJSON: asJSON) {
@@ -187,7 +189,7 @@ struct UnlockStore: Command {
         if await account.vault.isLocked {
             try await account.vault.unlock(try password.read("Password of \(account.profile.userid)"))
         }
-        let unsent = try await account.vault.unsentCount()
+        let unsent = try await OwnedItems(account.vault).unsentCountOfAll()
         try console.show(Record(account: account.name.description, unsent: unsent), asJSON: asJSON) {
             "\(account.name.shown) is open; \(counted(unsent, "change is", "changes are")) not sent\n"
         }
@@ -245,10 +247,28 @@ struct LogOut: Command {
             return try await vault.signOut(
                 discardingUnsentEdits: discardsUnsent, forgettingHeldDeletions: forgetsDeletions)
         } catch VaultError.deletionsHeld {
-            throw CommandFailure(
-                "deletions wait for confirmation: use sync --allow-deletions, for a folder sync DIR --allow-deletions, "
-                    + "or see --forget-deletions", status: ExitStatus.attention,
-                code: "deletions_held")
+            throw try await Self.deletionsHeld(in: vault)
         }
+    }
+
+    private static func deletionsHeld(in vault: Vault) async throws -> CommandFailure {
+        let owners = try await OwnedItems(vault).ownersHoldingDeletions()
+        // A locked vault does not name the shared ones.
+        let all = await vault.isLocked ? [] : try await vault.shared.all()
+        let shared = all.filter { owners.contains(.vault($0.id)) }
+        return CommandFailure(
+            hints(isAccountHeld: owners.contains(.account), shared.map(\.name)), status: ExitStatus.attention,
+            code: "deletions_held")
+    }
+
+    /// Returns the messages about held deletions.
+    /// - Parameter vaults: The names of the shared vaults with held deletions.
+    static func hints(isAccountHeld: Bool, _ vaults: [String]) -> [String] {
+        func hint(_ place: String, _ option: String) -> String {
+            "deletions\(place) wait for confirmation: use sync\(option) --allow-deletions, "
+                + "for a folder sync DIR\(option) --allow-deletions, or see --forget-deletions"
+        }
+        let hints = vaults.map { hint(" in the shared vault \(VisibleText.visible($0))", " --vault NAME") }
+        return (isAccountHeld || vaults.isEmpty ? [hint("", "")] : []) + hints
     }
 }

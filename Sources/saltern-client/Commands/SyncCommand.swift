@@ -58,8 +58,7 @@ struct SyncCommand: Command {
         """
 
     private struct Record: Encodable {
-        let findings: Findings
-        let vaults: [VaultFindings]
+        let findings: SyncFindings
 
         private enum CodingKeys: CodingKey {
             case fetched, sent, changed, vaults
@@ -67,11 +66,12 @@ struct SyncCommand: Command {
 
         func encode(to encoder: any Encoder) throws {
             var container = encoder.container(keyedBy: CodingKeys.self)
-            try container.encode(findings.report.fetched, forKey: .fetched)
-            try container.encode(findings.report.sent, forKey: .sent)
-            try container.encode(findings.report.changed.sorted(), forKey: .changed)
-            try container.encode(vaults, forKey: .vaults)
-            try findings.encode(to: encoder)
+            let report = findings.account.report
+            try container.encode(report.fetched, forKey: .fetched)
+            try container.encode(report.sent, forKey: .sent)
+            try container.encode(report.changed.sorted(), forKey: .changed)
+            try container.encode(findings.vaults, forKey: .vaults)
+            try findings.account.encode(to: encoder)
         }
     }
 
@@ -137,24 +137,19 @@ struct SyncCommand: Command {
             }
             return try await SyncFolder.run(syncs, opened, console)
         }
-        let known = try await VaultFindings.known(in: vault)
-        let findings = try await Findings.gather(in: vault, except: vault.notices()) {
+        let findings = try await SyncFindings.gather(in: vault, except: vault.notices()) {
             try await console.showingProgress(of: vault) {
                 allowed.isEmpty
                     ? try await vault.sync() : try await opened.items.syncAll(agreeingToDeletionsIn: collection)
             }
         }
-        let vaults = try await VaultFindings.gather(in: vault, after: findings.report, except: known)
         // An error here does not fail the command: the next call repeats it.
         try? await account.learnPins()
-        try console.show(Record(findings: findings, vaults: vaults), asJSON: asJSON) {
-            "fetched \(findings.report.fetched), sent \(findings.report.sent), not sent \(findings.unsent)\n"
-                + findings.lines + vaults.map(\.lines).joined()
+        try console.show(Record(findings: findings), asJSON: asJSON) {
+            let report = findings.account.report
+            let counts = "fetched \(report.fetched), sent \(report.sent), not sent \(findings.account.unsent)\n"
+            return counts + findings.lines
         }
-        if let failure = VaultFindings.failure(of: vaults) { throw failure }
         try findings.end()
-        if vaults.contains(where: \.wantsAttention) {
-            throw CommandFailure([], status: ExitStatus.attention, code: "attention")
-        }
     }
 }

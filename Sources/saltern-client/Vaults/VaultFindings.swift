@@ -1,12 +1,68 @@
 import CommandLineKit
 import SalternClient
 
+/// The results of a command that syncs the account and all shared vaults.
+struct SyncFindings {
+    let account: Findings
+    let vaults: [VaultFindings]
+    /// The failures of vaults that this device does not have yet.
+    private let unknown: [VaultFailure]
+
+    /// - Parameter known: The notices of the account that were shown before.
+    static func gather(
+        in vault: Vault, except known: [Notice], _ sync: () async throws -> SyncReport
+    ) async throws -> SyncFindings {
+        let knownOfVaults = try await VaultFindings.known(in: vault)
+        let account = try await Findings.gather(in: vault, except: known, sync)
+        let vaults = try await VaultFindings.gather(in: vault, after: account.report, except: knownOfVaults)
+        let unknown = account.report.vaultFailures.filter { id, _ in !vaults.contains { $0.id == id } }
+            .sorted { $0.key < $1.key }.map { VaultFailure(name: $0.key.description, $0.value) }
+        return SyncFindings(account: account, vaults: vaults, unknown: unknown)
+    }
+
+    /// The text for the user, one line each.
+    var lines: String { account.lines + vaults.map(\.lines).joined() }
+
+    /// Ends the command with another status when a vault was not synced, or when the user should check the results.
+    func end() throws {
+        if let failure = VaultFailure.summary(of: vaults.compactMap(\.failure) + unknown) { throw failure }
+        try account.end()
+        if vaults.contains(where: \.wantsAttention) {
+            throw CommandFailure([], status: ExitStatus.attention, code: "attention")
+        }
+    }
+}
+
+/// The reason for which a shared vault was not synced.
+struct VaultFailure {
+    /// The name of the vault, or its id.
+    let name: String
+    let reason: CommandFailure
+
+    init(name: String, _ error: VaultError) {
+        self.name = name
+        reason = Explanation.explain(error) ?? CommandFailure("\(error)")
+    }
+
+    /// Returns the failure of the command: all messages, and the status and the code of the most serious failure.
+    static func summary(of failures: [VaultFailure]) -> CommandFailure? {
+        let worst = failures.min { ExitStatus.isMoreSerious($0.reason.status, than: $1.reason.status) }?.reason
+        guard let worst else { return nil }
+        let messages = failures.flatMap { failure in
+            failure.reason.messages.map { "\(VisibleText.visible(failure.name)): \($0)" }
+        }
+        return CommandFailure(messages, status: worst.status, code: worst.code)
+    }
+}
+
 /// The results of a sync for one shared vault, for the user.
 struct VaultFindings: Encodable {
     private let shared: SharedVault
     private let findings: Findings
     /// The reason for which the vault was not synced.
-    private let failure: CommandFailure?
+    let failure: VaultFailure?
+
+    var id: SharedVaultID { shared.id }
 
     private enum CodingKeys: CodingKey {
         case id, name, fetched, sent, changed, problems, error
@@ -27,20 +83,10 @@ struct VaultFindings: Encodable {
         for shared in try await vault.shared.all() {
             let findings = try await Findings.gather(
                 in: shared.items(in: vault), after: report.vaults[shared.id] ?? .empty, except: known[shared.id] ?? [])
-            let failure = report.vaultFailures[shared.id].map { Explanation.explain($0) ?? CommandFailure("\($0)") }
+            let failure = report.vaultFailures[shared.id].map { VaultFailure(name: shared.name, $0) }
             all.append(VaultFindings(shared: shared, findings: findings, failure: failure))
         }
         return all
-    }
-
-    /// Returns the failure of the command when vaults were not synced: all messages, and the status and the code of the
-    /// most serious failure.
-    static func failure(of vaults: [VaultFindings]) -> CommandFailure? {
-        let failures = vaults.compactMap { vault in vault.failure.map { (VisibleText.visible(vault.shared.name), $0) } }
-        let worst = failures.min { ExitStatus.isMoreSerious($0.1.status, than: $1.1.status) }?.1
-        guard let worst else { return nil }
-        let messages = failures.flatMap { name, failure in failure.messages.map { "\(name): \($0)" } }
-        return CommandFailure(messages, status: worst.status, code: worst.code)
     }
 
     /// The text for the user, one line each, with the name of the vault.
@@ -63,7 +109,7 @@ struct VaultFindings: Encodable {
         try container.encode(findings.report.sent, forKey: .sent)
         try container.encode(findings.report.changed.sorted(), forKey: .changed)
         try container.encode(shared.problems.map(VaultProblemRecord.init), forKey: .problems)
-        try container.encodeIfPresent(failure?.code, forKey: .error)
+        try container.encodeIfPresent(failure?.reason.code, forKey: .error)
         try findings.encode(to: encoder)
     }
 }
@@ -131,7 +177,7 @@ extension SharedVaultProblem {
         case .invalidLog:
             "the server's list of changes of the members is not valid: compare "
                 + "`saltern-client vault members --verify`"
-        case .keysDue: "your keys are to be replaced after a device was lost: the next sync does so"
+        case .keysDue: "your keys may be disclosed and are to be replaced: the next sync does so"
         case .missingKey: "this device has no key yet: the next sync of a manager sends it"
         case .foreignKeys: "another device has replaced the keys of this member: nothing more is written"
         case .updateNeeded: "another member uses a later version: update this program to write"

@@ -135,6 +135,32 @@ import Testing
         #expect(try await items.unsentCount() == 0)
     }
 
+    @Test func `waiting deletions in the folder of a removed vault do not hold up a sign-out`() async throws {
+        let family = try await Family(.writer)
+        let bob = try family.bob.vault()
+        let folder = try family.folder(family.bob, family.there)
+        let names = (0..<12).map { "\($0).txt" }
+        for name in names { try write("in \(name)", name, family.there) }
+        _ = try await folder.run()
+        for name in names.dropFirst() {
+            try FileManager.default.removeItem(at: URL(filePath: family.there.path).appending(path: name))
+        }
+        #expect(try await folder.run().held.there > 0)
+        #expect(try await OwnedItems(bob).ownersHoldingDeletions() == [.vault(family.id)])
+        func isHeld(_ error: any Error) -> Bool { if case VaultError.deletionsHeld = error { true } else { false } }
+        await #expect { try await bob.signOut() } throws: { isHeld($0) }
+        try await bob.shared(family.id).forget(evenAsMember: true)
+        try await bob.sync()
+        #expect(try await OwnedItems(bob).ownersHoldingDeletions().isEmpty)
+        #expect(try await !bob.areDeletionsHeld())
+        // The folder stays that of the vault, with its files.
+        await #expect { try await folder.run() } throws: { error in
+            if case FolderError.vault(let error) = error { error.isShared(.unknownVault) } else { false }
+        }
+        #expect(read(names[0], family.there) == "in \(names[0])")
+        try await bob.signOut()
+    }
+
     @Test func `a plan sends nothing`() async throws {
         let family = try await Family(.writer)
         try write("salt", "list.txt", family.there)

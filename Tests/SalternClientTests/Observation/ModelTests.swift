@@ -109,6 +109,47 @@ import Testing
     }
 
     @Test(.timeLimit(.minutes(60)))
+    func `a vault's model counts the unsent changes of shared vaults, too`() async throws {
+        let people = SharedVaultPeople()
+        let ada = try await people.device("ada")
+        let family = try await ada.shared.make(name: "Family", as: "Ada")
+        for _ in 0..<2 { try await ada.sync() }
+        let model = await VaultModel(ada)
+        #expect(model.unsentCount == 0)
+        try await family.collection("notes", of: Note.self).put(Note(text: "salt"))
+        #expect(await VaultModel(ada).unsentCount == 1)
+        await wait { model.unsentCount == 1 }
+        for _ in 0..<2 { try await ada.sync() }
+        await wait { model.unsentCount == 0 }
+    }
+
+    @Test(.timeLimit(.minutes(60)))
+    func `a model of a shared vault's collection shows edits of this device and of other members`() async throws {
+        let people = SharedVaultPeople()
+        let ada = try await people.device("ada")
+        let bob = try await people.device("bob")
+        let family = try await ada.shared.make(name: "Family", as: "Ada")
+        let joined = try await people.join(family, bob, as: "Bob")
+        for vault in [ada, bob] { try await vault.sync() }
+        let model = CollectionModel(family.collection("notes", of: Note.self), sorted: .by(\.text))
+        await wait { model.isLoaded }
+        #expect(model.entries.isEmpty)
+        let salt = try #require(await model.put(Note(text: "salt")))
+        await wait { model.values.map(\.text) == ["salt"] }
+        try await ada.sync()
+        try await bob.sync()
+        let theirs = joined.collection("notes", of: Note.self)
+        try await theirs.put(Note(text: "pepper"), salt)
+        try await theirs.put(Note(text: "oil"))
+        try await bob.sync()
+        try await ada.sync()
+        await wait { model.values.map(\.text) == ["oil", "pepper"] }
+        // A collection of the account with the same name is another one.
+        try await ada.collection("notes", of: Note.self).put(Note(text: "own"))
+        #expect(model.values.map(\.text) == ["oil", "pepper"])
+    }
+
+    @Test(.timeLimit(.minutes(60)))
     func `a vault's model goes on to sync after an unlocking and after a log-in, until a sign-out`() async throws {
         try await LiveServer.with { live in
             let devices = try [Device("phone", live), Device("laptop", live)]

@@ -160,7 +160,7 @@ import VaultLog
         let known = try #require(try await bob.vaultRecord(family.id)).keys.compactMap(\.privateKeys?.publicKeys)
         #expect(known.count == 2)
         // The process ends before it replaces the keys.
-        try await bob.shared.withService { service throws(VaultError) in try service.noteLostDevice() }
+        try await bob.shared.withService { service throws(VaultError) in try service.noteDisclosedKeys() }
         for _ in 0..<3 { try await bob.sync() }
         let log = try #require(people.onServer(family.id)).log
         #expect(!log.presentMembers.contains { known.contains($0.keys) })
@@ -179,7 +179,7 @@ import VaultLog
         bob.link.setUnreachable { $0.method == .post && $0.target.hasPrefix("/v1/invitations/") }
         _ = try? await bob.vault().shared.join(invitation.link, code: nil, as: "Bob")
         let known = try #require(try await bob.vault().vaultRecord(family.id)?.latestKeys)
-        try await bob.vault().shared.withService { service throws(VaultError) in try service.noteLostDevice() }
+        try await bob.vault().shared.withService { service throws(VaultError) in try service.noteDisclosedKeys() }
         bob.link.setUnreachable(false)
         _ = try await bob.vault().shared.join(invitation.link, code: nil, as: "Bob")
         for _ in 0..<3 { try await bob.vault().sync() }

@@ -99,7 +99,7 @@ final class TestMemberships: Memberships {
 
     func afterRound(_ id: SharedVaultID) {}
 
-    func noteLostDevice() {}
+    func noteDisclosedKeys() {}
 
     func replaceAllKeys() {}
 
