@@ -19,8 +19,9 @@ struct DeleteAccount: Command {
         \(AdminActor.help(column: 22))
 
         Deletes all data of an account in one transaction, and its own shared vaults
-        for all their members. A row in the audit log remains. Unused accounts are deleted in batches of fifty. Ctrl-C stops between
-        two batches, and the command can be run again.
+        for all their members. A row in the audit log remains. Unused accounts are
+        deleted in batches of fifty. Ctrl-C stops between two batches, and the
+        command can be run again.
 
         \(DatabaseCommand.ownerHelp)
         """
