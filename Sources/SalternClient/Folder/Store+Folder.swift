@@ -67,17 +67,6 @@ extension Store {
         }.first ?? HeldDeletions()
     }
 
-    /// Returns the owners of the folders with waiting deletions. The folder of a shared vault that was removed from
-    /// this device is not synced. It keeps its number, in case the vault returns.
-    func foldersHoldingDeletions() throws -> Set<ItemOwner> {
-        let vaults = try database.rows(
-            """
-            SELECT DISTINCT vault FROM folders WHERE held > 0 AND (vault IS NULL OR vault IN (SELECT vault FROM vaults))
-            """
-        ) { $0.blob(0) }
-        return Set(vaults.map { $0.flatMap { SharedVaultID(bytes: $0) }.map { .vault($0) } ?? .account })
-    }
-
     /// Returns the last progress of a folder, and the names of this store whose lines in the marker can have it: see
     /// ``FolderMarker``. Without a line it is the number of a version of the kit that wrote none.
     func generation(ofFolder id: ItemID) throws -> FolderGeneration {

@@ -137,6 +137,17 @@ extension Store {
         return try foldersHoldingDeletions().union(ofItems)
     }
 
+    /// Returns the owners of the folders with waiting deletions. The folder of a shared vault that was removed from
+    /// this device is not synced. It keeps its number, in case the vault returns.
+    func foldersHoldingDeletions() throws -> Set<ItemOwner> {
+        let vaults = try database.rows(
+            """
+            SELECT DISTINCT vault FROM folders WHERE held > 0 AND (vault IS NULL OR vault IN (SELECT vault FROM vaults))
+            """
+        ) { $0.blob(0) }
+        return Set(vaults.map { $0.flatMap { SharedVaultID(bytes: $0) }.map { .vault($0) } ?? .account })
+    }
+
     /// Returns the number of changes of all owners that the server has not confirmed.
     func changeCountOfAll() throws -> Int { try views().reduce(0) { try $0 + $1.changeCount() } }
 
