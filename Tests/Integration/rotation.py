@@ -59,7 +59,7 @@ class Server:
         headers = {"Content-Type": "application/json"} if body is not None else {}
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
-        # The server is killed during a rotation only. One that nobody disturbs has more attempts, too.
+        # The server is killed during a rotation only. An undisturbed rotation has more attempts, too.
         attempts = int(os.environ.get("ROTATION_ATTEMPTS", "1")) if sys.argv[1] == "rotate" else ATTEMPTS
         try:
             reply = ask(self.connection, method, path, None if body is None else json.dumps(body), headers, attempts)

@@ -152,6 +152,7 @@ struct KeyTable<Waiter> {
 
     /// Removes and returns the first request of a sender that was not served in the current round, or begins a round.
     private mutating func popNext(of holding: inout Holding) -> Entry? {
+        if holding.waiting.isEmpty { return nil }
         let served = holding.served
         let isFirst = { (entry: Entry) in entry.key.sender.map { !served.contains($0) } ?? true }
         var next = waiting.popFirst(of: &holding.waiting, where: isFirst)

@@ -410,7 +410,7 @@ import VaultLog
             let eve = try VaultScene.Sharer(try await app.register())
             let late = try await eve.client.post("\(path)/acceptance", try vault.joining(secrets, eve).body)
             #expect(late.string("reason") == "closedInvitation")
-            // The request whose reply was lost.
+            // A repetition after a lost reply.
             #expect(try await bob.client.post("\(path)/acceptance", body).status == 200)
         }
     }

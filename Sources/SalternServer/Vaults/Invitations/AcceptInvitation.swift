@@ -122,8 +122,8 @@ struct LockVaultForJoin: Statement {
 /// `GET /v1/invitations/{id}`: returns an invitation's preview and the vault's log to the holder of the link's token,
 /// without a session. Managers see the number of such requests.
 ///
-/// Unknown, malformed, expired, closed and used-up invitations, those of an inviter whose account is locked or deleted,
-/// and wrong tokens, all return 404.
+/// Unknown, malformed, expired, closed and used-up invitations, those of a locked or deleted account, and wrong tokens,
+/// all return 404.
 struct OpenInvitation: OpenEndpoint {
     private let search: InvitationSearch
 
