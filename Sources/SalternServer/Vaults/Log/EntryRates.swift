@@ -147,7 +147,14 @@ struct CountEntries: Statement {
     private static let isGeneration: SQLFragment = "e.kind IN (\(remove), \(rotate))"
 
     static let isReadOnly = true
+    // Materialized, because without statistics the planner counts the entries again for each entry.
     static let sql: SQL<Self> = """
+        WITH start AS MATERIALIZED (
+            SELECT coalesce(max(o.number), 0) AS number
+            FROM saltern.vault_entries o
+            WHERE o.vault_id = \(\.vaultID) AND o.author = \(\.owner) AND o.kind IN (\(remove), \(accept))
+                AND o.arrived_at > \(\.inYear)
+        )
         SELECT
             count(*) FILTER (WHERE \(isLately) AND e.kind NOT IN (\(remove), \(seal))),
             min(e.arrived_at) FILTER (WHERE \(isLately) AND e.kind NOT IN (\(remove), \(seal))),
@@ -165,12 +172,7 @@ struct CountEntries: Statement {
             count(*) FILTER (WHERE \(isOthers) AND e.arrived_at > \(\.inDay) AND \(isGeneration)),
             min(e.arrived_at) FILTER (WHERE \(isOthers) AND e.arrived_at > \(\.inDay) AND \(isGeneration)),
             max(e.arrived_at) FILTER (WHERE \(isOthers) AND e.kind = \(rotate))
-        FROM saltern.vault_entries e CROSS JOIN (
-            SELECT coalesce(max(o.number), 0) AS number
-            FROM saltern.vault_entries o
-            WHERE o.vault_id = \(\.vaultID) AND o.author = \(\.owner) AND o.kind IN (\(remove), \(accept))
-                AND o.arrived_at > \(\.inYear)
-        ) start
+        FROM start CROSS JOIN saltern.vault_entries e
         WHERE e.vault_id = \(\.vaultID) AND e.arrived_at > \(\.inYear)
         """
 
