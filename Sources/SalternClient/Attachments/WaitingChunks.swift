@@ -222,18 +222,6 @@ final class WaitingChunks {
     }
 }
 
-extension SyncEngine {
-    /// Returns true when a change names chunks that the server does not have yet. It is sent after them.
-    func waitsForChunks(_ change: LocalChange) throws -> Bool {
-        guard let content = change.content, try store.hasWaitingChunks(),
-            let opened = try? sealer.open(content, change.id)
-        else { return false }
-        return try Attachment.all(in: opened.item.body).found.contains { attachment in
-            try attachment.chunks.contains { try store.isWaiting($0) }
-        }
-    }
-}
-
 extension VaultError {
     /// True when the server is unreachable, or has no session for this device. Content then waits.
     var isAbsence: Bool {

@@ -375,7 +375,7 @@ extension SyncEngine {
         for (id, revision) in waiting {
             let state = try await fetchSetAside(id)
             if !hasLearned, let state, try needsEntries(state) {
-                try await learn?()
+                try await learn()
                 hasLearned = true
             }
             // A later version may name an entry that was made after the log was fetched.

@@ -5,41 +5,44 @@ internal import Foundation
 /// It is not `Sendable`: it runs on the actor of its owner. Between two awaits each function runs one transaction.
 /// Users can edit during a sync, and the next round continues after a crash at any point.
 final class SyncEngine {
-    let store: Store
+    let context: SyncContext
     let server: any SyncServer
-    /// The present keys of the owner. Another call can replace them between two transactions.
-    private let sealing: () -> any ItemSealing
-    /// Merges two versions; nil keeps both.
-    var merge: MergeRule?
-    /// Fetches later keys and uses them: a keyring, or the log of a shared vault.
-    var learn: (() async throws -> Void)?
-    /// Receives the progress of a round.
-    var onProgress: (SyncReport) -> Void = { _ in }
     let limits: SyncLimits
-    let newID: () -> ItemID
-    private let now: () -> Date
-    /// Decides which events of the server have no new changes.
-    var horizon = SyncHorizon()
+    /// Merges two versions; nil keeps both.
+    let merge: MergeRule?
+    /// Fetches later keys and uses them: a keyring, or the log of a shared vault.
+    let learn: () async throws -> Void
+    private let onProgress: (SyncReport) -> Void
+    private let horizon: SyncHorizon
+    private let sender: ChangeSender
     /// The number of the log's head at which this device first had the version that is being applied, while it could
     /// not judge it; nil between two versions.
     var heldSince: Int64?
     /// True while the log of a shared vault can have later entries, which are fetched next.
     private(set) var isProvisional = false
 
+    /// - Parameters:
+    ///   - learn: Fetches later keys and uses them: a keyring, or the log of a shared vault.
+    ///   - merge: Merges two versions; nil keeps both.
+    ///   - onProgress: Receives the progress of a round.
     init(
-        store: Store, server: any SyncServer, sealing: @escaping () -> any ItemSealing,
-        limits: SyncLimits = SyncLimits(),
-        newID: @escaping () -> ItemID = { .random() }, now: @escaping () -> Date = Date.init
+        _ context: SyncContext, server: any SyncServer, limits: SyncLimits, learn: @escaping () async throws -> Void,
+        merge: MergeRule?, onProgress: @escaping (SyncReport) -> Void
     ) {
-        self.store = store
+        self.context = context
         self.server = server
-        self.sealing = sealing
         self.limits = limits
-        self.newID = newID
-        self.now = now
+        self.learn = learn
+        self.merge = merge
+        self.onProgress = onProgress
+        horizon = SyncHorizon()
+        sender = ChangeSender(context, server, limits, horizon, onProgress: onProgress)
     }
 
-    var sealer: any ItemSealing { sealing() }
+    var sealer: any ItemSealing { context.sealer }
+    var store: Store { context.store }
+    var newID: () -> ItemID { context.newID }
+    var moment: Date { context.moment }
 
     /// Runs one round: fetches, then sends, until both sides have no new changes. Waiting deletions do not block other
     /// changes.
@@ -59,22 +62,22 @@ final class SyncEngine {
         var refused: Set<Int64> = []
         var fruitless = 0
         for _ in 0..<limits.rounds {
-            if sends { try retireChangesOfReader(into: &report) }
+            if sends { try sender.retireChangesOfReader(into: &report) }
             try await judgeAgain(&guardian, into: &report)
             try await pull(&guardian, agreement, &progress, learns: learns, into: &report)
             if !sends { return }
-            if sealer.isStopped { return try countUnsent(into: &report) }
-            if !sealer.canWrite { return try retireChangesOfReader(into: &report) }
+            if sealer.isStopped { return try sender.countUnsent(into: &report) }
+            if !sealer.canWrite { return try sender.retireChangesOfReader(into: &report) }
             // After a restore of the server, no change is sent before all of its items were compared.
             if report.isHeld, try store.number(.comparing) != nil { return }
             try await settle(disputed, into: &report)
             if fruitless == 0 { try await settleSetAside(into: &report) }
-            if sealer.isStopped { return try countUnsent(into: &report) }
+            if sealer.isStopped { return try sender.countUnsent(into: &report) }
             try sendFormerVersions()
             do {
-                disputed = try await push(except: &refused, into: &report)
+                disputed = try await sender.push(except: &refused, into: &report)
                 if disputed.isEmpty { return }
-            } catch APIError.problem(let problem) where problem.isAboutMembership && learn != nil {
+            } catch APIError.problem(let problem) where problem.isAboutMembership {
                 // An entry of the log has changed the keys or the roles since. The next push seals the changes again.
                 disputed = []
                 let before = sealer.stamp
@@ -82,13 +85,13 @@ final class SyncEngine {
                 isProvisional = true
                 if sealer.isOfVault { try await pull(&guardian, agreement, &progress, learns: false, into: &report) }
                 isProvisional = false
-                try await learn?()
+                try await learn()
                 fruitless = sealer.stamp == before ? fruitless + 1 : 0
                 if fruitless > 1 { break }
             }
             try Task.checkCancellation()
         }
-        try countUnsent(into: &report)
+        try sender.countUnsent(into: &report)
     }
 
     // MARK: Fetching
@@ -139,7 +142,7 @@ final class SyncEngine {
             } else if !hasAsked, try hasUnknownKey(page) || store.hasUnread() {
                 // Fetches the keys before any decision: another device may have written the unreadable items.
                 hasAsked = true
-                try await learn?()
+                try await learn()
                 // Its keys may open items of earlier pages.
                 if try store.text(.cursor) != cursor {
                     progress.begin()
@@ -163,7 +166,7 @@ final class SyncEngine {
                 try settleHeld(agreement, into: &report)
                 guard !lacking.isEmpty, !hasAsked else { return }
                 hasAsked = true
-                try await learn?()
+                try await learn()
                 try await judgeAgain(&guardian, into: &report)
                 try settleHeld(agreement, into: &report)
                 for version in lacking { try noteUnknown(version) }
@@ -312,9 +315,30 @@ final class SyncEngine {
         try store.set(.comparing, nil)
     }
 
-    // MARK: Time
+    /// Decides about changes that fetching has not resolved, because the server does not list older changes again.
+    /// Otherwise one such change would block all others permanently.
+    private func settle(_ disputes: [Dispute], into report: inout SyncReport) async throws {
+        for dispute in disputes {
+            let id = dispute.change.id
+            guard try store.change(id)?.base == dispute.change.base, try store.change(id) != nil else { continue }
+            let state = try await Result.of({ () throws(APIError) in try await server.item(id) }).get()
+            try store.transaction {
+                if let state {
+                    try apply(state, into: &report)
+                } else {
+                    try storeTombstone(id, dispute.revision ?? Revision(0), into: &report)
+                }
+            }
+        }
+    }
 
-    var moment: Date { now() }
+    // MARK: Other calls
+
+    /// Withdraws the unsent changes. Their content stays on this device, in the trash or among the replaced versions.
+    func retireChanges(into report: inout SyncReport) throws { try sender.retireChanges(into: &report) }
+
+    /// Returns true when an event of the server has new changes, which then need a fetch.
+    func isNews(_ revision: Int64) -> Bool { horizon.isNews(revision) }
 }
 
 extension Problem {
@@ -327,6 +351,30 @@ extension Result where Failure == APIError {
     static func of(_ call: () async throws(APIError) -> Success) async -> Self {
         do throws(APIError) { return .success(try await call()) } catch { return .failure(error) }
     }
+}
+
+/// The items of one owner on this device, for all parts of a sync.
+struct SyncContext {
+    let store: Store
+    let newID: () -> ItemID
+    private let sealing: () -> any ItemSealing
+    private let now: () -> Date
+
+    /// - Parameter sealing: Returns the present keys of the owner. Another call can replace them between two
+    ///   transactions.
+    init(
+        _ store: Store, sealing: @escaping () -> any ItemSealing, newID: @escaping () -> ItemID = { .random() },
+        now: @escaping () -> Date = Date.init
+    ) {
+        self.store = store
+        self.newID = newID
+        self.sealing = sealing
+        self.now = now
+    }
+
+    var sealer: any ItemSealing { sealing() }
+
+    var moment: Date { now() }
 }
 
 /// The limits of a round.
@@ -428,7 +476,7 @@ struct PullProgress {
 /// The server reports the account's revision after each change, also after a change by this device. An event with the
 /// horizon's revision has no new changes. Every other event can have some, even with a lower revision: the server may
 /// have been restored from a backup.
-struct SyncHorizon {
+final class SyncHorizon {
     /// Nil until a revision is known.
     private(set) var revision: Int64?
     /// The last revision that the server has reported and that no fetch has been started for.
@@ -444,27 +492,27 @@ struct SyncHorizon {
     }
 
     /// Returns true when an event has new changes, which then need a fetch.
-    mutating func isNews(_ revision: Int64) -> Bool {
+    func isNews(_ revision: Int64) -> Bool {
         if revision == self.revision { return false }
         reported = revision
         return true
     }
 
     /// Starts a fetch. Events that arrive during it belong to the next one.
-    mutating func begin() -> Beginning {
+    func begin() -> Beginning {
         defer { reported = nil }
         return Beginning(reported: reported)
     }
 
     /// Ends a fetch at the end of the listing.
-    mutating func end(_ fetching: Beginning) {
+    func end(_ fetching: Beginning) {
         guard let last = [fetching.reported, fetching.last].compactMap(\.self).max() else { return }
         let wentBack = fetching.reported.map { $0 < revision ?? 0 } ?? false
         revision = wentBack ? last : max(revision ?? 0, last)
     }
 
     /// Records a confirmed change of this device. If another device has made a change in between, the horizon stays.
-    mutating func confirm(_ revision: Revision) {
+    func confirm(_ revision: Revision) {
         if let known = self.revision, known < .max, revision.number == known + 1 { self.revision = revision.number }
     }
 }

@@ -100,7 +100,7 @@ final class ItemParts {
     }
 
     /// Returns true when an event of the server has changes that this device does not have.
-    func isNews(_ revision: Int64) throws(VaultError) -> Bool { try scope.engine.horizon.isNews(revision) }
+    func isNews(_ revision: Int64) throws(VaultError) -> Bool { try scope.engine.isNews(revision) }
 }
 
 extension ItemParts {

@@ -111,9 +111,10 @@ final class ItemScope {
                 return vault.opened
             }
             let keys = Keys(sealing)
-            let engine = session.keys.makeEngine(store, owner, account.token) { keys.sealing }
             let scope = WeakReference(self)
-            engine.learn = { try await scope.object?.learn(id, keys) }
+            let engine = session.keys.makeEngine(store, owner, account.token, sealing: { keys.sealing }) {
+                try await scope.object?.learn(id, keys)
+            }
             let opened = Opened(token: account.token, engine: engine)
             vault = (keys, opened)
             return opened
@@ -127,7 +128,7 @@ final class ItemScope {
         do {
             // An entry can cut a writer off. Then only edits count that this device had accepted before.
             if owner != .account { try await engine.round(into: &report, sends: false, learns: false) }
-            try await engine.learn?()
+            try await engine.learn()
         } catch {
             throw VaultError(ofEngine: error)
         }

@@ -217,28 +217,29 @@ struct VaultKeys {
         _ account: AccountID, _ userid: String, _ token: Token, _ password: KnownPassword, _ keyring: Keyring
     ) -> VaultSession.Opened {
         let keys = VaultSession.OpenKeys(Sealer(account: account, keyring: keyring))
-        let engine = makeEngine(session.store, .account, token) { keys.sealer }
         let weakSession = WeakReference(session)
-        engine.learn = { try await weakSession.object?.keys.takeLaterKeyring() }
+        let engine = makeEngine(session.store, .account, token, sealing: { keys.sealer }) {
+            try await weakSession.object?.keys.takeLaterKeyring()
+        }
         return VaultSession.Opened(
             account: account, userid: userid, token: token, password: password, keys: keys, engine: engine)
     }
 
     /// Creates the engine of an owner's items.
+    /// - Parameter learn: Fetches later keys and uses them.
     func makeEngine(
-        _ store: Store, _ owner: ItemOwner, _ token: Token, sealing: @escaping () -> any ItemSealing
+        _ store: Store, _ owner: ItemOwner, _ token: Token, sealing: @escaping () -> any ItemSealing,
+        learn: @escaping () async throws -> Void
     ) -> SyncEngine {
-        let engine = SyncEngine(
-            store: store,
+        SyncEngine(
+            SyncContext(store, sealing: sealing, newID: session.settings.newID),
             server: LiveSyncServer(session.api, owner, token: token, retries: session.syncRetries),
-            sealing: sealing, limits: session.settings.limits, newID: session.settings.newID)
-        engine.merge = MembershipRecord.mergeRule(session.settings.mergeRule)
-        engine.onProgress = { [observers = session.observers, store] report in
+            limits: session.settings.limits, learn: learn, merge: MembershipRecord.mergeRule(session.settings.mergeRule)
+        ) { [observers = session.observers, store] report in
             let unsent = (try? store.changeCount()) ?? 0
             observers.progress.notify(
                 report.sent > 0 ? .sent(report.sent, of: report.sent + unsent) : .fetched(report.fetched))
         }
-        return engine
     }
 
     /// Stores a keyring, and seals content again that it cannot open, in one transaction. Each is useless without the

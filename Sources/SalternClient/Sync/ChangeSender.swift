@@ -1,10 +1,28 @@
-extension SyncEngine {
-    /// An operation that the server rejected because the item has another revision than the change's base.
-    struct Dispute {
-        let change: LocalChange
-        /// The item's revision on the server; nil when it never had the item.
-        let revision: Revision?
+/// Sends the changes of this device in batches, and records what the server has acknowledged.
+struct ChangeSender {
+    private let context: SyncContext
+    private let store: Store
+    private let server: any SyncServer
+    private let limits: SyncLimits
+    private let horizon: SyncHorizon
+    private let onProgress: (SyncReport) -> Void
+
+    /// - Parameters:
+    ///   - horizon: Receives the revisions of confirmed changes.
+    ///   - onProgress: Receives the report after each confirmed request.
+    init(
+        _ context: SyncContext, _ server: any SyncServer, _ limits: SyncLimits, _ horizon: SyncHorizon,
+        onProgress: @escaping (SyncReport) -> Void
+    ) {
+        self.context = context
+        store = context.store
+        self.server = server
+        self.limits = limits
+        self.horizon = horizon
+        self.onProgress = onProgress
     }
+
+    private var sealer: any ItemSealing { context.sealer }
 
     /// Sends the changes in batches.
     /// - Parameter refused: The sequences of changes that are not sent again in this round. The server has rejected
@@ -145,6 +163,16 @@ extension SyncEngine {
         return []
     }
 
+    /// Returns true when a change names chunks that the server does not have yet. It is sent after them.
+    private func waitsForChunks(_ change: LocalChange) throws -> Bool {
+        guard let content = change.content, try store.hasWaitingChunks(),
+            let opened = try? sealer.open(content, change.id)
+        else { return false }
+        return try Attachment.all(in: opened.item.body).found.contains { attachment in
+            try attachment.chunks.contains { try store.isWaiting($0) }
+        }
+    }
+
     /// Returns true for a change whose item has a version on the server that may count later, and for an edit of
     /// another member that itself does not count now.
     private func waitsForVerdict(_ change: LocalChange) throws -> Bool {
@@ -176,7 +204,7 @@ extension SyncEngine {
                 } else if let content = change.content {
                     try store.trash(
                         StoredItem(id: change.id, revision: Revision(0), content: content, edit: change.edit),
-                        at: moment)
+                        at: context.moment)
                 }
                 try store.forgetChange(change.id)
                 try store.note(.refused, change.id)
@@ -195,23 +223,6 @@ extension SyncEngine {
         return disputes
     }
 
-    /// Decides about changes that fetching has not resolved, because the server does not list older changes again.
-    /// Otherwise one such change would block all others permanently.
-    func settle(_ disputes: [Dispute], into report: inout SyncReport) async throws {
-        for dispute in disputes {
-            let id = dispute.change.id
-            guard try store.change(id)?.base == dispute.change.base, try store.change(id) != nil else { continue }
-            let state = try await Result.of({ () throws(APIError) in try await server.item(id) }).get()
-            try store.transaction {
-                if let state {
-                    try apply(state, into: &report)
-                } else {
-                    try storeTombstone(id, dispute.revision ?? Revision(0), into: &report)
-                }
-            }
-        }
-    }
-
     /// - Parameter head: The number of the vault's log that the request has named.
     private func acknowledge(
         _ sent: [LocalChange], _ revisions: [Revision], at head: Int64?, into report: inout SyncReport
@@ -227,7 +238,7 @@ extension SyncEngine {
                             judgedAt: head.map { min($0, sealer.judgedAt(ofSent: content, change.id) ?? $0) }),
                         listing: listing)
                 } else {
-                    try store.storeTombstone(change.id, revision, at: moment)
+                    try store.storeTombstone(change.id, revision, at: context.moment)
                 }
                 try store.noteConfirmation(of: change, at: revision, listing: listing)
                 try goOn(from: change, at: revision)
@@ -248,6 +259,13 @@ extension SyncEngine {
         later.sent = nil
         try store.write(later)
     }
+}
+
+/// An operation that the server rejected because the item has another revision than the change's base.
+struct Dispute {
+    let change: LocalChange
+    /// The item's revision on the server; nil when it never had the item.
+    let revision: Revision?
 }
 
 extension APIError {
