@@ -336,7 +336,7 @@ enum StoreFact: String {
     /// The ``ItemSealing/stamp`` with which the versions of a shared vault were last judged.
     case judgedBy
     /// The last item of a shared vault whose change was compared with a version that was set aside; see
-    /// ``SyncEngine/settleSetAside(into:)``.
+    /// ``SetAsideVersions/settleSetAside(isProvisional:into:)``.
     case settledTo
     /// The rotation that this device has opened and whose end was not received.
     case rotation

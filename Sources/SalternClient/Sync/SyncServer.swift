@@ -73,6 +73,72 @@ struct LiveSyncServer: SyncServer {
     }
 }
 
+/// Fetches pages of changes, in the sizes that the connection allows.
+struct PageFetcher {
+    private let store: Store
+    private let server: any SyncServer
+    private let limits: SyncLimits
+
+    init(_ store: Store, _ server: any SyncServer, _ limits: SyncLimits) {
+        self.store = store
+        self.server = server
+        self.limits = limits
+    }
+
+    /// Returns the next page, without the content of chunks, which only readers of an attachment fetch.
+    ///
+    /// A page that does not arrive is requested again with fewer changes, also after the end of the process.
+    /// - Parameter isLong: True if many changes are expected: in the first listing, and after a page with `more`.
+    func page(since cursor: String?, reportsDeletions: Bool, isLong: Bool) async throws -> ChangePage {
+        var slowdowns = 0
+        while true {
+            let former = try store.number(.pageChanges)
+            let limit = min(limits.page, former.map { max(Int(clamping: $0), 1) } ?? .max)
+            if isLong, limit > 1 { try limitPages(to: limit / 4) }
+            switch await fetchPage(since: cursor, limit: limit, reportsDeletions: reportsDeletions) {
+            case .success(let page):
+                // The connection may be faster now.
+                let next = limit * 2 < limits.page ? limit * 2 : nil
+                if try store.number(.pageChanges) != next.map({ Int64($0) }) { try limitPages(to: next) }
+                return page
+            case .failure(let error) where error.isOfSlowLine && limit > 1 && slowdowns < limits.slowdowns:
+                slowdowns += 1
+                try limitPages(to: limit / 4)
+            case .failure(let error):
+                if !error.isOfSlowLine, !error.isCancelled { try limitPages(to: former.map { Int(clamping: $0) }) }
+                throw error
+            }
+        }
+    }
+
+    /// Stores the number of changes in a page, at least 1; nil for the usual number.
+    private func limitPages(to count: Int?) throws {
+        try store.set(.pageChanges, count.map { Array(String(max($0, 1)).utf8) })
+    }
+
+    /// If the store has chunks, headers are requested first. A run of chunks is used directly. A run of other items is
+    /// requested again with its content.
+    private func fetchPage(
+        since cursor: String?, limit: Int, reportsDeletions: Bool
+    ) async -> Result<ChangePage, APIError> {
+        let hasChunks: Bool
+        do { hasChunks = try store.hasChunks() } catch { hasChunks = false }
+        return await Result.of { () throws(APIError) in
+            var isMetaOnly = hasChunks
+            var limit = limit
+            while true {
+                let page = try await server.changes(
+                    since: cursor, limit: limit, isMetaOnly: isMetaOnly, reportsDeletions: reportsDeletions)
+                guard isMetaOnly else { return page }
+                let heads = page.changes.prefix { $0.isWholeAsHead }.count
+                if heads == page.changes.count { return page }
+                isMetaOnly = heads > 0
+                limit = heads > 0 ? heads : page.changes.prefix { !$0.isChunk }.count
+            }
+        }
+    }
+}
+
 extension BatchOperation {
     /// The approximate length in a request, in bytes.
     var sealedByteCount: Int {
@@ -90,4 +156,9 @@ extension BatchOperation {
             result.id == id && result.revision.number > (base?.number ?? 0)
         }
     }
+}
+
+extension ItemState {
+    /// True when the header alone is sufficient.
+    fileprivate var isWholeAsHead: Bool { deleted || isChunk }
 }

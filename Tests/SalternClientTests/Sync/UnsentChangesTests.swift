@@ -49,6 +49,7 @@ extension Vault {
     /// What a fetch does when a copy has come.
     fileprivate func readUnsent() throws {
         var report = SyncReport()
-        try engine.forgetKeptElsewhere(into: &report)
+        let sealer = try engine.sealer
+        try VersionCopies(SyncContext(store, sealing: { sealer })).forgetKeptElsewhere(into: &report)
     }
 }

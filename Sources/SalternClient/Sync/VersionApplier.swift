@@ -1,17 +1,44 @@
 internal import Cryptography
 internal import Foundation
 
-extension SyncEngine {
+/// Applies versions and tombstones of the server to the store, and resolves conflicts with changes of this device.
+final class VersionApplier {
+    private let context: SyncContext
+    private let store: Store
+    private let copies: VersionCopies
+    private let refused: RefusedVersions
+    /// Merges two versions; nil keeps both.
+    private let merge: MergeRule?
+    private var judge: VersionJudge
+
+    init(
+        _ context: SyncContext, _ judge: VersionJudge, _ copies: VersionCopies, _ refused: RefusedVersions,
+        merge: MergeRule?
+    ) {
+        self.context = context
+        store = context.store
+        self.judge = judge
+        self.copies = copies
+        self.refused = refused
+        self.merge = merge
+    }
+
+    private var sealer: any ItemSealing { context.sealer }
+
     /// Applies the decision of ``Reconciliation``, within the transaction of the page.
-    /// - Parameter isSettled: True for a version of a shared vault that this device had before it last fetched the log.
-    func apply(_ server: ItemState, into report: inout SyncReport, isSettled: Bool = false) throws {
+    /// - Parameters:
+    ///   - isProvisional: True while the log of a shared vault can have later entries, which are fetched next.
+    ///   - isSettled: True for a version of a shared vault that this device had before it last fetched the log.
+    func apply(
+        _ server: ItemState, isProvisional: Bool, isSettled: Bool = false, into report: inout SyncReport
+    ) throws {
         // The decision replaces that about an earlier version, or it sets this version aside again.
         if sealer.isOfVault {
-            heldSince = try server.content.flatMap { try store.heldSince(server.id, $0) }
+            judge.heldSince = try server.content.flatMap { try store.heldSince(server.id, $0) }
             try store.forgetSetAside(server.id)
         }
-        defer { heldSince = nil }
-        try forgetFormerVersion(before: server)
+        defer { judge.heldSince = nil }
+        try refused.forgetFormerVersion(before: server)
         let item = try store.item(server.id)
         let change = try store.change(server.id)
         let listing = try store.number(.listing) ?? 0
@@ -25,21 +52,26 @@ extension SyncEngine {
                 try store.setListed(server.id, listing)
             }
         case .take:
-            try storeServerVersion(server, over: item, listing, into: &report)
+            try storeServerVersion(server, over: item, isProvisional: isProvisional, listing, into: &report)
         case .sendAgain: break
         case .remove, .keepAgainstDeletion, .bothDeleted:
             try storeTombstone(server.id, server.revision, into: &report)
         case .confirmed(let isDone):
             try confirm(server, isDone: isDone, change, listing)
         case .conflict:
-            try resolve(server, item, change, listing, isSettled, into: &report)
+            try resolve(server, item, change, listing, isProvisional, isSettled, into: &report)
         case .undoDeletion:
-            if let change, let taken = resealed(server, change, item) { return try goOn(change, from: taken, listing) }
-            if sealer.isOfVault, let change, let content = server.content, judged(server, content, over: item) == nil {
-                return try goOnOverRefused(server, item, change, listing, isSettled, into: &report)
+            if let change, let taken = judge.resealed(server, change, item) {
+                return try goOn(change, from: taken, listing)
+            }
+            if sealer.isOfVault, let change, let content = server.content,
+                judge.judged(server, content, over: item) == nil
+            {
+                return try goOnOverRefused(server, item, change, listing, isProvisional, isSettled, into: &report)
             }
             try store.forgetChange(server.id)
-            try storeServerVersion(server, over: item, isDeletedHere: true, listing, into: &report)
+            try storeServerVersion(
+                server, over: item, isProvisional: isProvisional, isDeletedHere: true, listing, into: &report)
             try store.note(.deletionUndone, server.id)
         }
     }
@@ -51,24 +83,25 @@ extension SyncEngine {
         let item = try store.item(id)
         guard var change = try store.change(id) else {
             if let item {
-                try store.trash(item, at: moment)
+                try store.trash(item, at: context.moment)
                 report.changed.insert(id)
                 report.removed.insert(id)
             }
-            return try store.storeTombstone(id, deletion, at: moment)
+            return try store.storeTombstone(id, deletion, at: context.moment)
         }
         if let content = change.content, change.isFirstEdit, (try? sealer.open(content, id))?.edit.isCopy == true {
             // Another device has made the same copy, and a user has deleted it there.
-            try store.trash(StoredItem(id: id, revision: deletion, content: content, edit: change.edit), at: moment)
+            try store.trash(
+                StoredItem(id: id, revision: deletion, content: content, edit: change.edit), at: context.moment)
             try store.forgetChange(id)
             report.changed.insert(id)
             report.removed.insert(id)
-            return try store.storeTombstone(id, deletion, at: moment)
+            return try store.storeTombstone(id, deletion, at: context.moment)
         }
         // An edit above the deletion's number was made after it.
         let floor = SealedBox.Edit.floor(of: deletion)
         if change.base == nil, change.content != nil, change.edit > floor { return }
-        try store.storeTombstone(id, deletion, at: moment)
+        try store.storeTombstone(id, deletion, at: context.moment)
         guard let content = change.content else { return try store.forgetChange(id) }
         if change.base != nil || change.sent != nil { try store.note(.keptAfterDeletion, id) }
         // Other devices may have later edits from before the deletion. The new edit must follow those.
@@ -88,38 +121,40 @@ extension SyncEngine {
     /// Stores the server's version, unless it cannot be opened or is older than the known one.
     /// - Parameter isDeletedHere: True when the user has deleted the known item on this device.
     private func storeServerVersion(
-        _ server: ItemState, over item: StoredItem?, isDeletedHere: Bool = false, _ listing: Int64,
-        into report: inout SyncReport
+        _ server: ItemState, over item: StoredItem?, isProvisional: Bool, isDeletedHere: Bool = false,
+        _ listing: Int64, into report: inout SyncReport
     ) throws {
         guard let content = server.content else { return }
-        guard let opened = judged(server, content, over: item) else {
+        guard let opened = judge.judged(server, content, over: item) else {
             if !isDeletedHere, let item, let earlier = earlierVersion(server, content, than: item) {
                 if isProvisional { return try leaveEarlier(server, item, listing) }
                 // An edit that counts by itself is kept beside it. Its author had not seen the known version.
-                let older = judged(server, content, over: nil)?.item
-                return try pushBack(item, over: earlier, older, listing, into: &report)
+                let older = judge.judged(server, content, over: nil)?.item
+                return try copies.pushBack(item, over: earlier, older, listing, into: &report)
             }
             return try keepSealed(server, over: item, listing, into: &report)
         }
-        let theirs = stored(server, content, opened, over: item)
+        let theirs = judge.stored(server, content, opened, over: item)
         if opened.edit.isCopy { try store.set(.copies, 1) }
         if let item, !item.isSealed, item.content != content {
             if try merge(item, intoRecord: theirs, opened, listing, into: &report) { return }
             // The author of a version that follows the known one has seen it.
-            if try store.number(.comparing) != nil, !hasGivenWay(item),
+            if try store.number(.comparing) != nil, !judge.hasGivenWay(item),
                 !sealer.follows(opened.edit, item.content, item.id)
             {
-                return try keepBoth(item.content, theirs, listing, into: &report)
+                return try copies.keepBoth(item.content, theirs, listing, into: &report)
             }
-            if isOutdated(theirs, by: item) {
-                if !isDeletedHere { return try pushBack(item, over: theirs, opened.item, listing, into: &report) }
+            if judge.isOutdated(theirs, by: item) {
+                if !isDeletedHere {
+                    return try copies.pushBack(item, over: theirs, opened.item, listing, into: &report)
+                }
                 try store.note(.rolledBack, item.id)
             }
         } else if let item, item.isSealed, !sealer.isOfVault, item.content != content,
             try store.number(.comparing) != nil
         {
             // This device cannot make a copy of it.
-            try store.trash(item, at: moment)
+            try store.trash(item, at: context.moment)
         }
         if item?.isSealed ?? true, let known = try store.tombstone(server.id)?.edit, theirs.edit < known {
             try store.note(.rolledBack, server.id)
@@ -143,7 +178,7 @@ extension SyncEngine {
         let collection = MembershipRecord.collection
         guard !sealer.isOfVault, item.content.collection == collection, theirs.content.collection == collection,
             !sealer.follows(opened.edit, item.content, item.id),
-            try store.number(.comparing) != nil || isOutdated(theirs, by: item),
+            try store.number(.comparing) != nil || judge.isOutdated(theirs, by: item),
             let known = try? sealer.open(item.content, item.id),
             let merged = MembershipRecord.merge(known.item, opened.item)
         else { return false }
@@ -168,64 +203,10 @@ extension SyncEngine {
     /// restored server has it. Members that do not have the known version accept it.
     private func earlierVersion(_ server: ItemState, _ content: ItemContent, than item: StoredItem) -> StoredItem? {
         guard sealer.canSeal, !item.isSealed, sealer.stillCounts(item),
-            reasonPutAside(server, content, over: item)?.isEarlier ?? false,
+            judge.reasonPutAside(server, content, over: item)?.isEarlier ?? false,
             let edit = try? sealer.open(content, server.id).edit.number, edit <= item.edit
         else { return nil }
         return StoredItem(id: server.id, revision: server.revision, content: content, edit: edit)
-    }
-
-    /// Sends the known version again, as a later edit, because the server has an older one. The older one is kept
-    /// beside it. It can be new content of a device that created the item again without the latest edit number.
-    /// - Parameter older: The content of the older version; nil for one of which no copy is made.
-    private func pushBack(
-        _ item: StoredItem, over theirs: StoredItem, _ older: PlainItem?, _ listing: Int64,
-        into report: inout SyncReport
-    ) throws {
-        var kept = item
-        kept.revision = theirs.revision
-        try store.put(kept, listing: listing)
-        guard let known = try? sealer.open(item.content, item.id),
-            let content = try? sealer.seal(
-                known.item, item.id, collection: item.content.collection,
-                sealer.next(known.edit, after: item.content, item.id))
-        else { return try store.note(.rolledBack, item.id) }
-        try store.record(item.id, content: content, edit: SealedBox.Edit.number(after: item.edit), isSame: true)
-        guard let older, try !wasReplaced(theirs, by: known) else { return try store.note(.rolledBack, item.id) }
-        // The same version gets the same copy on every device, so repeating it has no effect.
-        let copy = sealer.copyID(of: theirs.content, theirs.id)
-        guard known.item != older || item.content.collection != theirs.content.collection,
-            let sealed = try? sealer.seal(
-                older, copy, collection: theirs.content.collection, sealer.copy(of: theirs.content, theirs.id))
-        else { return try store.note(.rolledBack, item.id) }
-        let isKnown =
-            try store.current(copy) != nil || store.item(copy) != nil || store.trashed(copy) != nil
-            || store.tombstone(copy) != nil
-        if !isKnown {
-            try recordCopy(copy, sealed)
-            report.changed.insert(copy)
-        }
-        try store.note(.rolledBack, item.id, other: copy)
-    }
-
-    /// Returns true for an edit of a shared vault that this device, or the author of the known version, has replaced. A
-    /// copy of it would bring back content under the signature of another member.
-    private func wasReplaced(_ theirs: StoredItem, by known: OpenedItem) throws -> Bool {
-        guard sealer.isOfVault else { return false }
-        if sealer.follows(known.edit, theirs.content, theirs.id) { return true }
-        let sealer = sealer
-        var isReplaced = false
-        try store.forEachReplaced(of: theirs.id) { version in
-            isReplaced = isReplaced || sealer.isSameEdit(version.content, as: theirs.content, theirs.id)
-        }
-        return isReplaced
-    }
-
-    /// Returns true when the unsent version is the known one, sent again.
-    func isPushedBack(
-        _ own: OpenedItem, _ collection: String, _ item: StoredItem
-    ) -> Bool {
-        sealer.follows(own.edit, item.content, item.id) && collection == item.content.collection
-            && (try? sealer.open(item.content, item.id))?.item == own.item
     }
 
     private func confirm(
@@ -254,30 +235,34 @@ extension SyncEngine {
         }
     }
 
+    // MARK: Conflicts
+
     /// Resolves a conflict: changed on this device and on another one.
     private func resolve(
-        _ server: ItemState, _ item: StoredItem?, _ change: LocalChange?, _ listing: Int64, _ isSettled: Bool,
-        into report: inout SyncReport
+        _ server: ItemState, _ item: StoredItem?, _ change: LocalChange?, _ listing: Int64, _ isProvisional: Bool,
+        _ isSettled: Bool, into report: inout SyncReport
     ) throws {
         guard var change, let content = server.content, let mine = change.content else { return }
         guard sealer.canSeal else { return try leaveConflict(server, item, listing) }
         guard let own = try? sealer.open(mine, server.id) else {
             return try keepUnreadable(server, item, listing, into: &report)
         }
-        guard let theirs = judged(server, content, over: item) else {
-            if sealer.isOfVault { return try goOnOverRefused(server, item, change, listing, isSettled, into: &report) }
+        guard let theirs = judge.judged(server, content, over: item) else {
+            if sealer.isOfVault {
+                return try goOnOverRefused(server, item, change, listing, isProvisional, isSettled, into: &report)
+            }
             return try keepBesideUnreadable(server, item, own.item, mine, listing, into: &report)
         }
-        let taken = stored(server, content, theirs, over: item)
+        let taken = judge.stored(server, content, theirs, over: item)
         if theirs.edit.isCopy { try store.set(.copies, 1) }
-        try forgetCopy(of: server.id, replacedBy: theirs.edit, into: &report)
-        if let item, isOutdated(taken, by: item) { try store.note(.rolledBack, item.id) }
-        if let item, isOutdated(taken, by: item), isPushedBack(own, mine.collection, item),
+        try copies.forgetCopy(of: server.id, replacedBy: theirs.edit, into: &report)
+        if let item, judge.isOutdated(taken, by: item) { try store.note(.rolledBack, item.id) }
+        if let item, judge.isOutdated(taken, by: item), judge.isPushedBack(own, mine.collection, item),
             try store.number(.comparing) == nil
         {
             // This device has no change of a user: the known version is sent again over this one, too.
             try store.forgetChange(server.id)
-            return try pushBack(item, over: taken, theirs.item, listing, into: &report)
+            return try copies.pushBack(item, over: taken, theirs.item, listing, into: &report)
         }
         if sealer.follows(own.edit, content, server.id) {
             // This device has sent it, and its reply arrived too late.
@@ -299,7 +284,7 @@ extension SyncEngine {
         let number = SealedBox.Edit.number(after: max(change.edit, theirs.edit.number))
         let previous = sealer.next(theirs.edit, after: content, server.id).previous
         var next: PlainItem?
-        if resealed(server, change, item) != nil {
+        if judge.resealed(server, change, item) != nil {
             next = own.item
         } else if mine.collection == content.collection {
             let base = change.baseContent.flatMap { base in
@@ -327,23 +312,8 @@ extension SyncEngine {
             return try goOn(change, from: taken, listing, isSame: next == own.item)
         }
         try store.forgetChange(server.id)
-        if try goOnFromLostBase(change, own.item, taken, theirs.edit, item, listing, into: &report) { return }
-        try keepBoth(mine, taken, listing, into: &report)
-    }
-
-    /// Leaves a conflict until this device can seal. The version of the server is fetched again then.
-    private func leaveConflict(_ server: ItemState, _ item: StoredItem?, _ listing: Int64) throws {
-        try setAside(server, server.content.flatMap { reasonPutAside(server, $0, over: item) })
-        guard let item else { return }
-        try store.setListed(item.id, listing)
-        try store.setBehind(item.id, server.revision)
-    }
-
-    /// Leaves a version whose author had an earlier log than the author of the known one. The known one can give way by
-    /// the entries that are fetched next.
-    private func leaveEarlier(_ server: ItemState, _ item: StoredItem?, _ listing: Int64) throws {
-        try leaveConflict(server, item, listing)
-        try store.set(.judgedBy, nil)
+        if try copies.goOnFromLostBase(change, own.item, taken, theirs.edit, item, listing, into: &report) { return }
+        try copies.keepBoth(mine, taken, listing, into: &report)
     }
 
     /// Returns a merged item unless it is too long to be sent. In that case both versions are kept.
@@ -362,55 +332,16 @@ extension SyncEngine {
         try store.write(change, isSame: isSame)
     }
 
-    /// Keeps a change of this device that cannot be opened: its key is missing, or the store is damaged. It can only be
-    /// kept under its id, and must not replace content that others can read. So it stays on this device.
-    private func keepUnreadable(
-        _ server: ItemState, _ item: StoredItem?, _ listing: Int64, into report: inout SyncReport
-    ) throws {
-        guard let content = server.content else { return }
-        try store.note(.unreadableChange, server.id)
-        guard let theirs = judged(server, content, over: item) else {
-            return try keepSealed(server, over: item, listing, into: &report)
-        }
-        let taken = stored(server, content, theirs, over: item)
-        if let item, isOutdated(taken, by: item) { try store.note(.rolledBack, item.id) }
-        try store.put(taken, listing: listing)
-    }
-
-    /// Returns true when the server has another version than the known one, and no later one. Each version that counts
-    /// is later than one that has given way.
-    private func isOutdated(_ theirs: StoredItem, by item: StoredItem) -> Bool {
-        theirs.content != item.content && theirs.edit <= item.edit && !isKnown(theirs, as: item) && !hasGivenWay(item)
-    }
-
-    /// Returns true when the lists of managers do not have an accepted version.
-    func hasGivenWay(_ item: StoredItem) -> Bool { sealer.rejection(of: item).map { !$0.isOpen } ?? false }
-
-    /// Keeps an unreadable version, which a device with another key may have written, and makes a copy of the local
-    /// change.
-    private func keepBesideUnreadable(
-        _ server: ItemState, _ item: StoredItem?, _ own: PlainItem, _ mine: ItemContent, _ listing: Int64,
-        into report: inout SyncReport
-    ) throws {
-        let (copy, isKept) = try copyPlace(of: mine, server.id)
-        let edit = sealer.copy(of: mine, server.id)
-        guard let sealed = try? sealer.seal(own, copy, collection: mine.collection, edit) else { return }
-        try store.forgetChange(server.id)
-        try keepSealed(server, over: item, other: copy, listing, into: &report)
-        if !isKept { try recordCopy(copy, sealed) }
-        report.changed.formUnion([server.id, copy])
-    }
-
     /// Continues a change of a shared vault's item over a version that does not count. While it may count later, the
     /// change waits.
     private func goOnOverRefused(
-        _ server: ItemState, _ item: StoredItem?, _ change: LocalChange, _ listing: Int64, _ isSettled: Bool,
-        into report: inout SyncReport
+        _ server: ItemState, _ item: StoredItem?, _ change: LocalChange, _ listing: Int64, _ isProvisional: Bool,
+        _ isSettled: Bool, into report: inout SyncReport
     ) throws {
         guard let content = server.content else { return }
-        let reason = reasonPutAside(server, content, over: item)
+        let reason = judge.reasonPutAside(server, content, over: item)
         if isProvisional, reason?.isEarlier ?? false { return try leaveEarlier(server, item, listing) }
-        if reason?.isOpen ?? isUnderUnknownKey(content), !isSettled || !sealer.needsEntries(content, reason) {
+        if reason?.isOpen ?? judge.isUnderUnknownKey(content), !isSettled || !sealer.needsEntries(content, reason) {
             return try leaveConflict(server, item, listing)
         }
         try keepSealed(server, over: item, listing, into: &report)
@@ -421,36 +352,97 @@ extension SyncEngine {
         try store.write(change, isSame: true)
     }
 
-    /// Keeps the server's version under the id, and the local version under another.
-    private func keepBoth(
-        _ mine: ItemContent, _ theirs: StoredItem, _ listing: Int64, into report: inout SyncReport
+    /// Leaves a conflict until this device can seal. The version of the server is fetched again then.
+    private func leaveConflict(_ server: ItemState, _ item: StoredItem?, _ listing: Int64) throws {
+        try setAside(server, server.content.flatMap { judge.reasonPutAside(server, $0, over: item) })
+        guard let item else { return }
+        try store.setListed(item.id, listing)
+        try store.setBehind(item.id, server.revision)
+    }
+
+    /// Leaves a version whose author had an earlier log than the author of the known one. The known one can give way by
+    /// the entries that are fetched next.
+    private func leaveEarlier(_ server: ItemState, _ item: StoredItem?, _ listing: Int64) throws {
+        try leaveConflict(server, item, listing)
+        try store.set(.judgedBy, nil)
+    }
+
+    // MARK: Versions that do not count
+
+    /// Keeps a change of this device that cannot be opened: its key is missing, or the store is damaged. It can only be
+    /// kept under its id, and must not replace content that others can read. So it stays on this device.
+    private func keepUnreadable(
+        _ server: ItemState, _ item: StoredItem?, _ listing: Int64, into report: inout SyncReport
     ) throws {
-        guard let own = try? sealer.open(mine, theirs.id) else {
-            // It can only be kept under this id.
-            guard sealer.canWrite else { return try store.put(theirs, listing: listing) }
-            try store.record(theirs.id, content: mine, edit: SealedBox.Edit.number(after: theirs.edit))
-            try store.put(theirs, listing: listing)
-            return try store.note(.unreadableChange, theirs.id)
+        guard let content = server.content else { return }
+        try store.note(.unreadableChange, server.id)
+        guard let theirs = judge.judged(server, content, over: item) else {
+            return try keepSealed(server, over: item, listing, into: &report)
         }
-        try store.put(theirs, listing: listing)
-        if let other = try? sealer.open(theirs.content, theirs.id).item, other == own.item,
-            mine.collection == theirs.content.collection
-        {
-            return
+        let taken = judge.stored(server, content, theirs, over: item)
+        if let item, judge.isOutdated(taken, by: item) { try store.note(.rolledBack, item.id) }
+        try store.put(taken, listing: listing)
+    }
+
+    /// Keeps an unreadable version, which a device with another key may have written, and makes a copy of the local
+    /// change.
+    private func keepBesideUnreadable(
+        _ server: ItemState, _ item: StoredItem?, _ own: PlainItem, _ mine: ItemContent, _ listing: Int64,
+        into report: inout SyncReport
+    ) throws {
+        let (copy, isKept) = try copies.copyPlace(of: mine, server.id)
+        let edit = sealer.copy(of: mine, server.id)
+        guard let sealed = try? sealer.seal(own, copy, collection: mine.collection, edit) else { return }
+        try store.forgetChange(server.id)
+        try keepSealed(server, over: item, other: copy, listing, into: &report)
+        if !isKept { try copies.recordCopy(copy, sealed) }
+        report.changed.formUnion([server.id, copy])
+    }
+
+    /// Stores a version that cannot be opened, because its key may arrive, or omits one that does not count.
+    ///
+    /// If a version is known, that one stays instead, with its revision. A change of it then conflicts with the
+    /// unreadable version, and does not replace it. In a shared vault nothing opens the stored version before it is
+    /// judged.
+    /// - Parameter other: The copy with the local change.
+    private func keepSealed(
+        _ server: ItemState, over item: StoredItem?, other: ItemID? = nil, _ listing: Int64,
+        into report: inout SyncReport
+    ) throws {
+        guard let content = server.content else { return }
+        let reason = judge.reasonPutAside(server, content, over: item)
+        // An entry of the log or a key that is missing may arrive within the same sync.
+        let isUndecided = sealer.isOfVault && (reason?.isOpen ?? judge.isUnderUnknownKey(content))
+        if !isUndecided || other != nil { try store.note(.unreadable, server.id, other: other) }
+        if !sealer.isOfVault {
+            if judge.isUnderUnknownKey(content) { try store.set(.unread, 1) }
+        } else if reason?.mayPass ?? judge.isUnderUnknownKey(content) {
+            try setAside(server, reason)
         }
-        guard sealer.canSeal else {
-            // The known version is among the replaced ones.
-            try store.note(.conflict, theirs.id)
-            report.changed.insert(theirs.id)
-            return
+        if let item, !item.isSealed {
+            try store.setListed(item.id, listing)
+            return try store.setBehind(item.id, server.revision)
         }
-        let (copy, isKept) = try copyPlace(of: mine, theirs.id)
-        if !isKept {
-            let edit = sealer.copy(of: mine, theirs.id)
-            try recordCopy(copy, sealer.seal(own.item, copy, collection: mine.collection, edit))
+        report.changed.insert(server.id)
+        // A version that does not count is no item.
+        if reason != nil { return try store.removeItem(server.id) }
+        var kept = content
+        if sealer.isOfVault { kept.format = SealedBox.unjudgedFormat }
+        try store.put(StoredItem(id: server.id, revision: server.revision, content: kept, edit: 0), listing: listing)
+    }
+
+    /// Records that the server's version of an item does not count yet. A later entry can cut its author off, and then
+    /// it matters that this device had the version before.
+    private func setAside(_ server: ItemState, _ reason: PutAsideReason?) throws {
+        var author: ItemAuthor?
+        if reason?.awaitsSeal ?? false, let content = server.content {
+            author = try? sealer.open(content, server.id).author
         }
-        try store.note(.conflict, theirs.id, other: copy)
-        report.changed.formUnion([theirs.id, copy])
+        let isHeld = reason.map { $0.lacksEntry || $0.isEarlier } ?? true
+        let since = judge.heldSince ?? (isHeld ? sealer.head : nil)
+        try store.setAside(
+            server.id, server.revision, awaitingSealOf: author?.member,
+            held: server.content.flatMap { content in since.map { (content, $0) } })
     }
 }
 

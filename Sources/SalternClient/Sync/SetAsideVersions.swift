@@ -1,134 +1,42 @@
-extension SyncEngine {
-    /// Stores a version that cannot be opened, because its key may arrive, or omits one that does not count.
-    ///
-    /// If a version is known, that one stays instead, with its revision. A change of it then conflicts with the
-    /// unreadable version, and does not replace it. In a shared vault nothing opens the stored version before it is
-    /// judged.
-    /// - Parameter other: The copy with the local change.
-    func keepSealed(
-        _ server: ItemState, over item: StoredItem?, other: ItemID? = nil, _ listing: Int64,
-        into report: inout SyncReport
-    ) throws {
-        guard let content = server.content else { return }
-        let reason = reasonPutAside(server, content, over: item)
-        // An entry of the log or a key that is missing may arrive within the same sync.
-        let isUndecided = sealer.isOfVault && (reason?.isOpen ?? isUnderUnknownKey(content))
-        if !isUndecided || other != nil { try store.note(.unreadable, server.id, other: other) }
-        if !sealer.isOfVault {
-            if isUnderUnknownKey(content) { try store.set(.unread, 1) }
-        } else if reason?.mayPass ?? isUnderUnknownKey(content) {
-            try setAside(server, reason)
-        }
-        if let item, !item.isSealed {
-            try store.setListed(item.id, listing)
-            return try store.setBehind(item.id, server.revision)
-        }
-        report.changed.insert(server.id)
-        // A version that does not count is no item.
-        if reason != nil { return try store.removeItem(server.id) }
-        var kept = content
-        if sealer.isOfVault { kept.format = SealedBox.unjudgedFormat }
-        try store.put(StoredItem(id: server.id, revision: server.revision, content: kept, edit: 0), listing: listing)
-    }
-
-    /// Records that the server's version of an item does not count yet. A later entry can cut its author off, and then
-    /// it matters that this device had the version before.
-    func setAside(_ server: ItemState, _ reason: PutAsideReason?) throws {
-        var author: ItemAuthor?
-        if reason?.awaitsSeal ?? false, let content = server.content {
-            author = try? sealer.open(content, server.id).author
-        }
-        let isHeld = reason.map { $0.lacksEntry || $0.isEarlier } ?? true
-        let since = heldSince ?? (isHeld ? sealer.head : nil)
-        try store.setAside(
-            server.id, server.revision, awaitingSealOf: author?.member,
-            held: server.content.flatMap { content in since.map { (content, $0) } })
-    }
-
-    /// Returns true for content that is sealed with an unknown key.
-    func isUnderUnknownKey(_ content: ItemContent) -> Bool {
-        content.format == SealedBox.format && sealer.isUnderUnknownKey(content)
-    }
-
-    /// Returns true when the page contains an item sealed with an unknown key.
-    func hasUnknownKey(_ page: ChangePage) -> Bool { page.changes.contains(where: namesUnknown) }
-
-    /// Returns true for an item under an unknown key, or of an unknown entry of the log.
-    func namesUnknown(_ version: ItemState) -> Bool {
-        guard !version.isChunk, let content = version.content else { return false }
-        return isUnderUnknownKey(content) || sealer.namesUnknownEntry(content, version.id)
-    }
-
-    /// Returns the server's version when it is the base of the change, only sealed with another key. The change
-    /// continues from it.
-    ///
-    /// Sealing again keeps the number of the edit. A user who restores a version makes the next edit, which is a change
-    /// of its own.
-    func resealed(_ server: ItemState, _ change: LocalChange, _ item: StoredItem?) -> StoredItem? {
-        guard let content = server.content, let base = change.baseContent,
-            let theirs = judged(server, content, over: item)
-        else { return nil }
-        let version = ItemContent(
-            collection: content.collection, format: content.format, title: base.title, body: base.body)
-        guard let known = try? sealer.open(version, server.id), known.item == theirs.item,
-            theirs.edit.number == known.edit.number
-                // Another member has sent the base again in the place of a refused version.
-                || sealer.isOfVault && sealer.follows(theirs.edit, version, server.id)
-        else { return nil }
-        return stored(server, content, theirs, over: item)
-    }
-
-    // MARK: Verdicts
-
-    private func verdict(_ server: ItemState, _ content: ItemContent, over item: StoredItem?) -> ItemVerdict {
-        sealer.judge(server, content, known: item.flatMap { $0.isSealed ? nil : $0 }, heldSince: heldSince)
-    }
-
-    /// Opens a version of the server; nil for one that cannot be opened, or does not count.
-    func judged(_ server: ItemState, _ content: ItemContent, over item: StoredItem?) -> OpenedItem? {
-        verdict(server, content, over: item).opened
-    }
-
-    func reasonPutAside(
-        _ server: ItemState, _ content: ItemContent, over item: StoredItem?
-    ) -> PutAsideReason? {
-        guard case .putAside(let reason) = verdict(server, content, over: item) else { return nil }
-        return reason
-    }
-
-    /// Returns an accepted version in the form of the store. An edit under another key was accepted with the known one.
-    func stored(
-        _ server: ItemState, _ content: ItemContent, _ opened: OpenedItem, over item: StoredItem?
-    ) -> StoredItem {
-        var judgedAt = sealer.head
-        if judgedAt != nil, let item, !item.isSealed,
-            sealer.hash(of: item.content, item.id) == sealer.hash(of: content, server.id)
-        {
-            judgedAt = item.judgedAt
-        } else if judgedAt != nil, let heldSince {
-            judgedAt = heldSince
-        }
-        return StoredItem(
-            id: server.id, revision: server.revision, content: content, edit: opened.edit.number, judgedAt: judgedAt)
-    }
-
-    /// Returns true when a version is the known one in other bytes: the same edit and content, under the present key.
-    func isKnown(_ version: StoredItem, as item: StoredItem) -> Bool {
-        version.edit == item.edit && sealer.isSameEdit(version.content, as: item.content, item.id)
-    }
-}
-
-/// Versions of a shared vault whose verdict can change: their key, an entry of the log or a list was missing.
-extension SyncEngine {
+/// Judges versions of a shared vault again that were set aside, because their key, an entry of the log or a list was
+/// missing.
+struct SetAsideVersions {
     /// Above this number, everything is listed again instead.
     static let singleFetches = 128
 
+    private let context: SyncContext
+    private let store: Store
+    private let server: any SyncServer
+    private let judge: VersionJudge
+    private let refused: RefusedVersions
+    private let applier: VersionApplier
+    /// Fetches later keys and the log of the vault.
+    private let learn: () async throws -> Void
+
+    init(
+        _ context: SyncContext, _ server: any SyncServer, _ judge: VersionJudge, _ refused: RefusedVersions,
+        _ applier: VersionApplier, learn: @escaping () async throws -> Void
+    ) {
+        self.context = context
+        store = context.store
+        self.server = server
+        self.judge = judge
+        self.refused = refused
+        self.applier = applier
+        self.learn = learn
+    }
+
+    private var sealer: any ItemSealing { context.sealer }
+
     /// Fetches the versions that were set aside, and judges them again, if the log, the keys or the lists are others
     /// than at the last time. The store has the time, so an interruption at any point is made good.
-    func judgeAgain(_ guardian: inout DeletionGuard, into report: inout SyncReport) async throws {
+    /// - Parameter isProvisional: True while the log can have later entries, which are fetched next.
+    func judgeAgain(
+        _ guardian: inout DeletionGuard, isProvisional: Bool, into report: inout SyncReport
+    ) async throws {
         guard let stamp = sealer.stamp, try store.fact(.judgedBy) != stamp else { return }
         let waiting = try store.itemsSetAside(limit: Self.singleFetches + 1)
-        try withdrawRefused(&guardian, into: &report)
+        try refused.withdrawRefused(&guardian, into: &report)
         if waiting.count > Self.singleFetches {
             try store.transaction {
                 try store.listSetAsideAgain()
@@ -139,17 +47,41 @@ extension SyncEngine {
         }
         for (id, revision) in waiting {
             let state = try await fetchSetAside(id)
-            try judgeSetAside(id, state, into: &report)
+            try judgeSetAside(id, state, isProvisional: isProvisional, into: &report)
             // The log was fetched after this version.
             if let state, state.revision == revision { try noteUnknown(state) }
         }
         if !isProvisional { try store.set(.judgedBy, stamp) }
     }
 
+    /// Fetches the versions that were set aside of items that this device has changed. A manager may have decided that
+    /// one does not count: then the change is sent over it. It is also sent over a version that names a key or an entry
+    /// which the log does not have after it was fetched once more. One call fetches a limited number, and the next one
+    /// continues after them.
+    func settleSetAside(isProvisional: Bool, into report: inout SyncReport) async throws {
+        guard sealer.isOfVault, sealer.canSeal else { return }
+        let last = try store.fact(.settledTo)
+        let waiting = try store.changedItemsSetAside(after: last ?? [], limit: Self.singleFetches)
+        let next = waiting.count < Self.singleFetches ? nil : waiting.last?.0.bytes
+        if next != last { try store.set(.settledTo, next) }
+        var hasLearned = false
+        for (id, revision) in waiting {
+            let state = try await fetchSetAside(id)
+            if !hasLearned, let state, try judge.needsEntries(state) {
+                try await learn()
+                hasLearned = true
+            }
+            // A later version may name an entry that was made after the log was fetched.
+            let isSettled = hasLearned && state?.revision == revision && !sealer.isRecovering
+            try judgeSetAside(id, state, isProvisional: isProvisional, isSettled: isSettled, into: &report)
+        }
+    }
+
     /// Reports a version that still names an entry or a key that the log does not have, after the log was fetched. A
     /// server can hide them.
     func noteUnknown(_ version: ItemState) throws {
-        guard !sealer.isRecovering, try store.isSetAside(version.id, version.revision), try needsEntries(version) else {
+        guard !sealer.isRecovering, try store.isSetAside(version.id, version.revision), try judge.needsEntries(version)
+        else {
             return
         }
         try store.note(.unreadable, version.id)
@@ -164,21 +96,37 @@ extension SyncEngine {
 
     /// Judges a version again that was set aside. A version that the server no longer has is none.
     private func judgeSetAside(
-        _ id: ItemID, _ state: ItemState?, isSettled: Bool = false, into report: inout SyncReport
+        _ id: ItemID, _ state: ItemState?, isProvisional: Bool, isSettled: Bool = false, into report: inout SyncReport
     ) throws {
         try store.transaction {
             guard let state, !state.isChunk, try !state.deleted || store.change(id) != nil else {
                 // The pages have the tombstones, with the limit of deletions.
                 return try store.forgetSetAside(id)
             }
-            try apply(state, into: &report, isSettled: isSettled)
+            try applier.apply(state, isProvisional: isProvisional, isSettled: isSettled, into: &report)
         }
     }
+}
+
+/// Withdraws accepted versions of a shared vault that the lists of managers do not have, and sends the versions again
+/// that take their place.
+struct RefusedVersions {
+    private let context: SyncContext
+    private let store: Store
+    private let judge: VersionJudge
+
+    init(_ context: SyncContext, _ judge: VersionJudge) {
+        self.context = context
+        store = context.store
+        self.judge = judge
+    }
+
+    private var sealer: any ItemSealing { context.sealer }
 
     /// Withdraws accepted versions that the lists of managers do not have. The latest replaced version that counts
     /// takes the place, as on a device that has never accepted the other one. A change of a user stays, and so does an
     /// item whose deletion waits for approval. Many withdrawals that leave no version wait for approval, too.
-    private func withdrawRefused(_ guardian: inout DeletionGuard, into report: inout SyncReport) throws {
+    func withdrawRefused(_ guardian: inout DeletionGuard, into report: inout SyncReport) throws {
         let sealer = sealer
         guard sealer.hasSealLists else { return }
         let listing = try store.number(.listing) ?? 0
@@ -193,7 +141,7 @@ extension SyncEngine {
                 leaving.append((change.id, content.collection))
             }
             try store.forEachAccepted { item in
-                guard hasGivenWay(item), try store.change(item.id) == nil, try !store.holdsDeletion(of: item.id),
+                guard judge.hasGivenWay(item), try store.change(item.id) == nil, try !store.holdsDeletion(of: item.id),
                     try !store.holdsRefusal(of: item.id)
                 else { return }
                 guard let former = try formerVersion(of: item) else {
@@ -223,7 +171,7 @@ extension SyncEngine {
         if let change = try store.change(id) {
             return change.content.flatMap { sealer.rejection(ofChange: $0, id) }.map { !$0.isOpen } ?? false
         }
-        return try store.item(id).map { !$0.isSealed && hasGivenWay($0) } ?? false
+        return try store.item(id).map { !$0.isSealed && judge.hasGivenWay($0) } ?? false
     }
 
     /// Moves a refused version to the trash.
@@ -232,16 +180,17 @@ extension SyncEngine {
         if let change = try store.change(id) {
             guard let content = change.content else { return }
             let revision = change.base ?? Revision(0)
-            try store.trash(StoredItem(id: id, revision: revision, content: content, edit: change.edit), at: moment)
+            try store.trash(
+                StoredItem(id: id, revision: revision, content: content, edit: change.edit), at: context.moment)
             try store.forgetChange(id)
             // A folder would upload the file of an unknown item again.
-            if item == nil { try store.storeTombstone(id, revision, at: moment) }
+            if item == nil { try store.storeTombstone(id, revision, at: context.moment) }
         } else if let item {
             // A folder removes the file, too: as a new item it would be an edit of this member.
-            try store.trash(item, at: moment)
+            try store.trash(item, at: context.moment)
             // An honest edit can have a lower number.
             try store.removeItem(id)
-            try store.storeTombstone(id, item.revision, at: moment)
+            try store.storeTombstone(id, item.revision, at: context.moment)
             if sealer.rejection(of: item)?.mayPass ?? false { try store.setAside(id, item.revision) }
         } else {
             return
@@ -255,7 +204,7 @@ extension SyncEngine {
         guard sealer.isOfVault else { return [] }
         var held: Set<ItemID> = []
         var leaving: [(id: ItemID, collection: String)] = []
-        for item in missing where try !item.isSealed && hasGivenWay(item) && store.change(item.id) == nil {
+        for item in missing where try !item.isSealed && judge.hasGivenWay(item) && store.change(item.id) == nil {
             if try store.holdsRefusal(of: item.id) {
                 held.insert(item.id)
             } else {
@@ -265,12 +214,15 @@ extension SyncEngine {
         return try held.union(guardian.held(withdrawing: leaving))
     }
 
+    // MARK: Former versions
+
     /// Returns the latest version of the server that an accepted one has replaced on this device, and that no list has
     /// refused.
     private func formerVersion(of item: StoredItem) throws -> StoredItem? {
         var found: StoredItem?
         try store.forEachReplaced(of: item.id) { version in
-            guard found == nil, let former = stored(version), former.revision < item.revision, !hasGivenWay(former)
+            guard found == nil, let former = stored(version), former.revision < item.revision,
+                !judge.hasGivenWay(former)
             else { return }
             found = former
         }
@@ -327,7 +279,7 @@ extension SyncEngine {
 
     /// Removes such a change, if the version that it repeats is refused, too. Returns true if it has removed it.
     private func forgetRefusedForm(_ change: LocalChange) throws -> Bool {
-        guard let item = try store.item(change.id), hasGivenWay(item), isOfFormerVersion(change, item) else {
+        guard let item = try store.item(change.id), judge.hasGivenWay(item), isOfFormerVersion(change, item) else {
             return false
         }
         try store.forgetChange(change.id)
@@ -338,7 +290,7 @@ extension SyncEngine {
         guard change.edit > SealedBox.Edit.number(after: item.edit), let content = change.content,
             let own = try? sealer.open(content, change.id)
         else { return false }
-        return isPushedBack(own, content.collection, item)
+        return judge.isPushedBack(own, content.collection, item)
     }
 
     /// Returns the number of a refused edit that the server has in the place of a version; nil unless this device has
@@ -347,7 +299,8 @@ extension SyncEngine {
         var last: StoredItem?
         var refused: [[UInt8]: [UInt8]] = [:]
         try store.forEachReplaced(of: item.id) { version in
-            guard let former = stored(version), hasGivenWay(former), let hash = sealer.hash(of: former.content, item.id)
+            guard let former = stored(version), judge.hasGivenWay(former),
+                let hash = sealer.hash(of: former.content, item.id)
             else { return }
             refused[hash] = try? sealer.open(former.content, item.id).edit.previous
             if former.revision == revision { last = former }
@@ -359,39 +312,6 @@ extension SyncEngine {
             hash = previous
         }
         return nil
-    }
-
-    /// Fetches the versions that were set aside of items that this device has changed. A manager may have decided that
-    /// one does not count: then the change is sent over it. It is also sent over a version that names a key or an entry
-    /// which the log does not have after it was fetched once more. One call fetches a limited number, and the next one
-    /// continues after them.
-    func settleSetAside(into report: inout SyncReport) async throws {
-        guard sealer.isOfVault, sealer.canSeal else { return }
-        let last = try store.fact(.settledTo)
-        let waiting = try store.changedItemsSetAside(after: last ?? [], limit: Self.singleFetches)
-        let next = waiting.count < Self.singleFetches ? nil : waiting.last?.0.bytes
-        if next != last { try store.set(.settledTo, next) }
-        var hasLearned = false
-        for (id, revision) in waiting {
-            let state = try await fetchSetAside(id)
-            if !hasLearned, let state, try needsEntries(state) {
-                try await learn()
-                hasLearned = true
-            }
-            // A later version may name an entry that was made after the log was fetched.
-            let isSettled = hasLearned && state?.revision == revision && !sealer.isRecovering
-            try judgeSetAside(id, state, isSettled: isSettled, into: &report)
-        }
-    }
-
-    /// Returns true when only entries that this device does not have can let a version count.
-    private func needsEntries(_ version: ItemState) throws -> Bool {
-        guard let content = version.content else { return false }
-        switch verdict(version, content, over: try store.item(version.id)) {
-        case .accepted: return false
-        case .unreadable: return sealer.needsEntries(content, nil)
-        case .putAside(let reason): return sealer.needsEntries(content, reason)
-        }
     }
 }
 
