@@ -189,7 +189,7 @@ import Testing
                 let folder = try TemporaryDirectory(.memory)
                 let root = URL(filePath: folder.path)
                 for name in ["a", "b"] {
-                    let bytes = (0..<9 * Attachment.chunkByteCount).map { _ in UInt8.random(in: 0...255) }
+                    let bytes = SecureRandom.bytes(9 * Attachment.chunkByteCount)
                     try Data(bytes).write(to: root.appending(path: name))
                 }
                 folders.append(folder)
