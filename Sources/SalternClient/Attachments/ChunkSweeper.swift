@@ -1,6 +1,9 @@
 internal import Foundation
 
 /// Removes the chunks of deleted attachments from the server.
+///
+/// In a shared vault only managers' devices do so. The server has an allowance for the deletions of a writer, and a
+/// sweep would use up that of the person.
 final class ChunkSweeper {
     private let scope: ItemScope
     private let store: Store
@@ -21,26 +24,31 @@ final class ChunkSweeper {
         store = scope.store
     }
 
-    /// The largest number of chunks that a sync removes.
+    /// The largest number of chunks that a sync removes, of all owners together.
     static let sweepLimit = 200
+    /// The days by which chunks of a shared vault stay longer. Another member's device can fetch a change later, and
+    /// restores the previous content for a period that begins then.
+    private static let daysOfOtherMembers: Int64 = 30
 
-    /// Sweeps once a day of the store's age, if the store has chunks. When more chunks are due than one sync removes,
-    /// the next sync continues.
+    /// Sweeps once a day of the store's age, if the store has chunks. When more chunks of the account are due than one
+    /// sync removes, the next sync continues. A shared vault continues on the next day.
     /// - Parameters:
     ///   - age: The age of the store; nil when no clock confirms it, and then no sweep is due.
+    ///   - room: The number of chunks that the sync may still remove. The sweep lowers it.
     ///   - round: Fetches the changes of other devices.
     /// - Returns: The report of the sweep's own round; nil when no sweep was due or it failed.
     func sweepWhenDue(
-        at moment: Date, age: Int64?, after round: () async throws(VaultError) -> SyncReport
+        at moment: Date, age: Int64?, room: inout Int, after round: () async throws(VaultError) -> SyncReport
     ) async -> SyncReport? {
-        guard let age else { return nil }
+        guard let age, room > 0 else { return nil }
         do {
             guard try store.hasChunks() || store.hasWaitingChunks() else { return nil }
             if let before = try store.number(.sweptAt), age - before < 86_400 { return nil }
             try store.set(.sweptAt, age)
             try waiting.forgetUnnamed(at: age)
-            let (count, report) = try await sweep(at: moment, age: age, limit: Self.sweepLimit, after: round)
-            if count >= Self.sweepLimit { try store.set(.sweptAt, nil) }
+            guard try scope.sealer.canSweep else { return nil }
+            let report = try await sweep(at: moment, age: age, room: &room, after: round).report
+            if room == 0, scope.owner == .account { try store.set(.sweptAt, nil) }
             return report
         } catch {
             return nil
@@ -50,30 +58,35 @@ final class ChunkSweeper {
     /// Removes chunks that no item names.
     /// - Parameters:
     ///   - age: The age of the store; nil for the one that the server's clock confirms.
-    ///   - limit: The largest number of chunks to remove.
+    ///   - room: The largest number of chunks to remove. The sweep lowers it.
     ///   - round: Fetches the changes of other devices. The caller of it holds the lock.
     func sweep(
-        at moment: Date, age: Int64?, limit: Int = .max, after round: () async throws(VaultError) -> SyncReport
+        at moment: Date, age: Int64?, room: inout Int, after round: () async throws(VaultError) -> SyncReport
     ) async throws(VaultError) -> (count: Int, report: SyncReport) {
         try await abandoned.takeAllBack()
         guard try scope.stored({ try store.hasChunks() }) else { return (0, SyncReport()) }
-        // A plan has ten years at most; a hostile server may return any number.
-        let days = Int64(min(max(try await plan.usage().limits.deletedDays, 30), 3_650))
+        let limits = try await plan.usage().limits
         await scope.serverLock.lock()
         defer { scope.serverLock.unlock() }
         // Fetches manifests that other devices have put since, before a decision.
         let report = try await round()
         guard report.isHeld == false else { throw .deletionsHeld }
         let opened = try scope.open
+        // The round can have fetched another role.
+        guard opened.engine.sealer.canSweep else { return (0, report) }
         let confirmed = age == nil ? try scope.confirmedAge() : age
         guard let age = confirmed else { return (0, report) }
+        let days = try daysUnnamed(limits.deletedDays, at: age)
         let end = moment.addingTimeInterval(-Double(days) * 86_400)
         let unnamed = try unnamedChunks(at: age, days: days, storedUntil: end, opened.engine.sealer)
         var count = 0
-        for chunk in unnamed where count < limit {
+        var left = scope.owner == .account ? room : min(room, limits.dailySweep)
+        for chunk in unnamed where left > 0 {
             if Task.isCancelled { throw .unavailable(.transport(.cancelled)) }
             // An attachment that is created at the same time may use it.
             guard try scope.stored({ try store.chunk(chunk.id) }) == chunk else { continue }
+            left -= 1
+            room -= 1
             do throws(APIError) {
                 _ = try await scope.session.syncRetries({ () throws(APIError) in
                     try await scope.api.deleteItem(chunk.id, .revision(chunk.revision), opened.token)
@@ -91,6 +104,30 @@ final class ChunkSweeper {
             }
         }
         return (count, report)
+    }
+
+    /// Returns the days after which a chunk without a name is removed.
+    ///
+    /// After a change to fewer days, by a plan or another owner of the vault, the server keeps earlier content for the
+    /// previous number of days.
+    /// - Parameter limit: The present `deletedDays`.
+    private func daysUnnamed(_ limit: Int, at age: Int64) throws(VaultError) -> Int64 {
+        // A plan has ten years at most; a hostile server may return any number.
+        let present = Int64(min(max(limit, 30), 3_650))
+        let days = try scope.stored {
+            try store.transaction {
+                let former = try store.number(.keptDays) ?? present
+                let end = try store.number(.keptUntil)
+                if former > present, end ?? .max > age {
+                    if end == nil { try store.set(.keptUntil, age + former * 86_400) }
+                    return former
+                }
+                try store.set(.keptDays, present)
+                try store.set(.keptUntil, nil)
+                return present
+            }
+        }
+        return scope.owner == .account ? days : days + Self.daysOfOtherMembers
     }
 
     /// Records the chunks without a name, and returns those that have had none for this number of days.

@@ -191,9 +191,9 @@ extension Vault {
         try attachments.copies.removeAll()
     }
 
-    /// Removes chunks that no item, deleted item in the trash, unsent change, base of a change or replaced version
-    /// names. A chunk is removed after it had no name for as long as a deleted item can be restored, here or on the
-    /// server.
+    /// Removes chunks of the account that no item, deleted item in the trash, unsent change, base of a change or
+    /// replaced version names. A chunk is removed after it had no name for as long as a deleted item can be restored,
+    /// here or on the server.
     ///
     /// While any item on this device or on the server cannot be read, no chunk is removed: the item may be a manifest.
     ///

@@ -76,6 +76,9 @@ protocol ItemSealing: Sendable {
     /// False where the account may only read, or not even that any more.
     var canWrite: Bool { get }
 
+    /// True where this device removes chunks that no item names: in a shared vault, on managers' devices.
+    var canSweep: Bool { get }
+
     /// The number of the latest known entry of the vault's log, which writes name; nil for an account.
     var head: Int64? { get }
 
@@ -186,6 +189,8 @@ extension ItemSealing {
     var hasSealLists: Bool { false }
 
     var isStopped: Bool { false }
+
+    var canSweep: Bool { canSeal && !isStopped }
 
     func namesUnknownEntry(_ content: ItemContent, _ id: ItemID) -> Bool { false }
 

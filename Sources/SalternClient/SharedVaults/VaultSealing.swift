@@ -325,6 +325,9 @@ struct VaultSealing: ItemSealing {
 extension VaultSealing {
     var canSeal: Bool { canWrite && signer != nil && keys[log.currentGeneration.number] != nil }
 
+    /// During a recovery, members put back entries that can give other items and roles.
+    var canSweep: Bool { role == .manager && canSeal && !isStopped && !isRecovering }
+
     /// A digest of the head, the known keys, the lists, and this account's member.
     var stamp: [UInt8]? {
         var hash = SHA256.Incremental()

@@ -123,6 +123,17 @@ struct ItemUsage: Decodable, Sendable {
     }
 }
 
+extension ItemUsage.Limits {
+    /// The largest number of chunks that a device removes from a shared vault in a day.
+    ///
+    /// The server keeps them like deleted items. Without room for both, it drops content that another member can
+    /// restore. A quarter of the vault in a week is also its allowance for a writer.
+    var dailySweep: Int {
+        let chunk = max(min(itemBytes, Int64(SealedBox.sealedCount(Attachment.chunkByteCount))), 1)
+        return Int(clamping: max(min(items, bytes / chunk) / 28, 1))
+    }
+}
+
 extension PlainItem {
     /// Returns the exceeded limit; nil when the item fits in the plan's items and in a batch.
     func shortage(allowed: Int64) -> PlanShortage? {

@@ -14,7 +14,7 @@ final class SyncService {
 
     private var account: ItemParts { owners.account }
 
-    /// Runs a round of each owner, and once a day a sweep. An error of one shared vault is in the report.
+    /// Runs a round of each owner, and once a day a sweep of each. An error of one shared vault is in the report.
     /// - Parameters:
     ///   - owner: The owner of the items with approved deletions.
     ///   - concerned: The owners with changes; nil for all.
@@ -24,11 +24,11 @@ final class SyncService {
         _ agreement: DeletionAgreement = .none, of owner: ItemOwner = .account, only concerned: Set<ItemOwner>? = nil
     ) async throws(VaultError) -> SyncReport {
         var report = SyncReport()
+        var room = ChunkSweeper.sweepLimit
         if concerned?.contains(.account) ?? true {
             report = try await roundInTurn(owner == .account ? agreement : .none)
-            if let later = try await sweepWhenDue(account, { () async throws(VaultError) in try await round() }) {
-                report.add(later)
-            }
+            let later = try await sweepWhenDue(account, &room) { () async throws(VaultError) in try await round() }
+            if let later { report.add(later) }
         }
         // Vaults change neither by edits of the account's items, nor without a change of its records.
         if concerned == [.account], report.changed.isEmpty { return report }
@@ -46,7 +46,9 @@ final class SyncService {
         try retireEnded(refresh, &report)
         if present.isEmpty { return report }
         report = try await session.syncing { () async throws(VaultError) in
-            try await sync(present, agreement, of: owner, after: report)
+            var synced = try await sync(present, agreement, of: owner, after: report)
+            for id in present { try await sweepWhenDue(id, &room, into: &synced) }
+            return synced
         }
         if let failure = report.firstVaultFailure { session.note(.failed(failure, next: nil)) }
         return report
@@ -115,17 +117,33 @@ final class SyncService {
     }
 
     private func sweepWhenDue(
-        _ parts: ItemParts, _ round: () async throws(VaultError) -> SyncReport
+        _ parts: ItemParts, _ room: inout Int, _ round: () async throws(VaultError) -> SyncReport
     ) async throws(VaultError) -> SyncReport? {
         let (moment, age) = (session.settings.now(), try session.confirmedAge())
-        return await parts.attachments.sweeper.sweepWhenDue(at: moment, age: age, after: round)
+        return await parts.attachments.sweeper.sweepWhenDue(at: moment, age: age, room: &room, after: round)
     }
 
-    /// Removes chunks that no item names, after a round.
+    /// Sweeps a shared vault that was synced. A failure concerns neither the sync nor other vaults.
+    private func sweepWhenDue(
+        _ id: SharedVaultID, _ room: inout Int, into report: inout SyncReport
+    ) async throws(VaultError) {
+        guard let synced = report.vaults[id], report.vaultFailures[id] == nil, !synced.isHeld,
+            let parts = try? owners.parts(of: .vault(id))
+        else { return }
+        let later = try await sweepWhenDue(parts, &room) { () async throws(VaultError) in
+            // Another task can have removed the vault from this device.
+            guard try owners.parts(of: .vault(id)) === parts else { throw .shared(.unknownVault) }
+            return try await parts.round()
+        }
+        if let later { report.vaults[id]?.add(later) }
+    }
+
+    /// Removes chunks of the account that no item names, after a round.
     /// - Returns: The number of removed chunks.
     func sweep() async throws(VaultError) -> Int {
+        var room = Int.max
         // The age is that of the server's clock in the reply.
-        try await account.attachments.sweeper.sweep(at: session.settings.now(), age: nil) {
+        return try await account.attachments.sweeper.sweep(at: session.settings.now(), age: nil, room: &room) {
             () async throws(VaultError) in
             try await round()
         }.count

@@ -198,9 +198,9 @@ extension Vault {
     /// Syncs this device with the server. One sync runs at a time: a second call waits for the first and then syncs.
     ///
     /// Content of attachments that waits on this device is sent, and then the items that name it; ``progress()``
-    /// reports it. Once a day the call also removes chunks of deleted attachments from the server (``sweepChunks()``).
-    /// An error of that step does not fail the sync. Shared vaults follow; errors of one are in
-    /// ``SyncReport/vaultFailures``.
+    /// reports it. Once a day the call also removes chunks of deleted attachments from the server (``sweepChunks()``),
+    /// and on a manager's device those of shared vaults. An error of that step does not fail the sync. Shared vaults
+    /// follow; errors of one are in ``SyncReport/vaultFailures``.
     ///
     /// Example: "Sync and offline" in docs/app.md.
     /// - Throws: ``VaultError/unavailable(_:)`` without a reply, ``VaultError/sessionEnded``, ``VaultError/locked``.

@@ -19,7 +19,9 @@ extension MemoryVaults {
             "head": ["number": Int(vault.log.head.number.value), "hash": text(vault.log.head.hash.bytes)],
             "rotationDue": vault.log.isRotationDue, "boxMissing": vault.boxes[own.id] == nil,
             "usage": ["items": vault.items.itemCount, "bytes": 0],
-            "limits": ["items": 10_000, "itemBytes": 1 << 20, "bytes": 1 << 28, "members": 32],
+            "limits": [
+                "items": 10_000, "itemBytes": 1 << 20, "bytes": 1 << 28, "members": 32, "deletedDays": 30,
+            ],
         ]
         if vault.isRecovering { members["recoveringUntil"] = "2099-01-01T00:00:00Z" }
         if isWhole {

@@ -35,13 +35,16 @@ extension Vault {
 
     @discardableResult
     func sweepChunks(at moment: Date, age: Int64?) async throws(VaultError) -> Int {
-        try await attachments.sweeper.sweep(at: moment, age: age) { () async throws(VaultError) in
+        var room = Int.max
+        return try await attachments.sweeper.sweep(at: moment, age: age, room: &room) { () async throws(VaultError) in
             try await syncing.round()
         }.count
     }
 
     func sweepWhenDue(at moment: Date, age: Int64?) async -> SyncReport? {
-        await attachments.sweeper.sweepWhenDue(at: moment, age: age) { () async throws(VaultError) in
+        var room = ChunkSweeper.sweepLimit
+        return await attachments.sweeper.sweepWhenDue(at: moment, age: age, room: &room) {
+            () async throws(VaultError) in
             try await syncing.round()
         }
     }
