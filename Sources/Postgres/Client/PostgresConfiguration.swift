@@ -177,7 +177,7 @@ extension PostgresConfiguration {
     /// Returns libpq's options. Later keywords take precedence.
     /// - Parameter lane: Added to the application's name, except behind a pooler that exchanges sessions. Such a pooler
     ///   would send the name again whenever a session changes lanes.
-    func connectionOptions(for lane: PoolStateMachine<Execution>.Lane? = nil) -> [(keyword: String, value: String)] {
+    func connectionOptions(for lane: PoolLane? = nil) -> [(keyword: String, value: String)] {
         let told = pooling == .session ? lane.map { " \($0)" } ?? "" : ""
         return [("fallback_application_name", applicationName + told)] + options + [("client_encoding", "UTF8")]
     }

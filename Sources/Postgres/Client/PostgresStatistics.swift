@@ -119,7 +119,7 @@ extension PostgresClient {
         var result = PostgresStatistics()
         for (index, lane) in PostgresStatistics.Lane.allCases.enumerated() {
             var counts = recorder.counts(lane, index)
-            pool.add(to: &counts, of: PoolStateMachine<Execution>.Lane(rawValue: index) ?? .reads)
+            pool.add(to: &counts, of: PoolLane(rawValue: index) ?? .reads)
             result.lanes[lane] = counts
         }
         result.statements = recorder.statements(catalog.definitions)
@@ -131,7 +131,7 @@ extension PostgresClient {
 }
 
 extension PoolStateMachine {
-    fileprivate func add(to counts: inout PostgresStatistics.LaneCounts, of lane: Lane) {
+    fileprivate func add(to counts: inout PostgresStatistics.LaneCounts, of lane: PoolLane) {
         for slot in slots where slot.lane == lane {
             switch slot.phase {
             case .ready(let load), .retiring(let load):

@@ -115,7 +115,7 @@ extension PostgresClient {
         _ execution: Execution, _ kind: RequestKind, _ route: KeyTable<KeyWaiter>.Route,
         until deadline: ContinuousClock.Instant, _ send: (PostgresConnection, Execution) -> Void
     ) async throws(PostgresError) {
-        let lane: PoolStateMachine<Execution>.Lane =
+        let lane: PoolLane =
             kind.isReadOnly && configuration.readConnections > 0 ? .reads : .commits
         for attempt in 0..<Self.attemptLimit {
             let connection =
@@ -154,7 +154,7 @@ extension PostgresClient {
     }
 
     private func sharedConnection(
-        _ lane: PoolStateMachine<Execution>.Lane, for execution: Execution, until deadline: ContinuousClock.Instant
+        _ lane: PoolLane, for execution: Execution, until deadline: ContinuousClock.Instant
     ) async throws(PostgresError) -> PostgresConnection {
         while true {
             guard let waiter = pool.waitForShared(execution, lane, until: deadline) else { throw unavailable() }

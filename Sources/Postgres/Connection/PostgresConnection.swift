@@ -10,7 +10,7 @@ final class PostgresConnection: IterationObserver {
     }
 
     let id: ConnectionID
-    let lane: PoolStateMachine<Execution>.Lane
+    let lane: PoolLane
     /// The index of the server that was tried first.
     let serverIndex: Int
     // The client closes its connections before it is released.
@@ -47,7 +47,7 @@ final class PostgresConnection: IterationObserver {
     private var isBroken = false
 
     init(
-        id: ConnectionID, lane: PoolStateMachine<Execution>.Lane, serverIndex: Int, probeTarget: ProbeTarget? = nil,
+        id: ConnectionID, lane: PoolLane, serverIndex: Int, probeTarget: ProbeTarget? = nil,
         client: PostgresClient
     ) {
         self.id = id
