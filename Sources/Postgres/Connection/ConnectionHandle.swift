@@ -7,6 +7,14 @@ final class ConnectionHandle {
     /// Valid as long as the handle. It is not stored elsewhere.
     let pointer: OpaquePointer
     private let notices = Notices()
+    /// True after libpq could not store something to send. The connection has to be closed.
+    private(set) var isBroken = false
+    /// True after a statement that left the connection with more memory than others need. libpq's send buffer only
+    /// grows.
+    private(set) var isOutgrown = false
+
+    /// Minimum size, in bytes, of a statement that is worth its own connection.
+    private static let lastingByteLimit = 1_048_576
 
     /// Collects the server's notices.
     private final class Notices {
@@ -49,7 +57,53 @@ final class ConnectionHandle {
         return notices.warnings
     }
 
+    /// libpq's report of the last failure.
+    var failure: ConnectionFailure { ConnectionFailure(message: String(cString: PQerrorMessage(pointer))) }
+
     deinit { PQfinish(pointer) }
+}
+
+/// Pipeline mode. Data is stored in libpq's send buffer until a flush.
+extension ConnectionHandle {
+    /// Begins pipeline mode.
+    /// - Returns: False if libpq refused.
+    func beginPipeline() -> Bool { PQsetnonblocking(pointer, 1) == 0 && PQenterPipelineMode(pointer) == 1 }
+
+    /// Sends a command without parameters.
+    func send(_ command: String) {
+        if PQsendQueryParams(pointer, command, 0, nil, nil, nil, nil, 1) != 1 { isBroken = true }
+    }
+
+    /// Sends the preparation of a statement with parameters of these types.
+    /// - Returns: False if it could not be stored.
+    func prepare(
+        _ name: UnsafePointer<CChar>, _ sql: UnsafePointer<CChar>, _ parameters: inout Parameters
+    ) -> Bool {
+        let isSent = parameters.withArrays { count, types, _, _, _ in
+            PQsendPrepare(pointer, name, sql, count, types) == 1
+        }
+        if !isSent { isBroken = true }
+        return isSent
+    }
+
+    /// Sends a prepared statement with its parameters.
+    func execute(_ name: UnsafePointer<CChar>, _ parameters: inout Parameters) {
+        if parameters.byteCount > Self.lastingByteLimit { isOutgrown = true }
+        let isSent = parameters.withArrays { count, _, values, lengths, formats in
+            PQsendQueryPrepared(pointer, name, count, values, lengths, formats, 1) == 1
+        }
+        if !isSent { isBroken = true }
+    }
+
+    /// Makes the server send its replies so far.
+    func requestReplies() { if PQsendFlushRequest(pointer) != 1 { isBroken = true } }
+
+    /// Sends a sync, unless the connection is broken.
+    /// - Returns: False if it is broken.
+    func sync() -> Bool {
+        if !isBroken, saltern_queue_pipeline_sync(pointer) != 1 { isBroken = true }
+        return !isBroken
+    }
 }
 
 /// Collects the server's warnings that put a commit in doubt.
@@ -106,7 +160,7 @@ final class ConnectionOpening {
 
     /// The reason of the failure, if one is available.
     var failure: ConnectionFailure? {
-        resolutionFailure ?? handle.map { ConnectionFailure(message: String(cString: PQerrorMessage($0.pointer))) }
+        resolutionFailure ?? handle?.failure
     }
 
     /// Starts to connect.

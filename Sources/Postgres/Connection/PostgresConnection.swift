@@ -35,16 +35,8 @@ final class PostgresConnection: IterationObserver {
     private var commitsUnderWay = 0
     private var silence: ConnectionSilence
 
-    /// The kind of batch sent since the last sync.
-    enum OpenBatch {
-        case none, readOnly, single, block, group
-    }
-    private var openBatch = OpenBatch.none
-    /// The number of group members still to be sent.
-    private var expectedMembers = 0
-    private var sendsFirstStatement = false
+    private var batch = OutgoingBatch()
     var isIterationEndRequested = false
-    private var isBroken = false
 
     init(
         id: ConnectionID, lane: PoolLane, serverIndex: Int, probeTarget: ProbeTarget? = nil,
@@ -66,18 +58,13 @@ final class PostgresConnection: IterationObserver {
     /// True if requests can be sent.
     var isOpen: Bool { phase == .open && !isBroken }
 
+    private var isBroken: Bool { handle?.isBroken ?? false }
+
     /// True if the server has reported that its session takes no further requests.
     private var isRetiring = false
 
-    /// True after a statement that left the connection with more memory than others need. libpq's send buffer only
-    /// grows.
-    private var isOutgrown = false
-
-    /// Minimum size, in bytes, of a statement that is worth its own connection.
-    private static let lastingByteLimit = 1_048_576
-
     /// True if the session is unchanged since its set-up.
-    var isReusable: Bool { isOpen && !isRetiring && !isOutgrown && !pipeline.owesCleanUp }
+    var isReusable: Bool { isOpen && !isRetiring && handle?.isOutgrown == false && !pipeline.owesCleanUp }
 
     /// True if no request is in progress.
     var isIdle: Bool { pipeline.isIdle }
@@ -91,18 +78,18 @@ final class PostgresConnection: IterationObserver {
         } completion: { [unowned self] handle in
             guard let handle else { return end(.lost) }
             self.handle = handle
-            setUp(handle.pointer)
+            setUp(handle)
         }
         self.opening = opening
         let hosts = HostList(client.configuration.connectionOptions(for: lane))
         opening.start(hosts, serverIndex: serverIndex, isAlone: lane == .probe, resolver: client.resolver)
     }
 
-    private func setUp(_ connection: OpaquePointer) {
-        guard PQsetnonblocking(connection, 1) == 0, PQenterPipelineMode(connection) == 1 else { return end(.lost) }
+    private func setUp(_ handle: ConnectionHandle) {
+        guard handle.beginPipeline() else { return end(.lost) }
         phase = .settingUp
         silence.restart(loop.now)
-        guard watchSocket(of: connection) else { return end(.lost) }
+        guard watchSocket(of: handle.pointer) else { return end(.lost) }
         let execution = Execution()
         execution.completion = { [unowned self, unowned execution] outcome in
             if case .failed(.server(let error)) = outcome { failure = .server(error.state) }
@@ -147,9 +134,7 @@ final class PostgresConnection: IterationObserver {
         guard phase != .closed else { return }
         let wasOpening = phase == .opening || phase == .settingUp
         if wasOpening && reason == .lost, failure == nil {
-            failure =
-                handle.map { ConnectionFailure(message: String(cString: PQerrorMessage($0.pointer))) }
-                ?? opening?.failure
+            failure = handle?.failure ?? opening?.failure
         }
         phase = .closed
         endReason = reason
@@ -160,46 +145,6 @@ final class PostgresConnection: IterationObserver {
         for (execution, verdict) in pipeline.end() { settle(execution, verdict) }
         if wasOpening && reason == .lost && lane != .probe { client.connectionFailed(failure ?? .other) }
         client.connectionEnded(self, isGivenUp: reason == .silent)
-    }
-}
-
-/// Transactions around requests.
-///
-/// A group of several requests begins with the first one sent. It ends with the loop iteration in which the last one
-/// was sent. On a cluster, a block encloses each request that writes more than once.
-extension PostgresConnection {
-    /// Makes the next `count` requests members of a group. The pool admits no others until its end is answered.
-    func expectGroup(_ count: Int) { expectedMembers = count }
-
-    /// Begins the next member. The first one begins the group.
-    private func beginMember() {
-        if openBatch != .group {
-            sync()
-            settleDebts()
-            sendSimple("BEGIN ISOLATION LEVEL READ COMMITTED")
-            pipeline.sentBegin()
-            openBatch = .group
-        }
-        expectedMembers -= 1
-    }
-
-    /// Ends the group, if one was begun and all of its members were sent.
-    /// - Returns: False if members are still to be sent. Their tasks schedule another flush.
-    private func endGroup() -> Bool {
-        guard openBatch == .group else { return true }
-        if expectedMembers > 0 && !isBroken { return false }
-        sendSimple("COMMIT")
-        pipeline.sentCommit()
-        return true
-    }
-
-    /// Begins a transaction for the next request.
-    private func beginBlock() {
-        openBatch = .block
-        sendSimple("BEGIN ISOLATION LEVEL READ COMMITTED")
-        pipeline.sentBlockBegin()
-        let configuration = client.configuration
-        setLockTimeout(lane == .leases ? configuration.lockTimeout : configuration.sharedLockTimeout)
     }
 }
 
@@ -314,28 +259,45 @@ extension PostgresConnection {
 }
 
 /// Sends requests' statements, the commands around them, and syncs.
+///
+/// A group of several requests begins with the first one sent. It ends with the loop iteration in which the last one
+/// was sent. On a cluster, a block encloses each request that writes more than once.
 extension PostgresConnection {
+    /// Makes the next `count` requests members of a group. The pool admits no others until its end is answered.
+    func expectGroup(_ count: Int) { batch.expectGroup(count) }
+
     /// Starts a request. Statements sent until the next call belong to it.
     /// - Parameter isTransaction: True if it has several statements that write, and no transaction of its own.
     func beginRequest(isReadOnly: Bool, isTransaction: Bool = false) {
         if pipeline.isIdle { silence.restart(loop.now) }
-        if expectedMembers > 0 {
-            beginMember()
-        } else {
-            if openBatch == .single || openBatch == .block || openBatch == .readOnly && !isReadOnly { sync() }
-            settleDebts()
-            openBatch = isReadOnly ? .readOnly : .single
-            if isDistributed && isTransaction { beginBlock() }
-        }
-        sendsFirstStatement = true
+        let kind = batch.kindOfNext(isReadOnly: isReadOnly, isBlock: isDistributed && isTransaction)
+        if kind != .group || batch.kind != .group { begin(kind) }
+        batch.add(kind)
         loop.notifyAtIterationEnd(self)
+    }
+
+    /// Sends the commands that precede a request, or the first member of a group.
+    private func begin(_ kind: OutgoingBatch.Kind) {
+        if !batch.admits(kind) { sync() }
+        settleDebts()
+        switch kind {
+        case .none, .readOnly, .single: break
+        case .group:
+            handle?.send("BEGIN ISOLATION LEVEL READ COMMITTED")
+            pipeline.sentBegin()
+        case .block:
+            handle?.send("BEGIN ISOLATION LEVEL READ COMMITTED")
+            pipeline.sentBlockBegin()
+            let configuration = client.configuration
+            setLockTimeout(lane == .leases ? configuration.lockTimeout : configuration.sharedLockTimeout)
+        }
     }
 
     /// Limits waits for locks in the current transaction on all of its nodes. A session's setting applies to its own
     /// node only.
     func setLockTimeout(_ timeout: Duration) {
         guard isDistributed else { return }
-        sendSimple("SET LOCAL lock_timeout = \(timeout.setting)")
+        handle?.send("SET LOCAL lock_timeout = \(timeout.setting)")
         pipeline.sentSetting()
     }
 
@@ -350,8 +312,8 @@ extension PostgresConnection {
     /// The server answers the earlier statements before it executes the COMMIT. This distinguishes a hanging commit
     /// from a wait for a lock.
     func sendCommit(of execution: Execution) {
-        guard let connection = handle?.pointer else { return execution.resume(.again) }
-        if PQsendFlushRequest(connection) != 1 { isBroken = true }
+        guard let handle else { return execution.resume(.again) }
+        handle.requestReplies()
         execution.expectCommit()
         send(Commit(), for: execution)
     }
@@ -366,65 +328,58 @@ extension PostgresConnection {
 
     private func sendBound(_ number: Int, for execution: Execution) {
         // The connection ended before the task resumed, so no reply will come.
-        guard let connection = handle?.pointer else { return execution.resume(.again) }
+        guard let handle else { return execution.resume(.again) }
         let definition = client.catalog.definitions[number]
         let name = definition.preparedName(epoch: pipeline.epoch)
         execution.sends(number, definition.meaning)
-        let isUnknown = pipeline.needsPreparation(number)
-        if client.parameters.byteCount > Self.lastingByteLimit { isOutgrown = true }
-        let isSent = client.parameters.withArrays { count, types, values, lengths, formats in
-            if isUnknown {
-                guard PQsendPrepare(connection, name, definition.sql, count, types) == 1 else { return false }
-                pipeline.sentPreparation(statement: number)
-            }
-            return PQsendQueryPrepared(connection, name, count, values, lengths, formats, 1) == 1
+        if pipeline.needsPreparation(number), handle.prepare(name, definition.sql, &client.parameters) {
+            pipeline.sentPreparation(statement: number)
         }
+        if !handle.isBroken { handle.execute(name, &client.parameters) }
         execution.expectResult()
         // Recorded even when sending failed: the connection ends with this loop iteration, and the request fails then.
-        pipeline.sentStatement(number, of: execution, isFirst: sendsFirstStatement)
-        sendsFirstStatement = false
-        if !isSent { isBroken = true }
+        pipeline.sentStatement(number, of: execution, isFirst: batch.takeFirst())
     }
 
     /// Sends the commands that must precede everything else.
     private func settleDebts() {
         if pipeline.owesRollBack {
             sync()
-            sendSimple("ROLLBACK")
+            handle?.send("ROLLBACK")
             pipeline.sentRollBack()
-            openBatch = .single
+            batch.addCommand()
             sync()
         }
         // Deallocates statements under unused names. In a transaction on a lease this could fail, so a lease is not
         // reused instead. A session from a pooler is not reused either.
         if pipeline.owesCleanUp, lane != .leases, client.keepsSessions {
             sync()
-            sendSimple("DEALLOCATE ALL")
+            handle?.send("DEALLOCATE ALL")
             pipeline.sentCleanUp()
-            openBatch = .single
+            batch.addCommand()
             sync()
         }
     }
 
-    /// Sends a command of the connection itself.
-    private func sendSimple(_ command: String) {
-        guard let connection = handle?.pointer else { return }
-        if PQsendQueryParams(connection, command, 0, nil, nil, nil, nil, 1) != 1 { isBroken = true }
-    }
-
-    func sync() {
-        guard let connection = handle?.pointer, openBatch != .none, !isBroken else { return }
-        if openBatch == .block {
-            if saltern_queue_pipeline_sync(connection) != 1 { isBroken = true }
-            sendSimple("COMMIT")
+    private func sync() {
+        guard let handle, batch.kind != .none, !handle.isBroken else { return }
+        if batch.kind == .block {
+            _ = handle.sync()
+            handle.send("COMMIT")
             pipeline.sentBlockEnd()
         }
-        openBatch = .none
-        if !isBroken, saltern_queue_pipeline_sync(connection) == 1 {
-            pipeline.sentSync()
-        } else {
-            isBroken = true
-        }
+        batch.end()
+        if handle.sync() { pipeline.sentSync() }
+    }
+
+    /// Ends the group, if one was begun and all of its members were sent.
+    /// - Returns: False if members are still to be sent. Their tasks schedule another flush.
+    private func endGroup() -> Bool {
+        guard batch.kind == .group else { return true }
+        if batch.isIncomplete && !isBroken { return false }
+        handle?.send("COMMIT")
+        pipeline.sentCommit()
+        return true
     }
 
     func iterationEnded() {

@@ -81,11 +81,11 @@ final class ScriptConnection {
             case PGRES_POLLING_OK:
                 guard PQsetnonblocking(handle.pointer, 1) == 0 else { throw .other }
                 return connection
-            default: throw ConnectionFailure(message: String(cString: PQerrorMessage(handle.pointer)))
+            default: throw handle.failure
             }
         }
         if connection.isClosed { throw .timedOut }
-        throw ConnectionFailure(message: String(cString: PQerrorMessage(handle.pointer)))
+        throw handle.failure
     }
 
     /// Runs a text of one or more statements with the simple protocol, and discards the results.
