@@ -181,3 +181,12 @@ extension RequestKey {
         withUnsafeBytes(of: client.ip.network) { RequestKey(.address, hashing: $0) }
     }
 }
+
+/// The statements of locks of accounts.
+extension StatementList {
+    static var accountRows: [any Statement.Type] {
+        [
+            LockAccount.self, PlanForParameters.self, LockAccountWholly.self, KeepAccount.self, LockShareOwner.self,
+        ]
+    }
+}

@@ -87,3 +87,8 @@ struct Receipt: Sendable {
         self.text = text.string
     }
 }
+
+/// The statements of receipts.
+extension StatementList {
+    static var receipts: [any Statement.Type] { [Guarded<WriteReceipt>.self, StoreReceipt.self] }
+}

@@ -131,3 +131,8 @@ struct CountTheRest: Statement {
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
+
+/// The statements of statistics.
+extension StatementList {
+    static var statistics: [any Statement.Type] { [SumUpAccounts.self, CountLiveSessions.self, CountTheRest.self] }
+}

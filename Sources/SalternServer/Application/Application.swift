@@ -376,3 +376,30 @@ struct Dependencies: Sendable {
             previousKeys: PreviousKeys(keys: configuration.masterKey.subkeys("previous-key")), clock: clock)
     }
 }
+
+extension Application {
+    /// All statements of the service, each with the name of its type.
+    public static var statements: [(name: String, sql: String)] { StatementList.entries() }
+}
+
+/// The SQL statements of the service.
+///
+/// Each feature lists its own next to them, in an extension with one static property. `StatementTests` fails for a
+/// statement that is missing.
+enum StatementList {
+    private static var features: [[any Statement.Type]] {
+        [
+            accountAdministration, accountRows, registration, auditLog, audiences, credentials, deletion, export,
+            history, invites, items, keyrings, keptKeyrings, versions, liveStream, masterKey, plans, purge, receipts,
+            recovery, rotations, secondFactor, passkeys, securityEvents, service, sessions, outgoingEvents, shares,
+            statistics, sync, attempts, vaults, itemsInVaults,
+        ]
+    }
+
+    /// Returns each statement with the name of its type, feature by feature.
+    fileprivate static func entries() -> [(name: String, sql: String)] { features.joined().map { entry($0) } }
+
+    private static func entry<S: Statement>(_ type: S.Type) -> (name: String, sql: String) {
+        (name: String(describing: type), sql: type.sql.text)
+    }
+}

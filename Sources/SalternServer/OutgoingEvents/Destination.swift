@@ -180,3 +180,25 @@ struct ReplaceDestinationSecrets: Statement {
         RETURNING d.destination_id
         """
 }
+
+/// The statements of outgoing events.
+extension StatementList {
+    static var outgoingEvents: [any Statement.Type] {
+        [
+            FindDestinations.self, InsertDestination.self, RotateDestinationSecret.self, DisableDestination.self,
+            RemoveDestination.self, ReplaceDestinationSecrets.self, QueueAccountEvent.self, StoreAccountEvent.self,
+            EndQueues.self, RemoveIdleQueues.self, QueueOpenedSession.self, StoreOpenedSession.self, QueueEnds.self,
+            StoreEnds.self, Guarded<QueueCallersEnds<RemoveSession>>.self,
+            Guarded<StoreCallersEnds<RemoveSession>>.self, Guarded<QueueCallersEnds<RemoveOtherSessions>>.self,
+            Guarded<StoreCallersEnds<RemoveOtherSessions>>.self, Guarded<QueueCallersEnds<RemoveCurrentSession>>.self,
+            Guarded<StoreCallersEnds<RemoveCurrentSession>>.self, QueueChange.self, StoreChange.self,
+            FindDueQueues.self, FindTestQueue.self, LeaseQueue.self, FindLeasedEvents.self, RemoveDelivered.self,
+            ExtendLease.self, EndLease.self, RemoveEndedQueue.self, DelayQueue.self, ParkEvent.self,
+            FindWaitingEvents.self, FindParkedEvents.self, FindEventsByID.self, LockQueue.self, RemoveConfirmed.self,
+            SettleQueue.self, TakeDroppedEvents.self, FindUndelivered.self, FindEventKeys.self, UnparkEvent.self,
+            WakeQueue.self, FindAccountsOfDestination.self, RemoveEventsOfDestination.self,
+            RemoveQueuesOfDestination.self, FindOverdueEvents.self, ParkOverdueEvents.self, FindExpiredEvents.self,
+            RemoveExpiredEvents.self, FindIdleQueues.self, LockQueues.self, SettleQueues.self, RemoveEndedQueues.self,
+        ]
+    }
+}

@@ -195,3 +195,13 @@ struct ReadSchemaVersion: Statement {
         Schema.fit(version: Int(try row.next(Int32.self)), oldestProgram: Int(try row.next(Int32.self)))
     }
 }
+
+/// The statements of the installation and its database.
+extension StatementList {
+    static var service: [any Statement.Type] {
+        [
+            ReadInstallation.self, CreateInstallation.self, ReadSchemaVersion.self, ReadDatabaseState.self,
+            ReadReplicationState.self, ReadEveryNode.self,
+        ]
+    }
+}

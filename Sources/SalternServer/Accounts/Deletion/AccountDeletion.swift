@@ -311,3 +311,14 @@ struct RemoveAccount: Statement {
 
     static let sql: SQL<Self> = "DELETE FROM saltern.accounts a WHERE a.account_id = \(\.accountID)"
 }
+
+/// The statements of the deletion of accounts.
+extension StatementList {
+    static var deletion: [any Statement.Type] {
+        [
+            RemoveSomeItems.self, RemoveSomeDeletedContents.self, RemoveSomeReplacedContents.self,
+            RemoveSomeStagedItems.self, RemoveSomeSecurityEvents.self, FindSomeAccountShares.self, RemoveShares.self,
+            RemoveAccountContents.self, RemoveAccount.self, RemoveSessionsAltogether.self, ForgetFailedAttempts.self,
+        ]
+    }
+}

@@ -238,3 +238,19 @@ struct ExportPasskeys: AccountRead {
         Row(passkey: try row.read(StoredPasskey.init), publicKey: try row.next(), signCount: try row.next())
     }
 }
+
+/// The statements of exports.
+extension StatementList {
+    static var export: [any Statement.Type] {
+        [
+            Owned<ExportAccountRow>.self, Owned<ExportKeyring>.self, Owned<ExportRecovery>.self,
+            Owned<ExportKeptKeyrings>.self, Owned<ExportSecondFactor>.self, Owned<ExportReceipt>.self,
+            Owned<ExportInvites>.self, Owned<ExportMemberships>.self, Owned<ExportVault>.self,
+            OwnedByVault<ExportItems>.self, OwnedByVault<ExportDeletedContents>.self,
+            OwnedByVault<ExportVersions>.self, Owned<ExportSessions>.self, Owned<ExportSecurityEvents>.self,
+            Owned<ExportItems>.self, Owned<ExportDeletedContents>.self, Owned<ExportVersions>.self,
+            Owned<ExportRotations>.self, Owned<ExportStagedItems>.self, Owned<ExportShareIDs>.self,
+            Owned<ExportShare>.self,
+        ]
+    }
+}

@@ -132,3 +132,13 @@ struct FindInviteOfAccount: Statement {
     static let isReadOnly = true
     static let sql: SQL<Self> = "SELECT a.invite_id FROM saltern.accounts a WHERE a.account_id = \(\.accountID)"
 }
+
+/// The statements of invites.
+extension StatementList {
+    static var invites: [any Statement.Type] {
+        [
+            InsertInvite.self, ConsumeInvite.self, FindInviteOfCode.self, FindInviteOfAccount.self, FindInvites.self,
+            FindInvite.self, RevokeInvite.self,
+        ]
+    }
+}

@@ -145,3 +145,13 @@ struct RemovePlan: Statement {
         DELETE FROM saltern.plans WHERE plan = \(\.name) RETURNING \(AccountPlan.columns)
         """
 }
+
+/// The statements of plans.
+extension StatementList {
+    static var plans: [any Statement.Type] {
+        [
+            FindPlans.self, SetPlan.self, FindPlanUse.self, RemovePlan.self, FindAccountOfUserid.self, KeepPlan.self,
+            AssignPlan.self,
+        ]
+    }
+}

@@ -215,3 +215,12 @@ struct InsertAccount: Statement {
             coalesce(\(\.invite?.plan), 'default'), \(\.invite?.id))
         """
 }
+
+/// The statements of registrations.
+extension StatementList {
+    static var registration: [any Statement.Type] {
+        [
+            InsertLogin.self, InsertAccount.self, InsertSession.self, Owned<FindAccount>.self,
+        ]
+    }
+}

@@ -186,3 +186,13 @@ struct RemoveEvents: Statement {
         SELECT count(*) FROM gone
         """
 }
+
+/// The statements of the security log.
+extension StatementList {
+    static var securityEvents: [any Statement.Type] {
+        [
+            RecordSecurityEvent.self, DropOldEvents.self, Owned<FindSecurityLog>.self, FindOldEvents.self,
+            RemoveEvents.self,
+        ]
+    }
+}

@@ -146,3 +146,13 @@ struct AssignPlan: Statement {
         RETURNING a.account_id
         """
 }
+
+/// The statements of the administration of accounts.
+extension StatementList {
+    static var accountAdministration: [any Statement.Type] {
+        [
+            SetLock.self, FindPlanOfAccount.self, DescribeAccount.self, FindLogins.self, SummarizeAccounts.self,
+            FindLockedAccounts.self, FindIterationsOfUserid.self, FindNeverUsedAccounts.self, ConfirmNeverUsed.self,
+        ]
+    }
+}

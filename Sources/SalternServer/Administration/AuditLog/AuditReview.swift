@@ -195,3 +195,13 @@ struct FindLatestAuditEntries: Statement {
             ORDER BY sequence DESC LIMIT \(\.limit)
         """
 }
+
+/// The statements of the audit log.
+extension StatementList {
+    static var auditLog: [any Statement.Type] {
+        [
+            AppendAudit.self, FindAuditHead.self, FindAuditEntries.self, FindLatestAuditEntries.self,
+            FindBackupTimes.self,
+        ]
+    }
+}

@@ -91,3 +91,13 @@ struct RemoveService: Statement {
 
     static let sql: SQL<Self> = "DELETE FROM saltern.services WHERE service = \(\.name) RETURNING audience"
 }
+
+/// The statements of audiences.
+extension StatementList {
+    static var audiences: [any Statement.Type] {
+        [
+            StorePairwiseKey.self, FindService.self, FindServices.self, InsertService.self, RemoveService.self,
+            Owned<FindTokenSubject>.self, FindPlanOfSession.self,
+        ]
+    }
+}

@@ -238,3 +238,14 @@ struct RemoveOldAttempts: Statement {
         SELECT count(*) FROM gone
         """
 }
+
+/// The statements of attempts to log in.
+extension StatementList {
+    static var attempts: [any Statement.Type] {
+        [
+            FindFailedAttempts.self, FindAllFailedAttempts.self, ReserveAttempt.self, ReleaseAttempt.self,
+            RecordFailedAttempt.self, HoldFailedAttempts.self, RemoveFailedAttempts.self, RemoveFailuresOfDevices.self,
+            FindOldAttempts.self, RemoveOldAttempts.self,
+        ]
+    }
+}

@@ -297,3 +297,15 @@ struct CompleteRecovery: Statement {
             completed_revision = \(\.credentialRevision) WHERE r.account_id = \(\.accountID)
         """
 }
+
+/// The statements of credentials.
+extension StatementList {
+    static var credentials: [any Statement.Type] {
+        [
+            AreDecoysDue.self, SampleIterations.self, ReplaceDecoys.self, FindKDFParameters.self, FindLogin.self,
+            Owned<FindUserid>.self, FindCredentialRevision.self, ReplaceVerifier.self, NextDeviceGeneration.self,
+            TakeUserid.self, RemoveLogin.self, MoveCredential.self, FindAnySession.self, Owned<FindKeyHolders>.self,
+            MoveDeviceGeneration.self,
+        ]
+    }
+}

@@ -249,3 +249,14 @@ struct RemoveKeptKeyring: Statement {
         DELETE FROM saltern.kept_keyrings k WHERE k.account_id = \(\.accountID) AND k.kept_id = \(\.id)
         """
 }
+
+/// The statements of kept keyrings.
+extension StatementList {
+    static var keptKeyrings: [any Statement.Type] {
+        [
+            Owned<FindReplaceableKeyrings>.self, Owned<FindKeptKeyrings>.self, InsertKeptKeyring.self,
+            DropKeptKeyrings.self, RemoveKeptKeyrings.self, RemoveKeptRecoveryKeyrings.self, RemoveKeptKeyring.self,
+            RestoreKeyring.self, RestoreRecoveryKeyring.self,
+        ]
+    }
+}

@@ -103,3 +103,12 @@ struct FindKeyHolders: AccountRead {
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
+
+/// The statements of keyrings.
+extension StatementList {
+    static var keyrings: [any Statement.Type] {
+        [
+            Owned<FindKeyring>.self, Guarded<WriteKeyring>.self, MoveKeyringRevision.self,
+        ]
+    }
+}

@@ -170,3 +170,17 @@ struct DeletePasskey: Statement {
         RETURNING k.credential_id
         """
 }
+
+/// The statements of passkeys.
+extension StatementList {
+    static var passkeys: [any Statement.Type] {
+        [
+            Owned<FindPasskeys>.self, Owned<FindPasskeyIDs>.self, InsertPasskey.self,
+            Guarded<RenameStoredPasskey>.self, DeletePasskey.self, DeletePasskeys.self, StoreUnlockBox.self,
+            ReplaceUnlockBox.self, UseChallenge.self, RemoveUnlockBox.self, CountUsedChallenges.self,
+            ForgetExpiredChallenges.self, RecordPasskeyUse.self, Owned<FindUsablePasskey>.self, FindPasskeyLogIn.self,
+            OpenSessionWithPasskey.self, FindExpiredChallenges.self, RemoveExpiredChallenges.self,
+            FindDueChallenges.self, Owned<ExportPasskeys>.self,
+        ]
+    }
+}

@@ -171,3 +171,14 @@ struct StoreRecoverySession: Statement {
                 \(\.opening.now), \(\.opening.now), \(\.opening.expiresAt), true)
         """
 }
+
+/// The statements of printed codes.
+extension StatementList {
+    static var recovery: [any Statement.Type] {
+        [
+            WriteRecovery.self, ReplaceRecoveryKeyring.self, DeleteRecovery.self, RemoveRestrictedSessions.self,
+            FindRecovery.self, LockRecoveringAccount.self, OpenRecoverySession.self, StoreRecoverySession.self,
+            CompleteRecovery.self, FindCompletedRecovery.self,
+        ]
+    }
+}

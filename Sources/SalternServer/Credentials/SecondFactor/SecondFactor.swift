@@ -232,3 +232,14 @@ struct RemoveSecondFactor: Statement {
         RETURNING f.confirmed_at IS NOT NULL
         """
 }
+
+/// The statements of the second factor.
+extension StatementList {
+    static var secondFactor: [any Statement.Type] {
+        [
+            Owned<FindSecondFactor>.self, EnrolSecondFactor.self, Guarded<ConfirmSecondFactor>.self,
+            StoreFirstCodes.self, RemoveSecondFactor.self, RemoveSecondFactorCodes.self, InsertSecondFactorCodes.self,
+            OpenSessionWithOneTimeCode.self, OpenSessionWithRecoveryCode.self,
+        ]
+    }
+}

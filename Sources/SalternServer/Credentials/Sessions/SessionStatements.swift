@@ -71,3 +71,17 @@ struct TouchSession: Statement {
             FOR UPDATE SKIP LOCKED)
         """
 }
+
+/// The statements of sessions.
+extension StatementList {
+    static var sessions: [any Statement.Type] {
+        [
+            Authenticate.self, AuthenticateForWrite.self, TouchSession.self, OpenSession.self, StoreSession.self,
+            CountSessions.self, FindSurplusSessions.self, RecordSessionEnds<TrimSessions>.self, TrimSessions.self,
+            RecordSessionEnds<RemoveAllSessions>.self, RemoveAllSessions.self, Owned<FindSessions>.self,
+            Guarded<RecordCallersSessionEnds<RemoveSession>>.self, Guarded<RemoveSession>.self,
+            Guarded<RecordCallersSessionEnds<RemoveOtherSessions>>.self, Guarded<RemoveOtherSessions>.self,
+            Guarded<RecordCallersSessionEnds<RemoveCurrentSession>>.self, Guarded<RemoveCurrentSession>.self,
+        ]
+    }
+}

@@ -239,3 +239,15 @@ struct DeleteOneItem: ShortPath {
 
     private static let bytes = SealedSize.bytes(of: "i")
 }
+
+/// The statements of items.
+extension StatementList {
+    static var items: [any Statement.Type] {
+        [
+            Owned<FindItem>.self, Owned<FindItemPart>.self, Owned<FindItems>.self, Owned<FindItemHeaders>.self,
+            Owned<FindSliceEnd>.self, Guarded<WriteItem>.self, Guarded<ReplaceItem>.self, Guarded<CreateItem>.self,
+            StoreNewItem.self, Guarded<DecideDeletion>.self, Guarded<DeleteOneItem>.self, ArchiveContent.self,
+            WriteTombstone.self, Guarded<RestoreItemRow>.self, StoreRestored.self, Guarded<DropContents>.self,
+        ]
+    }
+}

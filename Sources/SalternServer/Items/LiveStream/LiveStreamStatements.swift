@@ -125,3 +125,13 @@ struct FindHashParts: Statement {
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
+
+/// The statements of the live stream.
+extension StatementList {
+    static var liveStream: [any Statement.Type] {
+        [
+            Owned<FindRevision>.self, FindMovedRevisions.self, FindLiveSessions.self, FindHashParts.self,
+            FindListedVaults.self, FindMovedVaults.self, FindLiveMemberships.self,
+        ]
+    }
+}

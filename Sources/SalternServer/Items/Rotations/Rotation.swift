@@ -204,3 +204,15 @@ struct DiscardStaged: AccountWrite {
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
+
+/// The statements of rotations.
+extension StatementList {
+    static var rotations: [any Statement.Type] {
+        [
+            FindRotations.self, InsertRotation.self, FindExtent.self, Owned<FindRotation>.self, RemoveRotation.self,
+            RemoveStaged.self, Guarded<StageBatch>.self, StoreStaged.self, Guarded<RemoveStrays>.self,
+            Guarded<DiscardStaged>.self, JoinWholeSets.self, FindUnready.self, TakeRevisions.self, SwapItems.self,
+            ExpireSomeContents.self, CloseRotation.self,
+        ]
+    }
+}

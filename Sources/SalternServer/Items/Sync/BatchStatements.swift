@@ -254,3 +254,14 @@ extension ItemTransaction {
         if puts.byteCount + movedBytes > Authorization.sharedByteLimit { try await executeWaiting() }
     }
 }
+
+/// The statements of sync.
+extension StatementList {
+    static var sync: [any Statement.Type] {
+        [
+            Guarded<ApplyBatch>.self, ArchiveContents.self, WriteTombstones.self, ReleaseContents.self,
+            Guarded<MeasurePuts>.self, CountPuts.self, WritePuts.self, Owned<FindChanges>.self,
+            Owned<FindChangeHeaders>.self,
+        ]
+    }
+}

@@ -211,3 +211,14 @@ struct HasItem: ItemRead {
         SELECT true FROM saltern.items i WHERE i.account_id = \(.account) AND i.item_id = \(\.id) AND NOT i.deleted
         """
 }
+
+/// The statements of versions.
+extension StatementList {
+    static var versions: [any Statement.Type] {
+        [
+            Owned<FindVersions>.self, Owned<FindVersion>.self, Owned<FindVersionPart>.self, Owned<HasItem>.self,
+            MeasureVersions.self, KeepVersions.self, CountVersions.self, DropVersions.self, ExpireSomeVersions.self,
+            Guarded<ReplaceKeeping>.self, KeepReplaced.self, StoreReplacement.self,
+        ]
+    }
+}

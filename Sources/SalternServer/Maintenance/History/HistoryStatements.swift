@@ -80,3 +80,13 @@ struct NoteFingerprint: Statement {
         RETURNING true
         """
 }
+
+/// The statements of database rollbacks.
+extension StatementList {
+    static var history: [any Statement.Type] {
+        [
+            ReadDatabase.self, FindRestoreMark.self, BlockChanges.self, MoveRevisionBase.self, NoteFingerprint.self,
+            FindAccountsWithSessions.self,
+        ]
+    }
+}

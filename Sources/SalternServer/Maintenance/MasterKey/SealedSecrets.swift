@@ -194,3 +194,13 @@ struct ReplaceSealedSecret: Statement {
         RETURNING f.account_id
         """
 }
+
+/// The statements of the master key.
+extension StatementList {
+    static var masterKey: [any Statement.Type] {
+        [
+            CountSealedSecrets.self, FindOutdatedSecrets.self, ReplaceSealedSecret.self, FindSealedPairwiseKey.self,
+            ReplaceSealedPairwiseKey.self,
+        ]
+    }
+}

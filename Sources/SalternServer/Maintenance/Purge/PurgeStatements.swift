@@ -292,3 +292,17 @@ struct RemoveSessions: SessionRemoval {
             FOR UPDATE SKIP LOCKED)
         """
 }
+
+/// The statements of the purge.
+extension StatementList {
+    static var purge: [any Statement.Type] {
+        [
+            TakePurgeLock.self, ReleasePurgeLock.self, HoldPurgeLock.self, BeginPurgeSlice.self, LimitLockWait.self,
+            FindEndedSessions.self, RecordSessionEnds<RemoveSessions>.self, RemoveSessions.self,
+            FindExpiredContents.self, RemoveContents.self, FindExpiredKeyrings.self, RemoveExpiredKeyrings.self,
+            FindExpiredVersions.self, RemoveVersions.self, FindDueVersions.self, FindOldTombstones.self,
+            RemoveTombstones.self, FindExpiredRotations.self, FindDueTombstones.self, FindDueContents.self,
+            FindDueKeyrings.self, FindDueRotations.self, FindDueEvents.self, FindDueAttempts.self, FindDueShares.self,
+        ]
+    }
+}

@@ -135,3 +135,16 @@ enum ShareManager: Sendable {
         if case .owner(let account) = self { account } else { nil }
     }
 }
+
+/// The statements of shares.
+extension StatementList {
+    static var shares: [any Statement.Type] {
+        [
+            TakeView.self, CountViewsLeft.self, FindManagedShare.self, UpdateShare.self, RemoveShare.self,
+            Guarded<AdmitShare>.self, InsertAccountShare.self, InsertAnonymousShare.self, RefuseAnonymousShare.self,
+            InsertShare.self, Owned<FindAccountShares>.self, FindShareHeaders.self, UpdateAccountShare.self,
+            RemoveAccountShares.self, FindShareIDs.self, SuspendShares.self, FindEndedShares.self,
+            FindEndedAccountShares.self, RemoveEndedShares.self, RemoveUsedUpShare.self,
+        ]
+    }
+}

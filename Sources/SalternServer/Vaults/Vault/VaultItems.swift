@@ -136,3 +136,25 @@ struct CountDiscarded: Statement {
             AND a.vault_id = \(\.measured.vaultID) AND a.revision > \(\.found.revision)
         """
 }
+
+/// The statements of items of shared vaults.
+extension StatementList {
+    static var itemsInVaults: [any Statement.Type] {
+        [
+            OwnedByVault<FindItem>.self, OwnedByVault<FindItemPart>.self, OwnedByVault<FindItems>.self,
+            OwnedByVault<FindItemHeaders>.self, OwnedByVault<FindSliceEnd>.self, OwnedByVault<FindChanges>.self,
+            OwnedByVault<FindChangeHeaders>.self, OwnedByVault<FindVersions>.self, OwnedByVault<FindVersion>.self,
+            OwnedByVault<FindVersionPart>.self, OwnedByVault<HasItem>.self, GuardedInVault<WriteItem>.self,
+            GuardedInVault<ReplaceItem>.self, GuardedInVault<CreateItem>.self, GuardedInVault<DecideDeletion>.self,
+            GuardedInVault<DeleteOneItem>.self, GuardedInVault<RestoreItemRow>.self, GuardedInVault<DropContents>.self,
+            GuardedInVault<ReplaceKeeping>.self, GuardedInVault<ApplyBatch>.self, GuardedInVault<MeasurePuts>.self,
+            StepInVault<StoreNewItem>.self, StepInVault<ArchiveContent>.self, StepInVault<WriteTombstone>.self,
+            StepInVault<StoreRestored>.self, StepInVault<ReleaseContents>.self, StepInVault<KeepReplaced>.self,
+            StepInVault<StoreReplacement>.self, StepInVault<MeasureVersions>.self, StepInVault<KeepVersions>.self,
+            StepInVault<CountVersions>.self, StepInVault<DropVersions>.self, StepInVault<ArchiveContents>.self,
+            StepInVault<WriteTombstones>.self, StepInVault<CountPuts>.self, StepInVault<WritePuts>.self,
+            StepInVault<RemoveSomeItems>.self, StepInVault<RemoveSomeDeletedContents>.self,
+            StepInVault<RemoveSomeReplacedContents>.self,
+        ]
+    }
+}

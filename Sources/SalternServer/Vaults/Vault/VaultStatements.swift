@@ -339,3 +339,27 @@ struct FindVaults: Statement {
         ORDER BY a.vault_id
         """
 }
+
+/// The statements of shared vaults.
+extension StatementList {
+    static var vaults: [any Statement.Type] {
+        [
+            CountMemberships.self, InsertMembership.self, MoveListRevision.self, RemoveMemberships.self,
+            Owned<FindMemberships>.self, InsertVault.self, MoveHead.self, MoveOwner.self, MoveVaultPlan.self,
+            PutMembers.self, ForgetFormerHolders.self, CountEntries.self, FindEntry.self, FindInviteEntries.self,
+            RemoveReplacedSeals.self, RemoveExpiredInvitations.self, FindMembers.self, FindVaults.self,
+            FindEntries.self, InsertEntries.self, InsertBoxes.self, RemoveOtherBoxes.self, FindBoxes.self,
+            RemoveBox.self, InsertPreviousKeys.self, FindPreviousKeys.self, IsOwner.self, FindItemAbove.self,
+            FindUnlockedAccounts.self, FindHolder.self, CountOpening.self, FindOpenings.self, FindSealLimit.self,
+            InsertSealList.self, RemoveEarlySeals.self, RemoveFormerSeals.self, FindSealList.self, FindSeals.self,
+            RemoveSeals.self, StoreSeen.self, FindVaultState.self, EndRecovery.self, BindMember.self,
+            FindOtherMember.self, FindHeldVaults.self, MeasureDiscarded.self, CountDiscarded.self,
+            FindExpiredInvitations.self, StepInVault<LockAccount>.self, StepInVault<FindExpiredContents>.self,
+            StepInVault<FindExpiredVersions>.self, StepInVault<FindOldTombstones>.self,
+            StepInVault<RemoveContents>.self, StepInVault<RemoveVersions>.self, StepInVault<RemoveTombstones>.self,
+            ForgetHolder.self, RemovePreviousKeys.self, InsertInvitation.self, FindInvitation.self,
+            RemoveInvitations.self, LockVaultForJoin.self, SetOwnership.self, RemoveBoxes.self, RemoveEntries.self,
+            RemoveMembers.self, RemoveVault.self, FindSeat.self, IsMember.self, LockVault.self, HoldSession.self,
+        ]
+    }
+}
