@@ -199,6 +199,24 @@ final class Store {
             "UPDATE items SET listing = ?, behind = NULL WHERE id = ?", .integer(listing), .blob(id.bytes))
     }
 
+    /// Starts a complete listing with the next page.
+    func beginListing() throws {
+        try set(.cursor, nil)
+        try set(.listing, (number(.listing) ?? 0) + 1)
+    }
+
+    /// Returns the ids of the items on the server, in their order.
+    func itemIDs(after id: ItemID?, limit: Int) throws -> [ItemID] {
+        try ids(in: "items", after: id?.bytes ?? [], limit: limit)
+    }
+
+    /// Returns the ids in a table of items, in their order.
+    func ids(in table: String, after id: [UInt8], limit: Int) throws -> [ItemID] {
+        try database.rows(
+            "SELECT id FROM \(table) WHERE id > ? ORDER BY id LIMIT ?", .blob(id), .integer(Int64(limit))
+        ) { row in try Self.id(row, 0) }
+    }
+
     /// Records that the server has a later version, which cannot be opened here.
     func setBehind(_ id: ItemID, _ revision: Revision) throws {
         try database.execute(

@@ -85,7 +85,7 @@ struct ChangeFetcher {
                     lacking += page.changes.filter(judge.namesUnknown).prefix(
                         SetAsideVersions.singleFetches - lacking.count)
                 }
-            } else if !hasAsked, try judge.hasUnknownKey(page) || store.hasUnread() {
+            } else if !hasAsked, try judge.hasUnknownKey(page) || StoreKeys(store).hasUnread() {
                 // Fetches the keys before any decision: another device may have written the unreadable items.
                 hasAsked = true
                 try await learn()

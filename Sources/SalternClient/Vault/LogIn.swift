@@ -153,7 +153,7 @@ struct LogIn {
         guard let knownAccount = try session.keys.knownAccount() else { return keyring }
         guard knownAccount == account else { throw .otherAccount }
         let counter = try session.stored { try session.store.counter(.keyringCounter) }
-        let isRetired = try session.stored { try session.store.isRetired(keyring.currentKey) }
+        let isRetired = try session.stored { try StoreKeys(session.store).isRetired(keyring.currentKey) }
         if keyring.counter > counter, !isRetired { return keyring }
         let ids = try knownKeyIDs()
         let keys = ids.compactMap { try? keyring.key($0) }
@@ -170,7 +170,7 @@ struct LogIn {
     }
 
     private func knownKeyIDs() throws(VaultError) -> [DataKey.ID] {
-        let ids = try session.stored { try session.store.keyIDs() }
+        let ids = try session.stored { try StoreKeys(session.store).ids() }
         // A store of an earlier version records them with its next keyring.
         return try ids.isEmpty ? session.keys.keptOpen()?.keyring.dataKeys.map(\.id) ?? [] : ids
     }

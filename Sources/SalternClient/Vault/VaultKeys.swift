@@ -182,7 +182,7 @@ struct VaultKeys {
         var old = known
         if old == nil { old = try storeSealer(account, password) }
         if old == nil {
-            let lost = try session.stored { try session.store.changeCount(unknownTo: keyring) }
+            let lost = try session.stored { try StoreKeys(session.store).changeCount(unknownTo: keyring) }
             guard lost == 0 else { throw .unsentEdits(count: lost) }
         }
         var secrets: [StoreFact: SecureBytes?] = [.token: token.text]
@@ -263,13 +263,13 @@ struct VaultKeys {
             try session.store.set(.keyringDigest, sealer.keyring.digest)
             try session.store.set(.passkeys, sealer.keyring.passkeys.flatMap(\.digest))
             if let old {
-                try session.store.retireKeys(of: old.keyring, for: sealer.keyring)
+                try StoreKeys(session.store).retireKeys(of: old.keyring, for: sealer.keyring)
                 try noteRecoveryCode(of: old.keyring, after: sealer.keyring)
             }
-            try session.store.noteKeys(of: sealer.keyring)
+            try StoreKeys(session.store).note(sealer.keyring)
             try session.store.forgetNotices(.keyringRolledBack)
             if let revision { try session.store.set(.keyringRevision, revision.number) }
-            if let old { try session.store.reseal(from: old, to: sealer) }
+            if let old { try Resealing(session.store, from: old, to: sealer).run() }
         }
     }
 
@@ -320,7 +320,7 @@ struct VaultKeys {
         guard let account = try knownAccount() else { return .later }
         return try KeyringOrder.of(
             keyring, counter: try session.stored { try session.store.counter(.keyringCounter) },
-            isRetired: try session.stored { try session.store.isRetired(keyring.currentKey) }
+            isRetired: try session.stored { try StoreKeys(session.store).isRetired(keyring.currentKey) }
         ) { () throws(VaultError) in
             // A store of an earlier version has no digest.
             if let digest = try session.stored({ try session.store.fact(.keyringDigest) }) { return digest }
