@@ -14,24 +14,24 @@ struct FolderRecords: Sendable {
         try await owned.perform { store, items in
             try items.checkOpen()
             if let marker {
-                try store.setFolder(marker, at: root)
+                try store.folders.setFolder(marker, at: root)
                 return (marker, false)
             }
-            if let known = try store.folder(at: root) { return (known, true) }
+            if let known = try store.folders.folder(at: root) { return (known, true) }
             return (.random(), false)
         }
     }
 
     /// Returns true when this was the last path of a synced folder.
     func hasFolder(at root: String) async throws(VaultError) -> Bool {
-        try await owned.perform { store, _ in try store.folder(at: root) != nil }
+        try await owned.perform { store, _ in try store.folders.folder(at: root) != nil }
     }
 
     /// Returns the last path of a folder; nil for one that was never synced.
     func place(ofFolder id: ItemID) async throws(VaultError) -> String? {
         try await owned.perform { store, items in
             try items.checkOpen()
-            return try store.root(ofFolder: id)
+            return try store.folders.root(ofFolder: id)
         }
     }
 
@@ -39,14 +39,14 @@ struct FolderRecords: Sendable {
     func noteFolder(_ id: ItemID, _ collection: String, at root: String) async throws(VaultError) {
         let owner = owned.owner
         try await owned.perform { store, _ in
-            if try store.isRoot(root, ofFolder: id), try store.collection(ofFolder: id) == collection,
-                try store.owner(ofFolder: id) == owner
+            if try store.folders.isRoot(root, ofFolder: id), try store.folders.collection(ofFolder: id) == collection,
+                try store.folders.owner(ofFolder: id) == owner
             {
                 return
             }
             try store.transaction {
-                try store.setFolder(id, at: root)
-                try store.setCollection(collection, of: owner, ofFolder: id)
+                try store.folders.setFolder(id, at: root)
+                try store.folders.setCollection(collection, of: owner, ofFolder: id)
             }
         }
     }
@@ -69,9 +69,9 @@ struct FolderRecords: Sendable {
         if try await hasFolder(at: root) { return nil }
         let owner = owned.owner
         return try await owned.perform { store, _ in
-            for (other, place) in try store.folders() where !place.utf8.elementsEqual(root.utf8) {
-                if try store.owner(ofFolder: other) != owner { continue }
-                let known = try store.collection(ofFolder: other)
+            for (other, place) in try store.folders.all() where !place.utf8.elementsEqual(root.utf8) {
+                if try store.folders.owner(ofFolder: other) != owner { continue }
+                let known = try store.folders.collection(ofFolder: other)
                 if let known, known != collection { continue }
                 if known == nil, try !Self.hasFiles(ofFolder: other, in: collection, store) { continue }
                 guard let folder = system.openRoot(place) else { return place }
@@ -84,13 +84,13 @@ struct FolderRecords: Sendable {
     /// Returns true when the folder has files of a collection, for folders without a recorded collection.
     private static func hasFiles(ofFolder id: ItemID, in collection: String, _ store: Store) throws -> Bool {
         let own = try store.stamps(collection)
-        return try store.knownFiles(in: id).keys.contains { own[$0] != nil }
+        return try store.folders.knownFiles(in: id).keys.contains { own[$0] != nil }
     }
 
     /// Returns the collection of a folder's items; nil when there are none, or some are in this collection.
     func otherCollection(ofFolder id: ItemID, than collection: String) async throws(VaultError) -> String? {
         try await owned.perform { store, _ in
-            let known = try store.knownFiles(in: id).keys
+            let known = try store.folders.knownFiles(in: id).keys
             let own = try store.stamps(collection)
             if known.contains(where: { own[$0] != nil }) { return nil }
             for item in known.sorted() {
@@ -106,17 +106,17 @@ struct FolderRecords: Sendable {
     func storeID() async throws(VaultError) -> ItemID { try await owned.perform { store, _ in try store.storeID() } }
 
     func generation(ofFolder id: ItemID) async throws(VaultError) -> FolderGeneration {
-        try await owned.perform { store, _ in try store.generation(ofFolder: id) }
+        try await owned.perform { store, _ in try store.folders.generation(ofFolder: id) }
     }
 
     func setGeneration(_ generation: Int64, ofFolder id: ItemID) async throws(VaultError) {
-        try await owned.perform { store, _ in try store.setGeneration(generation, ofFolder: id) }
+        try await owned.perform { store, _ in try store.folders.setGeneration(generation, ofFolder: id) }
     }
 
     // MARK: Deletions
 
     func noteHeld(_ held: HeldDeletions, inFolder id: ItemID) async throws(VaultError) {
-        try await owned.perform { store, _ in try store.setHeld(held, inFolder: id) }
+        try await owned.perform { store, _ in try store.folders.setHeld(held, inFolder: id) }
     }
 
     /// Returns the initial state of the deletion guard for a round. In an approved direction, the deletions of the last
@@ -127,7 +127,7 @@ struct FolderRecords: Sendable {
         let now = owned.vault.settings.now()
         return try await owned.perform { store, _ in
             try store.transaction {
-                let held = try store.held(inFolder: id)
+                let held = try store.folders.held(inFolder: id)
                 var directions: [DeletionDirection: FolderDeletionGuard.Direction] = [:]
                 for direction in DeletionDirection.allCases {
                     if agreeing.contains(direction) { try store.forgetDeletions(.folder(id, direction)) }
@@ -161,7 +161,7 @@ struct FolderRecords: Sendable {
     // MARK: Known files
 
     func fileHashes(in folder: ItemID) async throws(VaultError) -> [FolderPath: FolderTree.KnownHash] {
-        try await owned.perform { store, _ in try store.fileHashes(in: folder) }
+        try await owned.perform { store, _ in try store.folders.fileHashes(in: folder) }
     }
 
     /// Returns the stored digests of the files at some paths, and below them.
@@ -170,7 +170,7 @@ struct FolderRecords: Sendable {
     ) async throws(VaultError) -> [FolderPath: FolderTree.KnownHash] {
         try await owned.perform { store, _ in
             var hashes: [FolderPath: FolderTree.KnownHash] = [:]
-            for path in paths { hashes.merge(try store.fileHashes(at: path, in: folder)) { _, last in last } }
+            for path in paths { hashes.merge(try store.folders.fileHashes(at: path, in: folder)) { _, last in last } }
             return hashes
         }
     }
@@ -180,14 +180,16 @@ struct FolderRecords: Sendable {
     ) async throws(VaultError) {
         if hashes == known { return }
         try await owned.perform { store, _ in
-            try store.transaction { try store.setFileHashes(hashes, after: known, in: folder) }
+            try store.transaction { try store.folders.setFileHashes(hashes, after: known, in: folder) }
         }
     }
 
     // MARK: Writing
 
     func setKnownFile(_ id: ItemID, _ file: KnownFile?, in folder: ItemID) async throws(VaultError) {
-        try await owned.perform { store, _ in try store.transaction { try store.setKnownFile(id, file, in: folder) } }
+        try await owned.perform { store, _ in
+            try store.transaction { try store.folders.setKnownFile(id, file, in: folder) }
+        }
     }
 
     /// Stores the states of several files, or removes them with nil.
@@ -195,7 +197,7 @@ struct FolderRecords: Sendable {
         if files.isEmpty { return }
         try await owned.perform { store, _ in
             try store.transaction {
-                for (id, file) in files { try store.setKnownFile(id, file, in: folder) }
+                for (id, file) in files { try store.folders.setKnownFile(id, file, in: folder) }
             }
         }
     }
@@ -232,11 +234,11 @@ struct FolderRecords: Sendable {
                 try items.putUnbounded(PlainItem(title: path.text, body: body), id, in: collection)
                 if var known {
                     known.stamp = known.stamp == nil ? nil : try store.stamp(id)
-                    try store.setKnownFile(id, known, in: folder)
+                    try store.folders.setKnownFile(id, known, in: folder)
                 }
-                if let begun = try store.upload(path, in: folder) {
+                if let begun = try store.folders.upload(path, in: folder) {
                     if Attachment(body)?.id != begun { try store.abandonDraft(begun) }
-                    try store.setUpload(path, nil, in: folder)
+                    try store.folders.setUpload(path, nil, in: folder)
                 }
                 return true
             }
@@ -249,7 +251,7 @@ struct FolderRecords: Sendable {
             try store.transaction {
                 guard try store.stamp(id) == seen else { return false }
                 try items.delete(id)
-                try store.setKnownFile(id, nil, in: folder)
+                try store.folders.setKnownFile(id, nil, in: folder)
                 return true
             }
         }
@@ -300,9 +302,9 @@ struct FolderRecords: Sendable {
     func beginUpload(_ path: FolderPath, in folder: ItemID) async throws(VaultError) -> ItemID {
         try await owned.perform { store, _ in
             try store.transaction {
-                if let begun = try store.upload(path, in: folder) { return begun }
+                if let begun = try store.folders.upload(path, in: folder) { return begun }
                 let id = ItemID.random()
-                try store.setUpload(path, id, in: folder)
+                try store.folders.setUpload(path, id, in: folder)
                 return id
             }
         }
@@ -312,23 +314,23 @@ struct FolderRecords: Sendable {
     func beginUpload(_ path: FolderPath, of attachment: ItemID, in folder: ItemID) async throws(VaultError) {
         try await owned.perform { store, _ in
             try store.transaction {
-                let begun = try store.upload(path, in: folder)
+                let begun = try store.folders.upload(path, in: folder)
                 if begun == attachment { return }
                 if let begun { try store.abandonDraft(begun) }
-                try store.setUpload(path, attachment, in: folder)
+                try store.folders.setUpload(path, attachment, in: folder)
             }
         }
     }
 
     func uploads(in folder: ItemID) async throws(VaultError) -> [FolderPath: ItemID] {
-        try await owned.perform { store, _ in try store.uploads(in: folder) }
+        try await owned.perform { store, _ in try store.folders.uploads(in: folder) }
     }
 
     /// Abandons an upload. Without a server the sent chunks are taken back later.
     func abandonUpload(_ path: FolderPath, _ attachment: ItemID, in folder: ItemID) async throws(VaultError) {
         try await owned.perform { store, _ in
             try store.transaction {
-                try store.setUpload(path, nil, in: folder)
+                try store.folders.setUpload(path, nil, in: folder)
                 try store.abandonDraft(attachment)
             }
         }

@@ -12,7 +12,7 @@ struct FolderViews: Sendable {
             try items.checkOpen()
             var view = FolderView()
             var warnings: [FolderWarning] = []
-            view.known = try store.knownFiles(in: folder)
+            view.known = try store.folders.knownFiles(in: folder)
             view.knownFolders = try store.knownFolders(in: folder)
             for (id, stamp) in try store.stamps(collection) {
                 if let warning = try Self.addRemote(id, stamp, items, to: &view) { warnings.append(warning) }
@@ -43,11 +43,11 @@ struct FolderViews: Sendable {
             var warnings: [FolderWarning] = []
             var ids = ids
             for path in paths {
-                ids.formUnion(try store.knownFiles(around: path, in: folder))
+                ids.formUnion(try store.folders.knownFiles(around: path, in: folder))
                 ids.formUnion(try store.knownFolders(around: path, in: folder))
             }
             for id in ids where !view.has(id) {
-                let (known, stamp) = (try store.knownFile(id, in: folder), try store.stamp(id, in: collection))
+                let (known, stamp) = (try store.folders.knownFile(id, in: folder), try store.stamp(id, in: collection))
                 view.known[id] = known
                 view.knownFolders[id] = try store.knownFolder(id, in: folder)
                 if let stamp, let warning = try Self.addRemote(id, stamp, items, to: &view) { warnings.append(warning) }
@@ -66,7 +66,7 @@ struct FolderViews: Sendable {
             var view = view
             try Self.noteBuried(&view, store)
             Self.noteTimes(&view, items)
-            view.total = try store.knownFileCount(in: folder)
+            view.total = try store.folders.knownFileCount(in: folder)
             let outer = view.known.values.flatMap(\.path.folders) + view.knownFolders.values.flatMap(\.path.folders)
             view.outerFolders = try Self.standing(Set(outer), in: folder, store)
             let ids = Set(view.known.keys)
@@ -74,7 +74,7 @@ struct FolderViews: Sendable {
             for (id, known) in view.known where view.local[known.path] == nil || view.remote[id] == nil {
                 let digest = known.content.digest
                 if view.keptOutside.contains(digest) { continue }
-                if try store.isKnown(digest, except: ids, in: folder) { view.keptOutside.insert(digest) }
+                if try store.folders.isKnown(digest, except: ids, in: folder) { view.keptOutside.insert(digest) }
             }
             return view
         }
@@ -140,6 +140,49 @@ struct FolderViews: Sendable {
         _ folders: Set<FolderPath>, in folder: ItemID, _ store: Store
     ) throws -> Set<FolderPath> {
         try folders.filter { try !store.knownFolders(at: $0, in: folder).isEmpty }
+    }
+}
+
+/// The versions of items.
+extension Store {
+    /// Returns the versions of a collection's items, without reading their content.
+    func stamps(_ collection: String) throws -> [ItemID: ItemStamp] {
+        let stamps = try database.rows(
+            """
+            SELECT id, revision, NULL FROM items i
+            WHERE collection = ?1 AND NOT EXISTS (SELECT 1 FROM changes c WHERE c.id = i.id)
+            UNION ALL
+            SELECT c.id, i.revision, c.sequence FROM changes c LEFT JOIN items i ON i.id = c.id WHERE c.collection = ?1
+            """, .text(collection)
+        ) { row in (try Self.id(row, 0), ItemStamp(revision: row.integer(1), sequence: row.integer(2))) }
+        return Dictionary(stamps) { _, last in last }
+    }
+
+    func stamp(_ id: ItemID) throws -> ItemStamp? {
+        if let change = try change(id) {
+            return change.content == nil
+                ? nil : ItemStamp(revision: try item(id)?.revision.number, sequence: change.sequence)
+        }
+        return try item(id).map { ItemStamp(revision: $0.revision.number) }
+    }
+
+    /// Returns true when an item was deleted. An item that is only missing was not.
+    func isBuried(_ id: ItemID) throws -> Bool {
+        if let change = try change(id) { return change.content == nil }
+        return try item(id) == nil && tombstone(id) != nil
+    }
+
+    /// Returns the version of an item in a collection; nil when it has none.
+    func stamp(_ id: ItemID, in collection: String) throws -> ItemStamp? {
+        try database.rows(
+            """
+            SELECT revision, NULL FROM items i
+            WHERE id = ?1 AND collection = ?2 AND NOT EXISTS (SELECT 1 FROM changes c WHERE c.id = i.id)
+            UNION ALL
+            SELECT i.revision, c.sequence FROM changes c LEFT JOIN items i ON i.id = c.id
+            WHERE c.id = ?1 AND c.collection = ?2
+            """, .blob(id.bytes), .text(collection)
+        ) { ItemStamp(revision: $0.integer(0), sequence: $0.integer(1)) }.first
     }
 }
 

@@ -85,6 +85,14 @@ extension Store {
         try database.execute("DELETE FROM folder_uploads")
     }
 
+    /// Returns the name of this store in the markers of folders.
+    func storeID() throws -> ItemID {
+        if let known = try fact(.storeID).flatMap({ ItemID(bytes: $0) }) { return known }
+        let id = ItemID.random()
+        try set(.storeID, id.bytes)
+        return id
+    }
+
     /// Returns the former names of the store in the markers of folders.
     func formerStoreIDs() throws -> [ItemID] {
         let bytes = try fact(.formerStoreIDs) ?? []

@@ -322,7 +322,7 @@ extension FolderMarker {
 extension Vault {
     /// The store is as an earlier version has left it.
     fileprivate func setOldGeneration(_ number: Int64, ofFolder id: ItemID) throws {
-        try store.setGeneration(number, ofFolder: id)
+        try store.folders.setGeneration(number, ofFolder: id)
         try store.database.execute("UPDATE folder_generations SET has_line = 0")
     }
 }

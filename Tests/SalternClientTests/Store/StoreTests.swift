@@ -34,8 +34,8 @@ struct StoreTests {
         let store = try Store(path: folder.path + "/store.sqlite")
         try store.put(StoredItem(id: .random(), revision: Revision(7), content: content(1), edit: 3), listing: 0)
         try store.record(.random(), content: content(2), edit: 4)
-        try store.setFolder(.random(), at: "/folder")
-        try store.setGeneration(7, ofFolder: .random())
+        try store.folders.setFolder(.random(), at: "/folder")
+        try store.folders.setGeneration(7, ofFolder: .random())
         try store.note(.conflict)
         try store.removeEverything()
         let tables = try store.database.rows("SELECT name FROM sqlite_schema WHERE type = 'table'") { $0.text(0) ?? "" }

@@ -1,9 +1,15 @@
-extension Store {
+/// The state of synced folders in a store: their paths, the files that were synced, uploads, and hashes.
+struct FolderStore {
+    private let store: Store
+    private var database: StoreTables { store.database }
+
+    init(_ store: Store) { self.store = store }
+
     // MARK: Folders
 
     /// Returns the last folder at this path.
     func folder(at root: String) throws -> ItemID? {
-        try database.rows("SELECT id FROM folders WHERE root = ?", .text(root)) { try Self.id($0, 0) }.first
+        try database.rows("SELECT id FROM folders WHERE root = ?", .text(root)) { try Store.id($0, 0) }.first
     }
 
     /// Returns the last path of a folder.
@@ -26,8 +32,8 @@ extension Store {
     }
 
     /// Returns all folders and their last paths.
-    func folders() throws -> [(id: ItemID, root: String)] {
-        try database.rows("SELECT id, root FROM folders ORDER BY root") { (try Self.id($0, 0), $0.text(1) ?? "") }
+    func all() throws -> [(id: ItemID, root: String)] {
+        try database.rows("SELECT id, root FROM folders ORDER BY root") { (try Store.id($0, 0), $0.text(1) ?? "") }
     }
 
     /// Returns the collection of a folder; nil when an earlier version has recorded none.
@@ -75,7 +81,7 @@ extension Store {
         ) { ($0.integer(0) ?? 0, $0.integer(1) ?? 0) }.first
         guard let (number, line) = known else { return FolderGeneration() }
         // See `Store.renewIdentity`.
-        let names = line == 2 ? try formerStoreIDs() : [try storeID()]
+        let names = line == 2 ? try store.formerStoreIDs() : [try store.storeID()]
         return FolderGeneration(number: number, names: names, hasLine: line != 0)
     }
 
@@ -85,17 +91,9 @@ extension Store {
             .blob(id.bytes), .integer(generation))
     }
 
-    /// Returns the name of this store in the markers of folders.
-    func storeID() throws -> ItemID {
-        if let known = try fact(.storeID).flatMap({ ItemID(bytes: $0) }) { return known }
-        let id = ItemID.random()
-        try set(.storeID, id.bytes)
-        return id
-    }
-
     // MARK: Synced states
 
-    static let knownColumns = "id, path, digest, byte_count, executable, revision, sequence, pending, ignored"
+    private static let knownColumns = "id, path, digest, byte_count, executable, revision, sequence, pending, ignored"
 
     func knownFiles(in folder: ItemID) throws -> [ItemID: KnownFile] {
         let files = try database.rows(
@@ -104,14 +102,14 @@ extension Store {
         return Dictionary(files.compactMap(\.self)) { _, last in last }
     }
 
-    static func knownFile(_ row: SQLiteRow) throws -> (ItemID, KnownFile)? {
+    private static func knownFile(_ row: SQLiteRow) throws -> (ItemID, KnownFile)? {
         guard let path = try path(row.text(1)) else { return nil }
         guard let digest = row.blob(2), let count = row.integer(3), let executable = row.integer(4) else {
             throw StoreError.damaged
         }
         let stamp = ItemStamp(revision: row.integer(5), sequence: row.integer(6))
         return (
-            try id(row, 0),
+            try Store.id(row, 0),
             KnownFile(
                 path: path,
                 content: FileContent(digest: digest, byteCount: count, isExecutable: executable != 0),
@@ -149,6 +147,41 @@ extension Store {
             .integer(file.isPending ? 1 : 0), .integer(file.isIgnored ? 1 : 0))
     }
 
+    /// Returns the files at a path, below it, and at the paths of the folders above it.
+    func knownFiles(around path: FolderPath, in folder: ItemID) throws -> [ItemID] {
+        var ids = try database.rows(
+            "SELECT id FROM folder_files WHERE folder = ? AND path > ? AND path < ?", .blob(folder.bytes),
+            .text(path.text + "/"), .text(path.text + "0")
+        ) { try Store.id($0, 0) }
+        for place in [path] + path.folders {
+            ids += try database.rows(
+                "SELECT id FROM folder_files WHERE folder = ? AND path = ?", .blob(folder.bytes), .text(place.text)
+            ) { try Store.id($0, 0) }
+        }
+        return ids
+    }
+
+    func knownFile(_ id: ItemID, in folder: ItemID) throws -> KnownFile? {
+        try database.rows(
+            "SELECT \(Self.knownColumns) FROM folder_files WHERE folder = ? AND id = ?", .blob(folder.bytes),
+            .blob(id.bytes), decode: Self.knownFile
+        ).compactMap(\.self).first?.1
+    }
+
+    func knownFileCount(in folder: ItemID) throws -> Int {
+        Int(
+            try database.rows("SELECT count(*) FROM folder_files WHERE folder = ?", .blob(folder.bytes)) {
+                $0.integer(0) ?? 0
+            }.first ?? 0)
+    }
+
+    /// Returns true when a file other than these has the content.
+    func isKnown(_ digest: [UInt8], except ids: Set<ItemID>, in folder: ItemID) throws -> Bool {
+        try database.rows(
+            "SELECT id FROM folder_files WHERE folder = ? AND digest = ?", .blob(folder.bytes), .blob(digest)
+        ) { try Store.id($0, 0) }.contains { !ids.contains($0) }
+    }
+
     // MARK: Files that are being sent
 
     /// Returns the attachments under which files are sent.
@@ -157,7 +190,7 @@ extension Store {
             "SELECT path, attachment FROM folder_uploads WHERE folder = ?", .blob(folder.bytes)
         ) { row -> (FolderPath, ItemID)? in
             guard let path = try Self.path(row.text(0)) else { return nil }
-            return (path, try Self.id(row, 1))
+            return (path, try Store.id(row, 1))
         }
         return Dictionary(uploads.compactMap(\.self)) { _, last in last }
     }
@@ -167,7 +200,7 @@ extension Store {
         try database.rows(
             "SELECT attachment FROM folder_uploads WHERE folder = ? AND path = ?", .blob(folder.bytes),
             .text(path.text)
-        ) { try Self.id($0, 0) }.first
+        ) { try Store.id($0, 0) }.first
     }
 
     func setUpload(_ path: FolderPath, _ attachment: ItemID?, in folder: ItemID) throws {
@@ -188,9 +221,9 @@ extension Store {
         return Dictionary(hashes.compactMap(\.self)) { _, last in last }
     }
 
-    static let hashColumns = "path, inode, byte_count, modified, changed, digest"
+    private static let hashColumns = "path, inode, byte_count, modified, changed, digest"
 
-    static func fileHash(_ row: SQLiteRow) throws -> (FolderPath, FolderTree.KnownHash)? {
+    private static func fileHash(_ row: SQLiteRow) throws -> (FolderPath, FolderTree.KnownHash)? {
         guard let path = try path(row.text(0)) else { return nil }
         guard let inode = row.integer(1), let count = row.integer(2), let modified = row.integer(3),
             let changed = row.integer(4), let digest = row.blob(5)
@@ -218,32 +251,21 @@ extension Store {
         }
     }
 
-    // MARK: Items
-
-    /// Returns the versions of a collection's items, without reading their content.
-    func stamps(_ collection: String) throws -> [ItemID: ItemStamp] {
-        let stamps = try database.rows(
-            """
-            SELECT id, revision, NULL FROM items i
-            WHERE collection = ?1 AND NOT EXISTS (SELECT 1 FROM changes c WHERE c.id = i.id)
-            UNION ALL
-            SELECT c.id, i.revision, c.sequence FROM changes c LEFT JOIN items i ON i.id = c.id WHERE c.collection = ?1
-            """, .text(collection)
-        ) { row in (try Self.id(row, 0), ItemStamp(revision: row.integer(1), sequence: row.integer(2))) }
-        return Dictionary(stamps) { _, last in last }
+    /// Returns the stored digests of the files at a path, and below it.
+    func fileHashes(at path: FolderPath, in folder: ItemID) throws -> [FolderPath: FolderTree.KnownHash] {
+        let columns = Self.hashColumns
+        let hashes =
+            try database.rows(
+                "SELECT \(columns) FROM folder_hashes WHERE folder = ? AND path = ?", .blob(folder.bytes),
+                .text(path.text), decode: Self.fileHash)
+            + database.rows(
+                "SELECT \(columns) FROM folder_hashes WHERE folder = ? AND path > ? AND path < ?",
+                .blob(folder.bytes), .text(path.text + "/"), .text(path.text + "0"), decode: Self.fileHash)
+        return Dictionary(hashes.compactMap(\.self)) { _, last in last }
     }
+}
 
-    func stamp(_ id: ItemID) throws -> ItemStamp? {
-        if let change = try change(id) {
-            return change.content == nil
-                ? nil : ItemStamp(revision: try item(id)?.revision.number, sequence: change.sequence)
-        }
-        return try item(id).map { ItemStamp(revision: $0.revision.number) }
-    }
-
-    /// Returns true when an item was deleted. An item that is only missing was not.
-    func isBuried(_ id: ItemID) throws -> Bool {
-        if let change = try change(id) { return change.content == nil }
-        return try item(id) == nil && tombstone(id) != nil
-    }
+extension Store {
+    /// The state of synced folders.
+    var folders: FolderStore { FolderStore(self) }
 }
