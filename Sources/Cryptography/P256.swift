@@ -23,6 +23,11 @@ public enum P256 {
             self.bytes = bytes
             try check()
         }
+
+        /// Takes the point at the start of a private key's stored form, which is one.
+        fileprivate init(ofKey bytes: SecureBytes) {
+            self.bytes = bytes.withUnsafeBytes { [UInt8]($0[..<Self.byteCount]) }
+        }
     }
 
     /// A secret number with its point.
@@ -36,15 +41,15 @@ public enum P256 {
 
         /// Draws a new key.
         public static func generate() throws(Failure) -> PrivateKey {
-            try PrivateKey(SecureBytes(count: byteCount) { buffer throws(Failure) in try generate(into: buffer) })
+            PrivateKey(valid: try SecureBytes(count: byteCount) { buffer throws(Failure) in try generate(into: buffer) })
         }
 
         /// Computes the point of a number of 32 bytes, big-endian.
         /// - Throws: ``Failure/notAKey`` for zero and for numbers from the order of the curve.
         public init(number: SecureBytes) throws(Failure) {
             guard number.count == 32 else { throw .notAKey }
-            try self.init(
-                SecureBytes(count: Self.byteCount) { buffer throws(Failure) in
+            self.init(
+                valid: try SecureBytes(count: Self.byteCount) { buffer throws(Failure) in
                     try Self.writePoint(of: number, into: buffer)
                     number.withUnsafeBytes {
                         UnsafeMutableRawBufferPointer(rebasing: buffer[PublicKey.byteCount...]).copyMemory(from: $0)
@@ -53,11 +58,21 @@ public enum P256 {
         }
 
         /// Reads the stored form.
+        /// - Throws: ``Failure/notAKey`` also for a number with another point.
         public init(_ bytes: SecureBytes) throws(Failure) {
             guard bytes.count == Self.byteCount else { throw .notAKey }
+            let number = SecureBytes(count: 32) { number in
+                bytes.withUnsafeBytes {
+                    number.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[PublicKey.byteCount...]))
+                }
+            }
+            try self.init(number: number)
+            guard publicKey == PublicKey(ofKey: bytes) else { throw .notAKey }
+        }
+
+        private init(valid bytes: SecureBytes) {
             self.bytes = bytes
-            publicKey = try PublicKey(bytes.withUnsafeBytes { [UInt8]($0[..<PublicKey.byteCount]) })
-            try check()
+            publicKey = PublicKey(ofKey: bytes)
         }
 
         /// Returns the secret that both sides share: the 32 bytes of the common point's x. Derive keys from it with

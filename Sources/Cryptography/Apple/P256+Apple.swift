@@ -31,11 +31,6 @@ extension P256.PrivateKey {
         }
     }
 
-    /// Throws unless the number belongs to the point.
-    func check() throws(P256.Failure) {
-        guard try key().publicKey.x963Representation.elementsEqual(publicKey.bytes) else { throw .notAKey }
-    }
-
     /// Writes the x of the common point.
     func agree(
         with other: P256.PublicKey, into secret: UnsafeMutableRawBufferPointer
@@ -50,7 +45,7 @@ extension P256.PrivateKey {
         }
     }
 
-    /// Makes a key of the number alone. ``check()`` compares it with the point.
+    /// Makes a key of the number alone.
     private func key() throws(P256.Failure) -> CryptoKit.P256.KeyAgreement.PrivateKey {
         do {
             return try bytes.withUnsafeBytes { bytes in

@@ -44,15 +44,6 @@ extension P256.PrivateKey {
         }
     }
 
-    /// Throws unless the number belongs to the point.
-    func check() throws(P256.Failure) {
-        let pair = try pair()
-        guard withExtendedLifetime(pair, { EVP_PKEY_pairwise_check(pair.context) }) == 1 else {
-            OpenSSLError.clearQueue()
-            throw .notAKey
-        }
-    }
-
     /// Writes the x of the common point.
     func agree(
         with other: P256.PublicKey, into secret: UnsafeMutableRawBufferPointer
