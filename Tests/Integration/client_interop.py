@@ -53,7 +53,7 @@ class Server:
         if body is not None:
             fields["Content-Type"] = "application/json"
         reply = ask(self.connection, method, path, None if body is None else json.dumps(body), fields)
-        content = reply.content
+        content = reply.body
         check(reply.status in (200, 201, 204), f"2xx of {method} {path}: {reply.status} {content[:500]!r}")
         return json.loads(content) if content else None
 

@@ -14,7 +14,7 @@ import threading
 import time
 
 from traffic.blocking import BlockingConnection
-from traffic.patience import ATTEMPTS, passes
+from traffic.patience import Answer, Attempt, exchange, repeat
 from traffic.people import fresh_id, item
 from traffic.ruler import Ruler
 from traffic.wire import ConnectionEnded, Reply, Target, request
@@ -27,12 +27,6 @@ PATIENCE = 300
 LONGEST = 3_000
 # How a connection ends that the other side has closed, and nothing else.
 CLOSED = (ConnectionEnded, ConnectionError, ssl.SSLEOFError, ssl.SSLZeroReturnError)
-
-
-def is_disturbed(reply: Reply, begin: float, ruler: Ruler) -> bool:
-    """Whether a reply can be due to a pause of the machine since then, and the same request can succeed when it is sent again."""
-    seconds = time.monotonic() - begin
-    return passes(reply.status, reply.fields.get("retry-after"), reply.body, seconds) and ruler.was_disturbed(begin)
 
 
 class Client:
@@ -78,46 +72,43 @@ class Client:
         self.items[item_id] = reply.fields["etag"], contents[is_second]["body"]
         self.writes += 1
 
-    def ask(self, first: bytes, second: bytes, expected: int) -> tuple[Reply, bool]:
-        """The reply, and whether it is to what is sent when the connection has been closed."""
-        is_second, disturbances = False, 0
-        while True:
-            was_used, begin = self.connection.tls is not None, time.monotonic()
-            try:
-                reply = self.connection.exchange(second if is_second else first)
-            except CLOSED:
-                if not was_used or self.connection.received:
-                    raise
+    def ask(self, first: bytes, second: bytes, expected: int) -> tuple[Answer, bool]:
+        """The answer, and whether it is to what is sent when the connection has been closed."""
+        is_second = False
+        name = first.split(b" HTTP", 1)[0].decode()
+
+        def send(attempt: Attempt) -> Reply:
+            nonlocal is_second
+            while True:
+                was_used = self.connection.tls is not None
+                try:
+                    return self.connection.exchange(second if is_second else first)
+                except CLOSED:
+                    if not was_used or self.connection.received:
+                        raise
                 self.repeats += 1
                 # What a disturbance left in doubt stays the same.
-                is_second = is_second or not disturbances
-                continue
-            if disturbances == ATTEMPTS or not is_disturbed(reply, begin, self.ruler):
-                break
-            disturbances += 1
-            time.sleep(1)
-        self.disturbances += disturbances
-        # The first attempt may have been stored.
-        if reply.status != expected and not (disturbances and (expected, reply.status) == (201, 200)):
+                is_second = is_second or attempt.number == 1
+                attempt.begin = time.monotonic()
+
+        answer = repeat(send, name, creates=expected == 201, ruler=self.ruler)
+        self.disturbances += answer.repeats
+        if answer.status != expected:
             again = " when it is sent again" if is_second else ""
-            raise RuntimeError(f"{first.split(b' HTTP')[0].decode()} is told {reply.status}{again}: {reply.body[:200]!r}")
+            raise RuntimeError(f"{name} is told {answer.status}{again}: {answer.body[:200]!r}")
         if not self.keeps:
             self.connection.close()
-        return reply, is_second
+        return answer, is_second
 
 
 def differences(target: Target, token: str, clients: list[Client], ruler: Ruler) -> list[str]:
     """Between what was answered and what is there."""
     connection = BlockingConnection(target, None, PATIENCE)
     answered = {item_id: content for client in clients for item_id, content in client.items.items()}
-    found, page, disturbances = {}, "", 0
+    found, page = {}, ""
     while True:
-        begin = time.monotonic()
-        reply = connection.exchange(request("GET", f"/v1/items?limit=100{page}", None, token))
-        if disturbances < ATTEMPTS and is_disturbed(reply, begin, ruler):
-            disturbances += 1
-            time.sleep(1)
-            continue
+        data = request("GET", f"/v1/items?limit=100{page}", None, token)
+        reply = exchange(connection, data, losses=(), ruler=ruler)
         if reply.status != 200:
             return [f"the list is told {reply.status}"]
         found |= {listed["id"]: (f'"{listed["revision"]}"', listed["body"]) for listed in reply.json["items"]}

@@ -127,20 +127,21 @@ class Server:
         context.load_verify_locations(cafile=CERTIFICATE)
         self.connection = http.client.HTTPSConnection(URL.hostname, URL.port, context=context, timeout=180)
 
-    def request(self, method, path, status, body=None, **headers):
+    def request(self, method, path, status, body=None, creates=False, **headers):
         """The body and the headers of a reply that has this status."""
         headers = {name.replace("_", "-"): value for name, value in headers.items()}
-        reply = ask(self.connection, method, path, body, {"Authorization": f"Bearer {TOKEN}", **headers})
-        check(reply.has(status), f"{method} {path}: status {status}, not {reply.status} {reply.content[:500]!r}")
-        return reply.content, reply.headers
+        headers["Authorization"] = f"Bearer {TOKEN}"
+        reply = ask(self.connection, method, path, body, headers, creates=creates)
+        check(reply.status == status, f"{method} {path}: status {status}, not {reply.status} {reply.body[:500]!r}")
+        return reply.body, reply.fields
 
     def put_json(self, message):
         body = {"format": message.format.name, "body": base64.b64encode(message.sealed).decode()}
-        self.request("PUT", f"/v1/items/{message.item}", 201, json.dumps(body),
+        self.request("PUT", f"/v1/items/{message.item}", 201, json.dumps(body), creates=True,
                      Content_Type="application/json", If_None_Match="*")
 
     def put_octets(self, message):
-        self.request("PUT", f"/v1/items/{message.item}?format={message.format.name}", 201, message.sealed,
+        self.request("PUT", f"/v1/items/{message.item}?format={message.format.name}", 201, message.sealed, creates=True,
                      Content_Type=OCTETS, If_None_Match="*")
 
     def get_json(self, message):
@@ -149,8 +150,8 @@ class Server:
 
     def get_octets(self, message):
         received, headers = self.request("GET", f"/v1/items/{message.item}", 200, Accept=OCTETS)
-        check(headers["Content-Type"] == OCTETS, f"{message}: octets, not {headers['Content-Type']}")
-        check(headers["Saltern-Format"] == message.format.name, f"{message}: its format in Saltern-Format")
+        check(headers["content-type"] == OCTETS, f"{message}: octets, not {headers['content-type']}")
+        check(headers["saltern-format"] == message.format.name, f"{message}: its format in Saltern-Format")
         return received
 
     def changes(self):

@@ -40,10 +40,10 @@ class Client:
         if token:
             headers["Authorization"] = "Bearer " + token
         reply = ask(connection, method, path, json.dumps(body) if body is not None else None, headers)
-        text = reply.content
+        text = reply.body
         if connection is not self.open:
             connection.close()
-        if not reply.has(expected):
+        if reply.status != expected:
             raise SystemExit(f"{method} {path}: {reply.status} instead of {expected}: {text[:500]!r}")
         return json.loads(text) if text else {}
 

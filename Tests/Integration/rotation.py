@@ -62,8 +62,8 @@ class Server:
         # The server is killed during a rotation only. An undisturbed rotation has more attempts, too.
         attempts = int(os.environ.get("ROTATION_ATTEMPTS", "1")) if sys.argv[1] == "rotate" else ATTEMPTS
         try:
-            reply = ask(self.connection, method, path, None if body is None else json.dumps(body), headers, attempts)
-            received = reply.content
+            reply = ask(self.connection, method, path, None if body is None else json.dumps(body), headers, attempts=attempts)
+            received = reply.body
         except (OSError, http.client.HTTPException) as error:
             raise Gone(f"{method} {path}: {error}") from error
         if reply.status in (500, 503):

@@ -30,7 +30,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from joserfc import jwt as joserfc_jwt
 from joserfc.jwk import ECKey, KeySet
 
-from traffic.patience import ATTEMPTS, passes
+from traffic.patience import Answer, exchange_alone
+from traffic.wire import Target, request
 
 URL = os.environ["SALTERN_TEST_URL"]
 CERTIFICATE = os.environ["SALTERN_TEST_CERTIFICATE"]
@@ -52,27 +53,20 @@ def expect(condition: bool, what: str) -> None:
         raise Failure(f"expected {what}")
 
 
-def post(path: str, token: str, body: dict[str, str]) -> requests.Response:
-    headers = {"Authorization": f"Bearer {token}"}
-    reply = requests.post(URL + path, json=body, headers=headers, verify=CERTIFICATE, timeout=180)
-    for _ in range(ATTEMPTS):
-        if not passes(reply.status_code, reply.headers.get("Retry-After"), reply.content, reply.elapsed.total_seconds()):
-            break
-        time.sleep(1)
-        reply = requests.post(URL + path, json=body, headers=headers, verify=CERTIFICATE, timeout=180)
-    return reply
+def post(path: str, token: str, body: dict[str, str]) -> Answer:
+    return exchange_alone(Target.of(URL, CERTIFICATE), request("POST", path, body, token))
 
 
 def new_token(audience: str = AUDIENCE) -> str:
     reply = post("/v1/tokens", SESSION, {"audience": audience})
-    expect(reply.status_code == 200, f"a token, not {reply.status_code} {reply.text}")
-    return str(reply.json()["token"])
+    expect(reply.status == 200, f"a token, not {reply.status} {reply.body!r}")
+    return str(reply.json["token"])
 
 
 def is_active(token: str) -> bool:
     reply = post("/v1/tokens/inspect", SERVICE, {"token": token})
-    expect(reply.status_code == 200, f"an inspection, not {reply.status_code} {reply.text}")
-    return bool(reply.json()["active"])
+    expect(reply.status == 200, f"an inspection, not {reply.status} {reply.body!r}")
+    return bool(reply.json["active"])
 
 
 def published() -> Any:
@@ -261,9 +255,9 @@ def verify(file: Path, server: int) -> None:
 
 def ask(port: int, token: str) -> tuple[int, str]:
     """The reply of the example."""
-    request = urllib.request.Request(f"http://127.0.0.1:{port}/", headers={"Authorization": f"Bearer {token}"})
+    asked = urllib.request.Request(f"http://127.0.0.1:{port}/", headers={"Authorization": f"Bearer {token}"})
     try:
-        with urllib.request.urlopen(request, timeout=60) as reply:
+        with urllib.request.urlopen(asked, timeout=60) as reply:
             return reply.status, reply.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, ""

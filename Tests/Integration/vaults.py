@@ -11,11 +11,8 @@ import json
 import os
 import pathlib
 import secrets
-import ssl
 import sys
 import time
-import urllib.error
-import urllib.request
 import uuid
 
 import saltern_1
@@ -23,11 +20,10 @@ import vault_log
 from vault_log import Entry, Invitation, Log, number
 from vault_person import BODY_PART, Person, base64_of, box, generation, previous_key
 
-from traffic.patience import ATTEMPTS, passes
+from traffic.patience import exchange_alone
+from traffic.wire import Target, request
 
-URL = os.environ["SALTERN_TEST_URL"]
-CONTEXT = ssl.create_default_context(cafile=os.environ["SALTERN_TEST_CERTIFICATE"])
-OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=CONTEXT))
+TARGET = Target.of(os.environ["SALTERN_TEST_URL"], os.environ["SALTERN_TEST_CERTIFICATE"])
 COLLECTION = "notes"
 
 
@@ -37,32 +33,9 @@ def check(holds, expected):
 
 
 def ask(method, path, token, body=None, fields=None, creates=False):
-    """Status and JSON of a reply.
-
-    A request that a slow machine disturbs is repeated. It may have been stored the first time: then one that creates something
-    has the status 200, and 201 is returned for it.
-    """
-    for attempt in range(ATTEMPTS):
-        begin = time.monotonic()
-        status, content, retry_after = ask_once(method, path, token, body, fields)
-        if not passes(status, retry_after, content, time.monotonic() - begin):
-            break
-        print(f"repeated after {status}: {method} {path}", file=sys.stderr)
-        time.sleep(1)
-    return 201 if creates and attempt > 0 and status == 200 else status, json.loads(content or b"{}")
-
-
-def ask_once(method, path, token, body, fields):
-    """Status, content and Retry-After of a reply."""
-    request = urllib.request.Request(URL + path, method=method, headers={**(fields or {}), "Authorization": f"Bearer {token}"})
-    if body is not None:
-        request.data = json.dumps(body).encode()
-        request.add_header("Content-Type", "application/json")
-    try:
-        with OPENER.open(request, timeout=180) as reply:
-            return reply.status, reply.read(), None
-    except urllib.error.HTTPError as error:
-        return error.code, error.read(), error.headers.get("Retry-After")
+    """Status and JSON of a reply. A repeated request that creates something may have done so the first time."""
+    answer = exchange_alone(TARGET, request(method, path, body, token, fields), creates=creates)
+    return answer.status, json.loads(answer.body or b"{}")
 
 
 def put(person, path, log, key, item, text, **fields):

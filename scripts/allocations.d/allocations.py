@@ -96,7 +96,7 @@ def main() -> None:
     for name in ["url", "home", "owner-database"]:
         parser.add_argument(f"--{name}", required=True)
     options = parser.parse_args()
-    target = Target(int(options.url.rpartition(":")[2]), os.path.join(options.home, "tls", "certificate.pem"))
+    target = Target.of(options.url, os.path.join(options.home, "tls", "certificate.pem"))
     with open(os.path.join(options.home, "server.pid"), encoding="ascii") as file:
         server = int(file.read())
     get = prepare(target)

@@ -119,7 +119,7 @@ def chosen(options: argparse.Namespace) -> list[Attack]:
 
 
 def run(options: argparse.Namespace) -> list[Verdict]:
-    target = Target(int(options.url.rpartition(":")[2]), os.path.join(options.home, "tls", "certificate.pem"))
+    target = Target.of(options.url, os.path.join(options.home, "tls", "certificate.pem"))
     stage = Stage(target, options.owner_database)
     with open(os.path.join(options.home, "server.pid"), encoding="ascii") as file:
         server = int(file.read())

@@ -17,7 +17,7 @@ ensure_python_tools() (
     fi
 )
 
-# Checks the types of all Python programs. A folder's files import each other by their bare names, so each folder is checked
+# Checks the types of all Python programs, and runs the tests of their common package. A folder's files import each other by their bare names, so each folder is checked
 # separately.
 check_python() {
     local folder
@@ -28,6 +28,7 @@ check_python() {
                 --disable-error-code var-annotated --ignore-missing-imports --no-error-summary -- "$folder" ||
                 { echo "in $folder" && return 1; }
         done
+    PYTHONPATH=scripts/lib .venv/bin/python -B -m unittest traffic.test_patience
 }
 
 # run_deno ARGUMENT…: Deno, which fetches nothing but what the script in it asks for.

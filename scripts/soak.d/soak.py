@@ -153,7 +153,7 @@ def say(text: str) -> None:
 
 
 def run(options: argparse.Namespace) -> list[str]:
-    target = Target(int(options.url.rpartition(":")[2]), os.path.join(options.home, "tls", "certificate.pem"))
+    target = Target.of(options.url, os.path.join(options.home, "tls", "certificate.pem"))
     with open(os.path.join(options.home, "server.pid"), encoding="ascii") as file:
         server = int(file.read())
     superuser = Database(options.owner_database.replace("saltern_owner@", "postgres@"))

@@ -103,10 +103,9 @@ class Visitor:
         operation = f"{method} {template}"
         self.done += 1
         if reply.status not in expect:
-            retry_after = reply.fields.get("retry-after")
             # A reply to HEAD has no code.
-            is_disturbed = passes(reply.status, retry_after, reply.body, seconds) or (
-                method == "HEAD" and reply.status == 503 and retry_after is not None
+            is_disturbed = passes(reply, seconds) or (
+                method == "HEAD" and reply.status == 503 and "retry-after" in reply.fields
             )
             failure = Disturbed if is_disturbed else Unexpected
             raise failure(f"{operation}: {reply.status} {reply.body[:300]!r}")

@@ -111,7 +111,7 @@ class Court:
         self.lock = threading.Lock()
 
     def journey(self, number: int) -> Journey:
-        target = Target(int(self.options.url.rpartition(":")[2]), self.certificate)
+        target = Target.of(self.options.url, self.certificate)
         relay = Relay(target, self.certificate, self.key)
         relay.start()
         return Journey(self.options.client, relay, self.work / str(number), self.hurry_library, pin_of(self.certificate))

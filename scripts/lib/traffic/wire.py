@@ -22,6 +22,11 @@ class Target:
     port: int
     certificate: str
 
+    @classmethod
+    def of(cls, url: str, certificate: str) -> "Target":
+        """The one of a URL that ends with a port."""
+        return cls(int(url.rpartition(":")[2]), certificate)
+
     @lru_cache(maxsize=1)
     def context(self) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=self.certificate)
