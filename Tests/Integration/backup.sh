@@ -28,23 +28,15 @@ not_restoring() { [[ $(psql "$owner_url" --no-psqlrc -Atc "SELECT count(*) FROM 
 
 # begin_waiting_server: a server in the background, which has said in its log that it waits for a restore.
 begin_waiting_server() {
-    : >"$work/serving"
     other_port=$(free_port)
-    (
-        # shellcheck source=/dev/null
-        source "$own_home/run.env"
-        unset "${!SALTERN_TEST_@}"
-        exec setpriv --pdeathsig TERM env SALTERN_DATABASE_URL="$server_url" SALTERN_LISTEN="127.0.0.1:$other_port" \
-            "$executable" serve
-    ) >"$work/serving" 2>&1 </dev/null &
-    serving=$!
+    begin_other_server "$work/serving" SALTERN_DATABASE_URL="$server_url" SALTERN_LISTEN="127.0.0.1:$other_port"
     wait_until 180 grep --quiet 'a restore of the database is not finished' "$work/serving" ||
         fail "the log to say so: $(<"$work/serving")"
 }
 
 end_waiting_server() {
-    end_process "$serving" TERM 180
-    wait "$serving" 2>/dev/null || true
+    end_process "$other_pid" TERM 180
+    wait "$other_pid" 2>/dev/null || true
 }
 
 start_own_server

@@ -8,28 +8,16 @@ start_own_server SALTERN_RATE_LIMITS=off
 port=$(free_port)
 handover=$own_home/handover
 
-# begin_next_server LOG [NAME=VALUE…]: starts another server with the settings of the first.
+# begin_next_server LOG [NAME=VALUE…]: starts one that takes over.
 begin_next_server() {
-    local log=$1
-    shift
-    : >"$log"
-    (
-        # shellcheck source=/dev/null
-        source "$own_home/run.env"
-        for name in "${!SALTERN_TEST_@}"; do unset "$name"; done
-        exec setpriv --pdeathsig TERM env "SALTERN_LISTEN=127.0.0.1:$port" "SALTERN_HANDOVER_SOCKET=$handover" \
-            SALTERN_RATE_LIMITS=off "$@" "$executable" serve
-    ) >"$log" 2>&1 </dev/null &
-    next=$!
+    begin_other_server "$1" SALTERN_LISTEN="127.0.0.1:$port" SALTERN_HANDOVER_SOCKET="$handover" "${@:2}"
+    next=$other_pid
 }
 
 # next_server LOG [NAME=VALUE…]: starts one, and waits until it serves.
 next_server() {
     begin_next_server "$@"
-    local log=$1
-    next_has_started() { is_gone "$next" || grep -q server_started "$log"; }
-    wait_until 180 next_has_started || fail "the next server to start: $(cat "$log")"
-    grep -q server_started "$log" || fail "the next server to start: $(cat "$log")"
+    expect_other_server "$1"
 }
 
 scenario "a server that is started beside another takes over, and no request of 2,000 fails"
@@ -82,8 +70,7 @@ begin_next_server "$work/heir"
 sleep 1
 kill -KILL "$serving"
 wait "$serving" 2>/dev/null || true
-heir_has_started() { is_gone "$next" || grep -q server_started "$work/heir"; }
-wait_until 180 heir_has_started
+wait_until 180 other_server_serves_or_is_gone "$work/heir"
 is_answered || fail "the heir to serve: $(cat "$work/heir")"
 serving=$next
 next_server "$work/served-last"

@@ -342,14 +342,16 @@ family_is_stopped() {
     done
 }
 
-# with_settings [NAME=VALUE]… COMMAND…: a command with the server's own settings, but for those.
-with_settings() (
+# exec_with_settings [NAME=VALUE]… COMMAND…: a command with the server's own settings, but for those, in place of the shell.
+exec_with_settings() {
     # shellcheck source=/dev/null
     source "$SALTERN_TEST_HOME/run.env"
     # Commands refuse settings that they do not know.
     unset "${!SALTERN_TEST_@}"
     exec env "$@"
-)
+}
+
+with_settings() (exec_with_settings "$@")
 
 # saltern ARGUMENT…: the command, talking to the server's own database.
 saltern() { with_settings saltern "$@"; }
@@ -362,33 +364,52 @@ own_port=
 own_database=saltern
 own_database_urls=()
 
+# make_own_home: for a scenario that needs the folder or the port before the start.
+make_own_home() {
+    own_home=$(make_home)
+    own_port=$(free_port)
+    if is_on_cluster; then make_own_database; fi
+}
+
 # start_own_server [NAME=VALUE]…: serves from own_home, which a later start finds as it was left; what follows talks to it.
 start_own_server() {
-    local name clean=()
-    for name in "${!SALTERN_@}"; do
-        clean+=(--unset "$name")
-    done
-    if [[ -z $own_home ]]; then
-        own_home=$(mktemp --directory --tmpdir saltern-home-XXXXXX)
-        chmod 0711 -- "$own_home"
-        own_port=$(free_port)
-        if is_on_cluster; then make_own_database; fi
-    fi
-    : >"$own_home/run.log"
-    setpriv --pdeathsig TERM env "${clean[@]}" SALTERN_HOME="$own_home" SALTERN_LISTEN="127.0.0.1:$own_port" \
-        "${own_database_urls[@]}" "$@" \
-        "$repository/scripts/run" --executable "$executable" </dev/null >>"$own_home/run.log" 2>&1 &
-    own_pid=$!
-    if ! wait_until 180 own_server_is_ready_or_gone || is_gone "$own_pid"; then
-        tail -n 40 "$own_home/run.log" >&2
-        die "the server did not start"
-    fi
+    [[ -n $own_home ]] || make_own_home
+    run_from own_pid "$own_home" 180 "$executable" SALTERN_LISTEN="127.0.0.1:$own_port" "${own_database_urls[@]}" "$@"
     SALTERN_TEST_HOME=$own_home
-    SALTERN_TEST_URL=$(sed -n 's/^ready //p' "$own_home/run.log")
+    SALTERN_TEST_URL=$(url_of_run "$own_home")
     certificate=$own_home/tls/certificate.pem
 }
 
-own_server_is_ready_or_gone() { is_gone "$own_pid" || grep -q '^ready ' "$own_home/run.log"; }
+# A further server with the settings of the own one.
+other_pid=
+
+# begin_other_server LOG [NAME=VALUE]…: starts it, with other values of these settings.
+begin_other_server() {
+    local log=$1
+    : >"$log"
+    exec_with_settings "${@:2}" setpriv --pdeathsig TERM "$executable" serve >>"$log" 2>&1 </dev/null &
+    other_pid=$!
+}
+
+# start_other_server LOG [NAME=VALUE]…: starts it, and waits until it serves.
+start_other_server() {
+    begin_other_server "$@"
+    expect_other_server "$1"
+}
+
+# expect_other_server LOG: waits until it serves.
+expect_other_server() {
+    wait_until 180 other_server_serves_or_is_gone "$1" || fail "another server to start: $(<"$1")"
+    grep --quiet server_started "$1" || fail "another server to start: $(<"$1")"
+}
+
+other_server_serves_or_is_gone() { is_gone "$other_pid" || grep --quiet server_started "$1"; }
+
+# stop_other_server: fails when it did not end cleanly.
+stop_other_server() {
+    end_process "$other_pid" TERM 180
+    wait "$other_pid" || fail "the other server to end cleanly"
+}
 
 # The server's process; own_pid is that of scripts/run.
 own_server_process() { cat "$own_home/server.pid"; }

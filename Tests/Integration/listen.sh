@@ -31,23 +31,11 @@ ip -6 address add "$link/64" dev lo
 # It creates the instance, and its PostgreSQL continues to run. The servers of this script have a separate port.
 start_own_server
 port=$(free_port)
-serving=
-
-# serve_with NAME=VALUE: the server, in place of the shell that calls it.
-serve_with() {
-    # shellcheck source=/dev/null
-    source "$own_home/run.env"
-    unset "${!SALTERN_TEST_@}"
-    exec setpriv --pdeathsig TERM env "$1" "$executable" serve
-}
 
 # serve_at LISTEN: the server, in place of the one before.
 serve_at() {
-    [[ -z $serving ]] || end_process "$serving" TERM 180
-    : >"$work/log"
-    serve_with "SALTERN_LISTEN=$1" 2>"$work/log" </dev/null &
-    serving=$!
-    wait_until 180 grep --quiet '"event":"server_started"' "$work/log" || fail "the server to start: $(<"$work/log")"
+    [[ -z $other_pid ]] || end_process "$other_pid" TERM 180
+    start_other_server "$work/log" "SALTERN_LISTEN=$1"
     line=$(grep '"event":"server_started"' "$work/log")
 }
 
@@ -132,4 +120,4 @@ for listen in '*' '[::]' two.test localhost; do
     helpers_agree "$listen:$port" "$([[ $listen == *.test || $listen == localhost ]] && echo warning || echo fine)"
 done
 answers 127.0.0.1 || fail "IPv4"
-end_process "$serving" TERM 180
+end_process "$other_pid" TERM 180

@@ -105,18 +105,7 @@ if grep --quiet c2VjcmV0LW91dHB1dA "$own_home/run.log"; then fail "the output no
 
 scenario "of two servers that get the answer to one challenge one opens a session, sixty times"
 port=$(free_port)
-: >"$work/other"
-(
-    # shellcheck source=/dev/null
-    source "$own_home/run.env"
-    for name in "${!SALTERN_TEST_@}"; do unset "$name"; done
-    exec setpriv --pdeathsig TERM env "SALTERN_LISTEN=127.0.0.1:$port" "${passkeys[@]}" "$executable" serve
-) >>"$work/other" 2>&1 </dev/null &
-other=$!
-# shellcheck disable=SC2317  # wait_until calls it
-other_has_started() { is_gone "$other" || grep -q server_started "$work/other"; }
-wait_until 180 other_has_started || fail "the other server to start"
-grep -q server_started "$work/other" || fail "the other server to start: $(<"$work/other")"
+start_other_server "$work/other" SALTERN_LISTEN="127.0.0.1:$port"
 
 # send_answer PORT NAME: sends the answer to one server, and notes status, headers, body and curl's exit status.
 send_answer() {
@@ -158,8 +147,7 @@ while ((round <= 60)); do
     [[ $statuses == "201 401" ]] || fail "one session, not $statuses"
     ((++round))
 done
-end_process "$other" TERM 180
-wait "$other" || fail "the other server to end cleanly"
+stop_other_server
 
 scenario "an admin removes the passkeys of somebody who has lost them"
 saltern account remove-second-factor "$userid" >"$work/removed"

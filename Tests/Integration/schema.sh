@@ -31,12 +31,7 @@ scenario "a schema that is newer than the program is refused by migrate, by serv
 query "INSERT INTO saltern.schema_migrations (version, name, checksum) VALUES (9999, 'from_the_future', sha256(''))"
 refused saltern migrate up
 refused saltern migrate verify
-serve_elsewhere() (
-    # shellcheck source=/dev/null
-    source "$own_home/run.env"
-    unset "${!SALTERN_TEST_@}"
-    timeout 300 env SALTERN_LISTEN="127.0.0.1:$(free_port)" "$executable" serve
-)
+serve_elsewhere() { with_settings SALTERN_LISTEN="127.0.0.1:$(free_port)" timeout 300 "$executable" serve; }
 refused serve_elsewhere
 # A node asks its database at most once a second.
 is_ready() { request GET /v1/health/ready && [[ $status == 200 ]]; }
@@ -57,17 +52,8 @@ refused saltern migrate verify
 sleep 1.2 # A node asks its database at most once a second.
 request GET /v1/health/ready
 expect_status 200
-(
-    # shellcheck source=/dev/null
-    source "$own_home/run.env"
-    unset "${!SALTERN_TEST_@}"
-    exec env SALTERN_LISTEN="127.0.0.1:$(free_port)" "$executable" serve
-) >"$work/second.log" 2>&1 </dev/null &
-second=$!
-second_is_started_or_gone() { is_gone "$second" || grep -q server_started "$work/second.log"; }
-wait_until 180 second_is_started_or_gone || fail "a second server to start"
-kill -TERM "$second"
-wait "$second" || fail "the second server to start and to end cleanly: $(cat "$work/second.log")"
+start_other_server "$work/second.log" SALTERN_LISTEN="127.0.0.1:$(free_port)"
+stop_other_server
 query 'DELETE FROM saltern.schema_migrations WHERE version = 9999'
 
 scenario "a migration that was changed after it had been applied is noticed"

@@ -27,18 +27,6 @@ accepts() {
         "$SALTERN_TEST_URL/v1/service"
 }
 
-# serve_also NAME=VALUE…: a further server on the same address, in place of the shell that calls it.
-serve_also() {
-    # shellcheck source=/dev/null
-    source "$SALTERN_TEST_HOME/run.env"
-    unset "${!SALTERN_TEST_@}"
-    export SALTERN_LISTEN=127.0.0.1:$own_port
-    for setting in "$@"; do
-        export "${setting?}"
-    done
-    exec saltern serve
-}
-
 start_ruler
 start_own_server
 register ada
@@ -147,7 +135,7 @@ expect_json ".body" "$(jq --raw-output .body <<<"$payload")"
 
 scenario "a second server on the same address is refused"
 refused=0
-(serve_also) >"$work/second" 2>&1 || refused=$?
+saltern serve >"$work/second" 2>&1 || refused=$?
 ((refused == 1)) || fail "exit status 1, not $refused: $(cat "$work/second")"
 grep --quiet 'Address already in use' "$work/second" || fail "the reason: $(cat "$work/second")"
 request GET /v1/service
@@ -200,13 +188,12 @@ print(listener.getsockname()[1], flush=True)
 time.sleep(3600)' >"$work/silent" &
 silent=$!
 wait_until 180 test -s "$work/silent" || fail "a database that never answers"
-serve_also SALTERN_DATABASE_URL="postgresql://127.0.0.1:$(<"$work/silent")/saltern" >"$work/starting" 2>&1 &
-starting=$!
-is_the_server() { [[ /proc/$starting/exe -ef $executable ]]; }
+begin_other_server "$work/starting" SALTERN_DATABASE_URL="postgresql://127.0.0.1:$(<"$work/silent")/saltern"
+is_the_server() { [[ /proc/$other_pid/exe -ef $executable ]]; }
 wait_until 180 is_the_server || fail "it to be the server, not a shell that waits for it: $(cat "$work/starting")"
 sleep 2
-is_running "$starting" || fail "the server to try: $(cat "$work/starting")"
-kill -TERM "$starting"
-wait_until 180 is_gone "$starting" || fail "the server to have ended"
+is_running "$other_pid" || fail "the server to try: $(cat "$work/starting")"
+kill -TERM "$other_pid"
+wait_until 180 is_gone "$other_pid" || fail "the server to have ended"
 kill "$silent"
 wait "$silent" || true

@@ -8,10 +8,7 @@ source "$repository/scripts/lib/python.sh"
 ensure_python_tools
 
 # The issuer has the port, so it is drawn before the start.
-own_home=$(mktemp --directory --tmpdir saltern-home-XXXXXX)
-chmod 0711 -- "$own_home"
-own_port=$(free_port)
-if is_on_cluster; then make_own_database; fi
+make_own_home
 issuer=https://localhost:$own_port
 keys=$own_home/signing-keys
 

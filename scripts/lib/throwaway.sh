@@ -5,29 +5,42 @@ throwaway_pid=
 throwaway_home=
 throwaway_url=
 
-# start_throwaway EXECUTABLE [NAME=VALUE]…: nothing of the caller's own SALTERN_* variables reaches it.
-start_throwaway() {
-    local executable=$1 name clean=()
-    shift
+# make_home: prints a new folder for SALTERN_HOME. PostgreSQL's system user has to pass through it.
+make_home() {
+    local made
+    made=$(mktemp --directory --tmpdir saltern-home-XXXXXX) && chmod 0711 -- "$made" && printf '%s\n' "$made"
+}
+
+# run_from VARIABLE HOME SECONDS EXECUTABLE [NAME=VALUE]…: scripts/run, which is ready within this time. VARIABLE has its process
+# before that, so that a trap can end it. Nothing of the caller's own SALTERN_* variables reaches it.
+run_from() {
+    local -n process_of_run=$1
+    local from=$2 seconds=$3 executable_of_run=$4 name clean=()
+    shift 4
     for name in "${!SALTERN_@}"; do
         clean+=(--unset "$name")
     done
-    throwaway_home=$(mktemp --directory --tmpdir saltern-home-XXXXXX)
-    # PostgreSQL's system user has to pass through it.
-    chmod 0711 -- "$throwaway_home"
-    : >"$throwaway_home/run.log"
-    setpriv --pdeathsig TERM env "${clean[@]}" SALTERN_HOME="$throwaway_home" \
-        SALTERN_LISTEN="127.0.0.1:$(free_port)" "$@" \
-        "$repository/scripts/run" --executable "$executable" </dev/null >"$throwaway_home/run.log" 2>&1 &
-    throwaway_pid=$!
-    if ! wait_until 420 throwaway_is_ready_or_gone || is_gone "$throwaway_pid"; then
-        tail -n 40 "$throwaway_home/run.log" >&2
+    : >"$from/run.log"
+    setpriv --pdeathsig TERM env "${clean[@]}" SALTERN_HOME="$from" "$@" \
+        "$repository/scripts/run" --executable "$executable_of_run" </dev/null >>"$from/run.log" 2>&1 &
+    process_of_run=$!
+    if ! wait_until "$seconds" run_is_ready_or_gone "$process_of_run" "$from" || is_gone "$process_of_run"; then
+        tail -n 40 "$from/run.log" >&2
         die "the server did not start"
     fi
-    throwaway_url=$(sed -n 's/^ready //p' "$throwaway_home/run.log")
 }
 
-throwaway_is_ready_or_gone() { is_gone "$throwaway_pid" || grep -q '^ready ' "$throwaway_home/run.log"; }
+run_is_ready_or_gone() { is_gone "$1" || grep -q '^ready ' "$2/run.log"; }
+
+# url_of_run HOME
+url_of_run() { sed -n 's/^ready //p' "$1/run.log"; }
+
+# start_throwaway EXECUTABLE [NAME=VALUE]…
+start_throwaway() {
+    throwaway_home=$(make_home)
+    run_from throwaway_pid "$throwaway_home" 420 "$1" SALTERN_LISTEN="127.0.0.1:$(free_port)" "${@:2}"
+    throwaway_url=$(url_of_run "$throwaway_home")
+}
 
 # Fails when the server did not end cleanly.
 stop_throwaway() {
