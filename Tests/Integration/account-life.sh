@@ -11,14 +11,6 @@ ensure_python_tools
 # kdf ITERATIONS
 kdf() { printf '"kdf":{"iterations":%s}' "$1"; }
 
-# try_log_in [MEMBERS]: the reply to a log-in with the present userid and password key; the token stays as it is.
-try_log_in() {
-    local kept=$token
-    token=
-    request POST /v1/sessions "{\"userid\":\"$userid\",\"passwordKey\":\"$password_key\"${1:+,$1}}"
-    token=$kept
-}
-
 scenario "Ada registers with an invite, which gives her a plan, and the keyring that her items are sealed under"
 invite=$(saltern invite create --plan pro --json | jq --raw-output '.invites[0].code')
 prefix=localhost.saltern:

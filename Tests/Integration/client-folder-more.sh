@@ -26,13 +26,7 @@ contents() {
 }
 
 mkdir --parents "$work/phone/files/sub" "$work/laptop/files"
-echo 'correct horse battery staple' >"$work/password"
-for name in phone laptop; do
-    [[ $name == phone ]] && word=register || word=login
-    device "$name" "$word" --server "$SALTERN_TEST_URL" --userid "${userid:=$(unique ada)}" --certificate "$certificate" \
-        --device "$name" --password-file "$work/password"
-    expect_status 0
-done
+register_phone_and_laptop
 
 scenario "a dry run names what a round would do, and changes nothing"
 printf '*.tmp\nbuild/\n' >"$work/phone/files/.salternignore"

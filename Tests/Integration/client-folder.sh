@@ -26,13 +26,7 @@ in_sync() {
 }
 
 mkdir --parents "$work/phone/files/letters" "$work/laptop/files"
-echo 'correct horse battery staple' >"$work/password"
-for name in phone laptop; do
-    [[ $name == phone ]] && word=register || word=login
-    device "$name" "$word" --server "$SALTERN_TEST_URL" --userid "${userid:=$(unique ada)}" --certificate "$certificate" \
-        --device "$name" --password-file "$work/password"
-    expect_status 0
-done
+register_phone_and_laptop
 
 scenario "a folder goes to another device, whatever is in it"
 echo 'Dear Grace,' >"$work/phone/files/letters/grace.txt"

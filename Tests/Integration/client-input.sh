@@ -8,21 +8,8 @@ umask 077
 require_client
 start_own_server
 
-editor=false
-
-# device NAME ARGUMENT…: what saltern-client does there; fills status, body (its output) and headers (its errors).
-device() {
-    local home=$work/$1
-    shift
-    mkdir --parents -- "$home"
-    status=0
-    body=$(env --ignore-environment HOME="$home" PATH="$PATH" EDITOR="$editor" "$client" "$@" 2>"$work/errors" <"$input") ||
-        status=$?
-    headers=$(<"$work/errors")
-}
-input=/dev/null
-phone() { device phone "$@"; }
-laptop() { device laptop "$@"; }
+phone() { device phone "$@" </dev/null; }
+laptop() { device laptop "$@" </dev/null; }
 
 # says TEXT: the errors contain it.
 says() { [[ $headers == *"$1"* ]] || fail "an error with: $1"; }
@@ -68,7 +55,7 @@ composed=$'caf\u00e9'
 decomposed=$'cafe\u0301'
 for title in "$composed" "$decomposed"; do
     printf '%s' "$title" >"$work/text"
-    input=$work/text device phone put --title "$title" --json
+    device phone put --title "$title" --json <"$work/text"
     expect_status 0
 done
 for title in "$composed" "$decomposed"; do
@@ -80,9 +67,9 @@ expect_status 0
 phone get "$decomposed"
 [[ $body == "$composed" ]] || fail "the other form to be found"
 # A title in the other form is another title.
-input=$work/text device phone put --item "$composed" --title "$composed" --json
+device phone put --item "$composed" --title "$composed" --json <"$work/text"
 expect_status 0
-input=$work/text device phone put --item "$composed" --title "$decomposed" --json
+device phone put --item "$composed" --title "$decomposed" --json <"$work/text"
 expect_status 0
 phone list --json
 [[ $(jq --join-output '.items[0].title' <<<"$body") == "$decomposed" ]] || fail "the new form of the title"
@@ -114,7 +101,7 @@ phone import "$work/documents" --json
 expect_json .created 1
 # A pipe is read, too.
 printf '%s\n' "$begin" "$document" "$end" >"$work/documents"
-input=$work/documents device phone import /dev/stdin --json
+device phone import /dev/stdin --json <"$work/documents"
 expect_json .unchanged 1
 
 scenario "an editor that ends at once and has changed nothing is not passed over"
@@ -144,7 +131,7 @@ expect_status 0
 
 scenario "without its device key, and without its session, a device still has what was not sent"
 echo 'only here' >"$work/text"
-input=$work/text device phone put --title unsent
+device phone put --title unsent <"$work/text"
 expect_status 0
 rm "$key"
 laptop sync

@@ -6,21 +6,12 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
 umask 077
 require_client
+exec </dev/null
 start_own_server SALTERN_PASSKEYS_RP_ID=localhost SALTERN_RATE_LIMITS=off
 
 key=$work/key
 
-# device NAME ARGUMENT…: what saltern-client does there, with the key plugged in.
-device() {
-    local home=$work/$1
-    shift
-    mkdir --parents -- "$home"
-    status=0
-    env --ignore-environment HOME="$home" PATH="$PATH" SALTERN_SOFTWARE_PASSKEYS="$key" \
-        "$client" "$@" >"$work/body" 2>"$work/errors" </dev/null || status=$?
-    body=$(<"$work/body")
-    headers=$(<"$work/errors")
-}
+device_settings=(SALTERN_SOFTWARE_PASSKEYS="$key")
 phone() { device phone "$@"; }
 
 # opens_elsewhere: another device, new each time, logs in by the key alone and reads the note.

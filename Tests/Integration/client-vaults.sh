@@ -9,19 +9,8 @@ require_client
 echo 'correct horse battery staple' >"$work/password"
 
 scenario "every block of docs/shared-vaults.md runs"
-sed -n '/^<!-- Tests\/Integration\/client-vaults.sh runs/,/^<!-- The end of this walk/p' "$repository/docs/shared-vaults.md" |
-    awk '/^```/ { inside = $0 == "```bash"; next } inside' |
-    sed "s|https://localhost:8443|$SALTERN_TEST_URL|; s|\.saltern/|$SALTERN_TEST_HOME/|; s|ada@example.org|$(unique ada)|
-        s|bob@example.org|$(unique bob)|" >"$work/walk"
-(($(wc -l <"$work/walk") > 20)) || fail "to find the blocks in docs/shared-vaults.md"
-mkdir -- "$work/bin"
-ln -s -- "$client" "$work/bin/saltern-client"
-ln -s -- "$executable" "$work/bin/saltern"
-(umask 022 && PATH=$work/bin:$PATH exec bash -euo pipefail "$work/walk") >"$work/output" 2>&1 ||
-    fail "the walk to end well: $(tail -n 20 "$work/output")"
-for text in 'words for the inviter: ' 'Buy salt.' 'sent: cake.txt' 'Bob is removed from household'; do
-    grep --quiet --fixed-strings -- "$text" "$work/output" || fail "the walk to print '$text': $(<"$work/output")"
-done
+extract_walk docs/shared-vaults.md "s|ada@example.org|$(unique ada)|; s|bob@example.org|$(unique bob)|"
+run_walk 'words for the inviter: ' 'Buy salt.' 'sent: cake.txt' 'Bob is removed from household'
 
 for name in ada bob carol; do
     eval "$name() { device $name \"\$@\" </dev/null; }"

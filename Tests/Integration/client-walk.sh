@@ -35,18 +35,5 @@ sed -n --separate '/^## Exit statuses/,/^## /s/^| \([0-9]*\) |.*/\1/p' "${pages[
 equal "exit statuses" "$work/statuses" "$work/documented"
 
 scenario "every block of docs/tutorials/command-line.md runs"
-person=$(unique ada)
-sed -n '/^<!-- Tests\/Integration\/client-walk.sh runs/,/^<!-- The end of this walk/p' "$repository/docs/tutorials/command-line.md" |
-    awk '/^```/ { inside = $0 == "```bash"; next } inside' |
-    sed "s|https://localhost:8443|$SALTERN_TEST_URL|; s|\.saltern/|$SALTERN_TEST_HOME/|; s|ada@example.org|$person|" \
-        >"$work/walk"
-(($(wc -l <"$work/walk") > 20)) || fail "to find the blocks in docs/tutorials/command-line.md"
-mkdir -- "$work/bin"
-ln -s -- "$client" "$work/bin/saltern-client"
-ln -s -- "$executable" "$work/bin/saltern"
-# With the umask that people have.
-(umask 022 && PATH=$work/bin:$PATH exec bash -euo pipefail "$work/walk") >"$work/output" 2>&1 ||
-    fail "the walk to end well: $(tail -n 20 "$work/output")"
-for text in 'Buy salt and pepper.' 'was changed here and elsewhere' 'is deleted, on the server and here'; do
-    grep --quiet --fixed-strings -- "$text" "$work/output" || fail "the walk to print '$text': $(<"$work/output")"
-done
+extract_walk docs/tutorials/command-line.md "s|ada@example.org|$(unique ada)|"
+run_walk 'Buy salt and pepper.' 'was changed here and elsewhere' 'is deleted, on the server and here'

@@ -25,7 +25,7 @@ register ada
 servers=()
 next_server "$work/server-first" SALTERN_LOOPS=2
 servers+=("$next")
-PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$repository/scripts/lib /usr/bin/python3 "$repository/Tests/Integration/handover.py" \
+run_python "$repository/Tests/Integration/handover.py" \
     --port "$port" --certificate "$certificate" --token "$token" --requests 2000 --go "$work/go" >"$work/client" 2>&1 &
 client=$!
 wait_until 180 test -e "$work/go" || fail "the clients to begin"

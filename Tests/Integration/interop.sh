@@ -9,8 +9,7 @@ ensure_python_tools
 register ada
 
 scenario "RNCryptor v3 and both forms of AES-256-GCM, made in Python: in and out as JSON, as octets, by the changes feed"
-PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$repository/scripts/lib SALTERN_TEST_URL=$SALTERN_TEST_URL SALTERN_TEST_CERTIFICATE=$certificate SALTERN_TEST_TOKEN=$token \
-    "$repository/.venv/bin/python" "$repository/Tests/Integration/interop.py"
+run_python "$repository/Tests/Integration/interop.py"
 
 scenario "the account holds all of them, to the byte: three formats, four sizes, two ways in"
 texts=$((0 + 1 + 1000 + 500000))

@@ -56,27 +56,8 @@ trap finish EXIT
 trap 'exit 130' INT TERM
 
 executable=${SALTERN_TEST_EXECUTABLE:-$repository/.build/release/saltern}
-# Of those that ask for it.
-client=${SALTERN_TEST_CLIENT:-$repository/.build/debug/saltern-client}
-
-require_client() { [[ -x $client ]] || die "cannot execute $client: swift build --product saltern-client"; }
-
-# device NAME ARGUMENT…: runs saltern-client in the home of a device; fills status, body (its output) and headers (its errors).
-device() {
-    local home=$work/$1
-    shift
-    mkdir --parents -- "$home"
-    status=0
-    env --ignore-environment HOME="$home" PATH="$PATH" "$client" "$@" >"$work/body" 2>"$work/errors" || status=$?
-    body=$(tr -d '\0' <"$work/body")
-    headers=$(<"$work/errors")
-}
-
-# expect_error STATUS CODE: what saltern-client --json reports of its failure.
-expect_error() {
-    expect_status "$1"
-    [[ $(jq --raw-output .error.code <<<"$headers") == "$2" ]] || fail "the error $2"
-}
+# shellcheck source=Tests/Integration/lib/devices.sh
+source "$repository/Tests/Integration/lib/devices.sh"
 
 if [[ -z ${SALTERN_TEST_URL:-} ]]; then
     start_throwaway "$executable"
@@ -232,12 +213,29 @@ log_in() {
     token=$(json .session.token)
 }
 
+# try_log_in [MEMBERS]: the reply to a log-in with the present userid and password key; the token stays as it is.
+try_log_in() {
+    local kept=$token
+    token=
+    request POST /v1/sessions "{\"userid\":\"$userid\",\"passwordKey\":\"$password_key\"${1:+,$1}}"
+    token=$kept
+}
+
 # create_item: a new item of the caller.
 create_item() {
     id=$(uuid)
     content=$(random_base64 100)
     request PUT "/v1/items/$id" "{\"format\":\"opaque\",\"body\":\"$content\"}" --header 'If-None-Match: *'
     expect_status 201
+}
+
+# The interpreter of run_python. The one of python.sh has packages.
+python=/usr/bin/python3
+
+# run_python PROGRAM ARGUMENT…: a program with the common package, the address of the server and the session.
+run_python() {
+    PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$repository/scripts/lib SALTERN_TEST_URL=$SALTERN_TEST_URL \
+        SALTERN_TEST_CERTIFICATE=$certificate SALTERN_TEST_TOKEN=$token SALTERN_TEST_EXECUTABLE=$executable "$python" "$@"
 }
 
 # one_time_code SECRET [SECONDS]: the code now, or this much later, by pyotp, an independent implementation of RFC 6238. Needs

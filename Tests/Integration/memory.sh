@@ -8,5 +8,5 @@ start_own_server SALTERN_RATE_LIMITS=login=10000/1000,registration=10000/1000,lo
 
 scenario "after 50 log-ins and every other use of a secret, none is left in the memory of the server"
 # The server's memory is its own: only root may read it.
-PYTHONPATH=$repository/scripts/lib PYTHONDONTWRITEBYTECODE=1 python3 "$repository/Tests/Integration/memory.py" "$SALTERN_TEST_URL" "$certificate" "$(own_server_process)" \
+run_python "$repository/Tests/Integration/memory.py" "$SALTERN_TEST_URL" "$certificate" "$(own_server_process)" \
     "${SALTERN_TEST_ROUNDS:-10}"

@@ -4,12 +4,8 @@
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
 # The walk talks to what scripts/run serves by default, as a person of its own.
-person=$(unique ada)
 tutorial=docs/tutorials/api-with-curl.md
-sed -n '/^<!-- Tests\/Integration\/readme.sh runs/,/^<!-- The end of the walk/p' "$repository/$tutorial" |
-    awk '/^```/ { inside = $0 == "```bash"; next } inside' |
-    sed "s|https://localhost:8443|$SALTERN_TEST_URL|; s|\.saltern/|$SALTERN_TEST_HOME/|; s|ada@example.org|$person|" \
-        >"$work/walk"
+extract_walk "$tutorial" "s|ada@example.org|$(unique ada)|"
 
 # expect_output TEXT: what the walk has to have printed.
 expect_output() { grep --quiet --fixed-strings -- "$1" "$work/output" || fail "the walk to print: $1"; }

@@ -9,10 +9,7 @@ ensure_python_tools
 state=$work/state.json
 progress=$work/progress
 
-device() {
-    PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$repository/scripts/lib SALTERN_TEST_URL=$SALTERN_TEST_URL SALTERN_TEST_CERTIFICATE=$certificate \
-        "$repository/.venv/bin/python" "$repository/Tests/Integration/rotation.py" "$@"
-}
+device() { run_python "$repository/Tests/Integration/rotation.py" "$@"; }
 
 # outcome: which of the passwords opens the account, after every item was opened with it.
 outcome() { device check "$state" "$progress" || fail "the account to be whole"; }

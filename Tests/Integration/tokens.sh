@@ -49,18 +49,14 @@ if saltern service create other --audience unknown 2>/dev/null; then fail "the a
     fail "the credential not to be stored"
 
 scenario "PyJWT, joserfc and authlib verify tokens across a rotation, and refuse every forgery"
-python() {
-    PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$repository/scripts/lib SALTERN_TEST_URL=$SALTERN_TEST_URL SALTERN_TEST_CERTIFICATE=$certificate SALTERN_TEST_TOKEN=$token \
-        SALTERN_TEST_SERVICE=$credential SALTERN_TEST_EXECUTABLE=$executable \
-        "$repository/.venv/bin/python" "$repository/Tests/Integration/tokens.py" "$@"
-}
-python verify "$keys" "$(own_server_process)"
+services() { SALTERN_TEST_SERVICE=$credential run_python "$repository/Tests/Integration/tokens.py" "$@"; }
+services verify "$keys" "$(own_server_process)"
 
 scenario "the back end of the documents works as it is written"
 # shellcheck disable=SC2016  # backquotes are those of Markdown
 sed -n '/^```python$/,/^```$/{/^```/d;p}' "$repository/docs/services.md" >"$work/example.py"
 [[ -s $work/example.py ]] || fail "an example in docs/services.md"
-python example "$work/example.py"
+services example "$work/example.py"
 
 scenario "a reload that cannot use the signing keys fails, and the server keeps its keys"
 cp -- "$keys" "$work/keys"

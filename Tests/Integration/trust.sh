@@ -5,8 +5,7 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
 host_and_port=${SALTERN_TEST_URL#https://}
 port=${host_and_port##*:}
-pin=sha256//$(openssl x509 -in "$certificate" -noout -pubkey | openssl pkey -pubin -outform DER |
-    openssl dgst -sha256 -binary | openssl base64)
+pin=$(pin_of "$certificate")
 
 # curl_status ARGUMENT…: curl's exit status for a request to the service.
 curl_status() {

@@ -8,7 +8,7 @@ port=$(free_port)
 start_other_server "$work/other" SALTERN_LISTEN="127.0.0.1:$port"
 
 scenario "of shares whose only view many want of both servers one is given, and nothing of them stays"
-PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$repository/scripts/lib /usr/bin/python3 "$repository/Tests/Integration/last_views.py" \
+run_python "$repository/Tests/Integration/last_views.py" \
     --ports "$own_port" "$port" --certificate "$certificate" --shares 80
 [[ $(query 'SELECT (SELECT count(*) FROM saltern.shares) + (SELECT count(*) FROM saltern.account_shares)') == 0 ]] ||
     fail "no share to be left: $(query 'SELECT (SELECT count(*) FROM saltern.shares), (SELECT count(*) FROM saltern.account_shares)')"

@@ -21,9 +21,7 @@ curl --silent --no-buffer --noproxy '*' --max-time 600 --cacert "$certificate" -
     "$SALTERN_TEST_URL/v1/changes/stream" >"$work/stream" &
 stream=$!
 wait_until 180 grep --quiet '^event: change' "$work/stream" || fail "the stream to begin"
-made=$(PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$repository/scripts/lib \
-    SALTERN_TEST_URL=$SALTERN_TEST_URL SALTERN_TEST_CERTIFICATE=$certificate \
-    "$repository/.venv/bin/python" "$repository/Tests/Integration/vaults.py" "$ada" "$bob" "$work/stream") || fail "the vault"
+made=$(run_python "$repository/Tests/Integration/vaults.py" "$ada" "$bob" "$work/stream") || fail "the vault"
 vault=${made% *}
 link=${made#* }
 

@@ -15,6 +15,15 @@ is_root() { [[ $(id -u) -eq 0 ]]; }
 # absolute_path PATH: PATH seen from the folder in which the script was called; it need not exist yet.
 absolute_path() { realpath --canonicalize-missing --no-symlinks -- "$1"; }
 
+# executable_path OPTION PATH: the absolute path of a program that an option names.
+executable_path() {
+    local path
+    [[ -n $2 ]] || die "$1 needs a path"
+    path=$(absolute_path "$2")
+    [[ -x $path ]] || die "cannot execute $path"
+    printf '%s\n' "$path"
+}
+
 # wait_until SECONDS COMMAND…: tries the command ten times a second until it succeeds; 1 when time runs out.
 wait_until() {
     local deadline=$((SECONDS + $1))
@@ -35,6 +44,12 @@ end_process() {
     wait_until "$patience" is_gone "$pid" && return 0
     say "process $pid did not end within $patience s of SIG$signal; killing it"
     kill -s KILL "$pid" 2>/dev/null || true
+}
+
+# pin_of CERTIFICATE: the pin of the key in a file.
+pin_of() {
+    openssl x509 -in "$1" -noout -pubkey | openssl pkey -pubin -outform DER | openssl dgst -sha256 -binary | base64 |
+        sed 's|^|sha256//|'
 }
 
 # A loopback TCP port that nothing listens on now.

@@ -71,8 +71,7 @@ settle_certificate() {
         say "making a certificate in $SALTERN_TLS_DIRECTORY"
         "$executable" certificate create "${names[@]}" >/dev/null
     fi
-    pin=sha256//$(openssl x509 -in "$certificate" -noout -pubkey | openssl pkey -pubin -outform DER |
-        openssl dgst -sha256 -binary | base64)
+    pin=$(pin_of "$certificate")
 }
 
 settle_master_key() {

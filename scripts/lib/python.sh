@@ -1,5 +1,7 @@
-# shellcheck shell=bash disable=SC2154
+# shellcheck shell=bash disable=SC2034,SC2154
 # The Python tools of the tests: in .venv, with every version pinned in Tests/requirements.txt.
+
+python=$repository/.venv/bin/python
 
 # A second caller waits for the first one.
 ensure_python_tools() (

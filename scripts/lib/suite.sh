@@ -11,8 +11,7 @@ suite_begin() {
         case $1 in
             --help | -h) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0" && exit 0 ;;
             --executable)
-                suite_executable=$(absolute_path "${2:?--executable needs a path}")
-                [[ -x $suite_executable ]] || die "cannot execute $suite_executable"
+                suite_executable=$(executable_path "$1" "${2:-}")
                 shift 2
                 ;;
             *) suite_arguments+=("$1") && shift ;;
@@ -30,8 +29,7 @@ suite_begin_with_client() {
     while (($# > 0)); do
         case $1 in
             --client)
-                suite_client=$(absolute_path "${2:?--client needs a path}")
-                [[ -x $suite_client ]] || die "cannot execute $suite_client"
+                suite_client=$(executable_path "$1" "${2:-}")
                 shift 2
                 ;;
             *) words+=("$1") && shift ;;

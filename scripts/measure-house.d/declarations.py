@@ -36,13 +36,13 @@ class File:
     aliases: dict[str, str]
 
 
-def end_of_braces(code: str, at: int) -> int:
-    """The offset of the brace that closes the one at `at`."""
-    depth = 0
-    for brace in re.compile(r"[{}]").finditer(code, at):
-        depth += 1 if brace[0] == "{" else -1
+def end_of_pair(code: str, at: int) -> int:
+    """The offset of the brace or parenthesis that closes the one at `at`."""
+    depth, pair = 0, "{}" if code[at] == "{" else "()"
+    for mark in re.compile(f"[{pair}]").finditer(code, at):
+        depth += 1 if mark[0] == pair[0] else -1
         if depth == 0:
-            return brace.start()
+            return mark.start()
     return len(code)
 
 
@@ -50,7 +50,7 @@ def shallow(code: str, start: int, end: int) -> str:
     """The code between two offsets with spaces in place of nested braces and their contents."""
     parts, at = [], start
     while (brace := code.find("{", at, end)) >= 0:
-        close = min(end_of_braces(code, brace) + 1, end)
+        close = min(end_of_pair(code, brace) + 1, end)
         parts += [code[at:brace], re.sub(r"[^\n]", " ", code[brace:close])]
         at = close
     return "".join([*parts, code[at:end]])
@@ -67,7 +67,7 @@ def parse(code: str) -> File:
         opening = code.find("{", found.end())
         if opening < 0:
             continue
-        end = end_of_braces(code, opening)
+        end = end_of_pair(code, opening)
         types.append(
             Type(found[1], found[2].split(".")[-1], found.start(), opening, end, before + code[found.start() : opening])
         )
@@ -106,7 +106,7 @@ def cases(text: str) -> Iterator[str]:
         at = name.end()
         if text[at : at + 1] == "(":
             yield name[1] + labels(text, at, is_case=True)
-            at = end_of_parentheses(text, at) + 1
+            at = end_of_pair(text, at) + 1
         value = re.compile(r"[ ]*=[^,\n]*").match(text, at)
         at = value.end() if value else at
         comma = re.compile(r"\s*,").match(text, at)
@@ -115,22 +115,13 @@ def cases(text: str) -> Iterator[str]:
         at = comma.end()
 
 
-def end_of_parentheses(text: str, at: int) -> int:
-    depth = 0
-    for mark in re.compile(r"[()]").finditer(text, at):
-        depth += 1 if mark[0] == "(" else -1
-        if depth == 0:
-            return mark.start()
-    return len(text)
-
-
 def labels(text: str, at: int, is_case: bool = False) -> str:
     """The argument labels of a declaration, as `(_:from:)`."""
     opening = text.find("(", at)
     if opening < 0:
         return "()"
     found = []
-    for parameter in split(text[opening + 1 : end_of_parentheses(text, opening)]):
+    for parameter in split(text[opening + 1 : end_of_pair(text, opening)]):
         name = re.match(r"\s*(?:@\w+(?:\([^)]*\))?\s+)*`?(\w+)`?(?:\s+`?\w+`?)?\s*:(?!:)", parameter)
         if name:
             found.append(name[1] + ":")

@@ -207,7 +207,7 @@ def detached_closures(source: Source) -> Iterator[Finding]:
         return
     for found in CAPTURES.finditer(source.code):
         is_task = re.search(r"\b(?:Task|Task\.detached|addTask)\s*(?:\([^()]*\))?\s*$", source.code[: found.start()])
-        body = source.code[found.start() : declarations.end_of_braces(source.code, found.start())]
+        body = source.code[found.start() : declarations.end_of_pair(source.code, found.start())]
         if not is_task and re.search(r"\b(?:async|await)\b", body):
             yield Finding(source.name, line_of(source.text, found.start()), found[0])
 
