@@ -165,7 +165,7 @@ scenario "a second signal ends the server at once"
 end_at_once() {
     local process
     stop_during_put "$(uuid)" 200000 || return 1
-    sleep 1
+    wait_until 180 refuses || fail "new connections to be refused"
     expect_that "the server to wait for the request" goes_on "$process" || return 1
     kill -TERM "$process"
     wait_until 180 is_gone "$process" || fail "the server to have ended"
@@ -185,13 +185,15 @@ scenario "a signal counts while the server starts"
 setpriv --pdeathsig TERM python3 -c 'import socket, time
 listener = socket.create_server(("127.0.0.1", 0))
 print(listener.getsockname()[1], flush=True)
+asked = listener.accept()[0]
+asked.recv(1)
+print("asked", flush=True)
 time.sleep(3600)' >"$work/silent" &
 silent=$!
 wait_until 180 test -s "$work/silent" || fail "a database that never answers"
 begin_other_server "$work/starting" SALTERN_DATABASE_URL="postgresql://127.0.0.1:$(<"$work/silent")/saltern"
-is_the_server() { [[ /proc/$other_pid/exe -ef $executable ]]; }
-wait_until 180 is_the_server || fail "it to be the server, not a shell that waits for it: $(cat "$work/starting")"
-sleep 2
+wait_until 180 grep --quiet asked "$work/silent" || fail "the server to ask the database: $(cat "$work/starting")"
+[[ /proc/$other_pid/exe -ef $executable ]] || fail "it to be the server, not a shell that waits for it: $(cat "$work/starting")"
 is_running "$other_pid" || fail "the server to try: $(cat "$work/starting")"
 kill -TERM "$other_pid"
 wait_until 180 is_gone "$other_pid" || fail "the server to have ended"
