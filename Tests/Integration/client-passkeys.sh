@@ -9,9 +9,9 @@ require_client
 exec </dev/null
 start_own_server SALTERN_PASSKEYS_RP_ID=localhost SALTERN_RATE_LIMITS=off
 
-key=$work/key
-
-device_settings=(SALTERN_SOFTWARE_PASSKEYS="$key")
+# plug_in [FILE]: the key of all devices from now on.
+plug_in() { device_settings=(SALTERN_SOFTWARE_PASSKEYS="${1:-}"); }
+plug_in "$work/key"
 phone() { device phone "$@"; }
 
 # opens_elsewhere: another device, new each time, logs in by the key alone and reads the note.
@@ -40,13 +40,13 @@ phone sync --json
 expect_status 0
 
 scenario "a program without the authenticator of tests says that there is no security key"
-key=
+plug_in
 device bare second-factor passkey list --json
 expect_error 78 no_account
 env --ignore-environment HOME="$work/phone" PATH="$PATH" "$client" second-factor passkey add Blue \
     --password-file "$work/password" --json >/dev/null 2>"$work/errors" </dev/null && fail "no passkey without a key"
 [[ $(jq --raw-output .error.code <"$work/errors") == no_security_key ]] || fail "no_security_key: $(<"$work/errors")"
-key=$work/key
+plug_in "$work/key"
 
 scenario "a passkey is a second factor"
 phone second-factor passkey add Blue --password-file "$work/password" --json
@@ -60,13 +60,12 @@ phone second-factor passkey add Blue --password-file "$work/password" --json
 expect_error 73 passkey_exists
 device laptop login "${server[@]}" --userid "$userid" --password-file "$work/password" --json
 expect_status 0
-kept=$key
-key=$work/other-key
+plug_in "$work/other-key"
 device tablet login "${server[@]}" --userid "$userid" --password-file "$work/password" --json
 expect_error 77 no_passkey
 device tablet login "${server[@]}" --account mine --passkey --json
 expect_error 77 no_passkey
-key=$kept
+plug_in "$work/key"
 device tablet login "${server[@]}" --account mine --passkey --json
 expect_error 77 wrong_passkey
 
