@@ -6,8 +6,18 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
 umask 077
 require_client
-exec </dev/null
 
+editor=false
+
+# device NAME ARGUMENT…: what saltern-client does there; fills status, body (its output) and headers (its errors).
+device() {
+    local home=$work/$1
+    shift
+    status=0
+    body=$(env --ignore-environment HOME="$home" PATH="$PATH" EDITOR="$editor" XDG_RUNTIME_DIR="$runtime" \
+        SSLKEYLOGFILE="$work/tls-secrets" "$client" "$@" 2>"$work/errors" </dev/null) || status=$?
+    headers=$(<"$work/errors")
+}
 phone() { device phone "$@"; }
 laptop() { device laptop "$@"; }
 
@@ -19,7 +29,6 @@ settled() {
 exchanged() { settled phone && settled laptop && [[ -e $work/laptop/files/$1 ]]; }
 
 runtime=$(mktemp --directory /dev/shm/saltern-scenario-XXXXXX)
-device_settings=(XDG_RUNTIME_DIR="$runtime" SSLKEYLOGFILE="$work/tls-secrets")
 # shellcheck disable=SC2317  # the trap calls it
 remove_runtime() {
     local result=$?
@@ -30,7 +39,13 @@ remove_runtime() {
 trap remove_runtime EXIT
 
 mkdir --parents "$work/phone/files" "$work/laptop/files"
-register_phone_and_laptop
+echo 'correct horse battery staple' >"$work/password"
+for name in phone laptop; do
+    [[ $name == phone ]] && word=register || word=login
+    device "$name" "$word" --server "$SALTERN_TEST_URL" --userid "${userid:=$(unique ada)}" --certificate "$certificate" \
+        --device "$name" --password-file "$work/password"
+    expect_status 0
+done
 store=$work/phone/.local/share/saltern-client
 
 # Threads that are still freeing what is theirs must not meet what libraries do at a process's end.
@@ -527,7 +542,9 @@ expect_error 76 pin_mismatch
 cp "$work/profile.before" "$profile"
 
 scenario "the pins that the server publishes are learnt where only a folder is synced, too"
-jq --arg pin "$(pin_of "$certificate")" '.pins = [$pin] | .publishedPins = []' "$work/profile.before" >"$profile"
+pin=$(openssl x509 -in "$certificate" -noout -pubkey | openssl pkey -pubin -outform DER | openssl dgst -sha256 -binary |
+    openssl base64)
+jq --arg pin "sha256//$pin" '.pins = [$pin] | .publishedPins = []' "$work/profile.before" >"$profile"
 phone sync "$work/phone/files" --json
 expect_status 0
 (($(jq '.publishedPins | length' "$profile") > 0)) || fail "the pins to be remembered: $(<"$profile")"

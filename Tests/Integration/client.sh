@@ -13,13 +13,28 @@ require_client
 limits=SALTERN_RATE_LIMITS=login=10000/1000,registration=10000/1000
 start_own_server "$limits"
 
-device_settings=(CLIENT="$client")
+editor=false
+
+# device NAME ARGUMENT…: what saltern-client does there; fills status, body (its output) and headers (its errors).
+device() {
+    local home=$work/$1
+    shift
+    mkdir --parents -- "$home"
+    status=0
+    env --ignore-environment HOME="$home" PATH="$PATH" EDITOR="$editor" CLIENT="$client" \
+        "$client" "$@" >"$work/body" 2>"$work/errors" || status=$?
+    body=$(tr -d '\0' <"$work/body")
+    headers=$(<"$work/errors")
+}
 phone() { device phone "$@" </dev/null; }
 laptop() { device laptop "$@" </dev/null; }
 
 expect_output() { [[ $body == "$1" ]] || fail "the output: $1"; }
 
-pin() { pin_of "$certificate"; }
+pin() {
+    openssl x509 -in "$certificate" -noout -pubkey | openssl pkey -pubin -outform DER |
+        openssl dgst -sha256 -binary | openssl base64 | sed 's|^|sha256//|'
+}
 
 # one_time_code_now: one that counts, whatever was used before.
 one_time_code_now() {

@@ -42,7 +42,8 @@ id_of() { grep --fixed-strings --max-count=1 -- "$1" <<<"$body" | cut --fields 1
 away() { server=https://localhost:1; }
 back() { server=$SALTERN_TEST_URL; }
 
-pin=$(pin_of "$certificate")
+pin=sha256//$(openssl x509 -in "$certificate" -noout -pubkey | openssl pkey -pubin -outform DER |
+    openssl dgst -sha256 -binary | openssl base64)
 userid=$(unique ada)
 
 scenario "a person signs up, and the next launch has their notes without a password"

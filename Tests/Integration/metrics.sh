@@ -86,7 +86,7 @@ expect_metric saltern_certificate_expiry_timestamp_seconds == \
     "$(date --date "$(openssl x509 -noout -enddate -in "$certificate" | sed 's/.*=//')" +%s)"
 
 scenario "connections, handshakes, bodies, replies and streams are counted, and what a stranger asks for is no failure"
-run_python "$repository/Tests/Integration/metrics_connections.py" \
+PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$repository/scripts/lib /usr/bin/python3 "$repository/Tests/Integration/metrics_connections.py" \
     "$own_port" "${metrics##*:}" "$certificate" "$token" || fail "the right numbers"
 
 scenario "who waits for a connection, and who for the turn of an account, is counted, and what statements take"
@@ -178,7 +178,7 @@ expect_told saltern_database_up == 1
 ! grep --quiet saltern_database_failure "$work/metrics" || fail "no reason any more"
 
 scenario "600 connections that ask for nothing do not keep Prometheus out"
-run_python - "${metrics##*:}" <<'PYTHON' || fail "an answer within ten seconds"
+PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$repository/scripts/lib /usr/bin/python3 - "${metrics##*:}" <<'PYTHON' || fail "an answer within ten seconds"
 import http.client, socket, sys, time
 from traffic.ruler import Ruler
 port, ruler = int(sys.argv[1]), Ruler()

@@ -20,7 +20,11 @@ page_port=$(free_port)
 start_own_server SALTERN_RATE_LIMITS=login=10000/1000,registration=10000/1000 \
     SALTERN_ALLOWED_ORIGINS="https://localhost:$page_port"
 
-name_account
+unique ada >"$work/userid"
+echo 'correct horse battery staple' >"$work/password"
+pin=$(openssl x509 -in "$certificate" -noout -pubkey | openssl pkey -pubin -outform DER | openssl dgst -sha256 -binary |
+    openssl base64)
+where=(--server "$SALTERN_TEST_URL" --userid "$(<"$work/userid")" --certificate "$certificate" --pin "sha256//$pin")
 
 # kit ARGUMENT…: what saltern-client does; has to succeed.
 kit() {
