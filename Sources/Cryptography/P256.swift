@@ -41,7 +41,8 @@ public enum P256 {
 
         /// Draws a new key.
         public static func generate() throws(Failure) -> PrivateKey {
-            PrivateKey(valid: try SecureBytes(count: byteCount) { buffer throws(Failure) in try generate(into: buffer) })
+            let bytes = try SecureBytes(count: byteCount) { buffer throws(Failure) in try generate(into: buffer) }
+            return PrivateKey(valid: bytes)
         }
 
         /// Computes the point of a number of 32 bytes, big-endian.
