@@ -191,6 +191,7 @@ run_command 0 account list --userid-prefix "$userid"
 says "$account_id"
 run_command 0 account show "$userid"
 says 'never changed'
+[[ $said =~ one-time\ codes\ +off && $said =~ passkeys\ +none ]] || fail "no second factor: $said"
 run_command 0 account show --id "$account_id" --json
 [[ $(jq --raw-output .userid <<<"$said") == "$userid" ]] || fail "the account to be shown: $said"
 run_command 1 account show nobody@example.org

@@ -72,6 +72,10 @@ expect_error 77 wrong_passkey
 scenario "it is listed, renamed and removed"
 phone second-factor passkey list --json
 expect_json '[.passkeys[].name] | tostring' '["Blue"]'
+phone status --json
+expect_json '.plan | [.secondFactor, .oneTimeCodes, .passkeys, .unlockingPasskeys] | tostring' '[true,false,1,0]'
+phone status
+[[ $body == *'1 passkey, of which 0 unlock'* ]] || fail "the passkey as second factor: $body"
 phone second-factor passkey rename Blue Green
 expect_status 0
 phone second-factor passkey rename Blue Red --json
@@ -82,11 +86,18 @@ phone second-factor passkey remove Green --password-file "$work/password"
 expect_status 0
 phone second-factor passkey list --json
 expect_json '.passkeys | length' 0
+phone status --json
+expect_json '.plan | [.secondFactor, .passkeys] | tostring' '[false,0]'
 
 scenario "a passkey that unlocks opens the items without userid and password"
 phone second-factor passkey add Blue --unlock --password-file "$work/password" --json
 expect_status 0
 expect_json .unlocks true
+phone status --json
+expect_json '.plan | [.passkeys, .unlockingPasskeys] | tostring' '[1,1]'
+saltern account show "$userid" --json >"$work/account"
+[[ $(jq --compact-output '[.passkeys, .unlockingPasskeys]' <"$work/account") == '[1,1]' ]] ||
+    fail "the passkeys of the account: $(<"$work/account")"
 opens_elsewhere
 
 scenario "a passkey of another client no longer unlocks after a new password, and --json has the notice"

@@ -20,8 +20,35 @@ struct ShowStatus: Command {
             let name: String
             let limits: AccountDescription.Limits
             let usage: AccountDescription.Usage
+            /// True with one-time codes or a passkey.
             let secondFactor: Bool
+            let oneTimeCodes: Bool
+            /// The numbers of passkeys. Nil without a reply about them.
+            let passkeys: Int?
+            let unlockingPasskeys: Int?
             let recoveryCode: Bool
+
+            init(_ description: AccountDescription, passkeys: [PasskeyDescription]?) {
+                name = description.plan
+                limits = description.limits
+                usage = description.usage
+                oneTimeCodes = description.secondFactor.totp
+                secondFactor = oneTimeCodes || passkeys?.isEmpty == false
+                self.passkeys = passkeys?.count
+                unlockingPasskeys = passkeys?.count(where: \.unlocks)
+                recoveryCode = description.recovery.set
+            }
+
+            /// The second factors, for the user.
+            var secondFactors: String {
+                let codes = oneTimeCodes ? ["one-time codes"] : []
+                guard let passkeys, let unlockingPasskeys else {
+                    return (codes + ["no reply about passkeys"]).joined(separator: ", ")
+                }
+                guard secondFactor else { return "no" }
+                let keys = "\(counted(passkeys, "passkey")), of which \(unlockingPasskeys) unlock"
+                return (codes + (passkeys == 0 ? [] : [keys])).joined(separator: ", ")
+            }
         }
 
         let account: String
@@ -71,6 +98,7 @@ struct ShowStatus: Command {
         if case .failure(let error) = plan, !error.isForWantOfNetwork { refusal = error }
         if case .success = plan { try? await account.learnPins() }
         let description = try? plan.get()
+        let passkeys = description == nil ? nil : try? await vault.passkeys()
         let record = Record(
             account: account.name.description, userid: account.profile.userid, server: account.profile.server,
             collections: try await vault.collectionCounts(), unsent: try await vault.unsentCount(),
@@ -80,11 +108,7 @@ struct ShowStatus: Command {
             deletionsHeld: try await vault.areDeletionsHeld(),
             heldItems: try await vault.heldDeletions().map(HeldItem.init),
             notices: notices.map(NoticeRecord.init), vaults: shared.records, online: description != nil,
-            plan: description.map {
-                Record.Plan(
-                    name: $0.plan, limits: $0.limits, usage: $0.usage, secondFactor: $0.secondFactor.totp,
-                    recoveryCode: $0.recovery.set)
-            })
+            plan: description.map { Record.Plan($0, passkeys: passkeys) })
         let network = refusal == nil ? "the server cannot be reached" : "no reply about the account"
         try console.show(record, asJSON: asJSON) {
             Self.text(record, notices.map(\.text) + shared.lines, network: network)
@@ -118,7 +142,7 @@ struct ShowStatus: Command {
                 ),
                 ("sessions", "\(plan.usage.sessions) of \(plan.limits.sessions)"),
                 ("shares", "\(plan.usage.shares) of \(plan.limits.shares)"),
-                ("second factor", plan.secondFactor ? "yes" : "no"),
+                ("second factor", plan.secondFactors),
                 ("recovery code", plan.recoveryCode ? "yes" : "no"),
             ]
         } else {

@@ -65,6 +65,8 @@ extension AccountDescription {
         writer.member("recoverySetAt", recoverySetAt)
         writer.member("secondFactorSince", secondFactorSince)
         writer.member("secondFactorCodes", secondFactorCodes)
+        writer.member("passkeys", passkeys)
+        writer.member("unlockingPasskeys", unlockingPasskeys)
         writer.member("receiptChangedAt", receiptChangedAt)
         writer.member("inviteId", inviteID?.description)
     }
@@ -88,9 +90,10 @@ extension AccountDescription {
         ])
         table.append(["recovery", recoverySetAt.map { "set \($0.shown)" } ?? "not set"])
         table.append([
-            "second factor",
+            "one-time codes",
             secondFactorSince.map { "since \($0.shown), \(counted(secondFactorCodes, "recovery code")) left" } ?? "off",
         ])
+        table.append(["passkeys", passkeys == 0 ? "none" : "\(passkeys), of which \(unlockingPasskeys) unlock"])
         table.append(["receipt", receiptChangedAt.map { "since \($0.shown)" } ?? "none"])
         table.append(["invite", inviteID?.description ?? "none"])
         return table.takeText()

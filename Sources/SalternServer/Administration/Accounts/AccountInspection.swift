@@ -25,10 +25,14 @@ public struct AccountDescription: Sendable {
     public let vaults: Int64
     public let memberships: Int64
     public let recoverySetAt: Timestamp?
-    /// The time at which the second factor was confirmed.
+    /// The time at which one-time codes were confirmed.
     public let secondFactorSince: Timestamp?
-    /// Unused recovery codes of the second factor.
+    /// Unused recovery codes of the one-time codes.
     public let secondFactorCodes: Int64
+    /// Each passkey is a second factor.
+    public let passkeys: Int64
+    /// The passkeys that also unlock the account without the password.
+    public let unlockingPasskeys: Int64
     public let receiptChangedAt: Timestamp?
 }
 
@@ -152,6 +156,8 @@ struct DescribeAccount: Statement {
             (SELECT r.created_at FROM saltern.recoveries r WHERE r.account_id = \(\.accountID)),
             (SELECT f.confirmed_at FROM saltern.second_factors f WHERE f.account_id = \(\.accountID)),
             (SELECT count(*) FROM saltern.second_factor_codes c WHERE c.account_id = \(\.accountID)),
+            (SELECT count(*) FROM saltern.passkeys k WHERE k.account_id = \(\.accountID)),
+            (SELECT count(k.unlock_box) FROM saltern.passkeys k WHERE k.account_id = \(\.accountID)),
             (SELECT p.updated_at FROM saltern.receipts p WHERE p.account_id = \(\.accountID))
         FROM saltern.accounts a WHERE a.account_id = \(\.accountID)
         """

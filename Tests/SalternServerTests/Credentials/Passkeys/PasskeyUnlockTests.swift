@@ -23,6 +23,23 @@ import Testing
         }
     }
 
+    @Test func `an operator counts an account's passkeys, and those that unlock`() async throws {
+        try await TestApplication.with(TestApplication.withPasskeys) { app in
+            let ada = try await app.register()
+            let eve = try await app.register()
+            try await app.addPasskey(ada)
+            let key = try await app.addPasskey(ada, logsIn: true)
+            #expect(try await Self.setBox(ada, key.idText).status == 204)
+            for (account, counts) in [(ada, [2, 1]), (eve, [0, 0])] as [(TestAccount, [Int64])] {
+                let id = try #require(AccountID(pathParameter: account.id))
+                let (described, _) = try await AccountAdministrationTests.asOwner(app) { [now = app.clock.now] in
+                    try await AccountInspection(database: $0, sessions: SessionPolicy()).describe(.id(id), now: now)
+                }
+                #expect([described.passkeys, described.unlockingPasskeys] == counts)
+            }
+        }
+    }
+
     @Test func `only a passkey of the account that logs in has a box`() async throws {
         try await TestApplication.with(TestApplication.withPasskeys) { app in
             let ada = try await app.register()
