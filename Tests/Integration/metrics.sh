@@ -209,7 +209,8 @@ start_own_server "${settings[@]}"
 overdue() {
     is_told 'saltern_purge_overdue_seconds{kind="contents"}' '>=' 25200 \
         'saltern_purge_overdue_seconds{kind="contents"}' '<' 28800 \
-        'saltern_purge_due_rows{kind="contents"}' == 7 'saltern_purge_due_rows{kind="versions"}' == 3 \
+        'saltern_purge_due_rows{kind="contents"}' == 7 'saltern_purge_due_rows{kind="invitations"}' == 0 \
+        'saltern_purge_due_rows{kind="versions"}' == 3 \
         'saltern_purge_overdue_seconds{kind="versions"}' '>=' 21600 'saltern_purge_overdue_seconds{kind="shares"}' == 0
 }
 # Due rows are counted at the start and every five minutes.

@@ -20,6 +20,7 @@ EVERYWHERE = {
     "FindDueChallenges", "FindUndelivered", "FindEventKeys", "FindAccountsOfDestination", "FindOverdueEvents",
     "FindExpiredEvents", "FindIdleQueues", "FindDueQueues", "FindTestQueue", "FindWaitingEvents", "FindParkedEvents", "FindEventsByID",
     "FindExpiredInvitations", "StepInVault<FindExpiredContents>", "StepInVault<FindExpiredVersions>", "StepInVault<FindOldTombstones>",
+    "StepInVault<FindDueTombstones>", "StepInVault<FindDueContents>", "StepInVault<FindDueVersions>", "FindDueInvitations",
 }  # fmt: skip
 # Of many streams, shares, accounts or vaults at once, wherever these are: one step, one query a shard.
 BY_SHARD = {

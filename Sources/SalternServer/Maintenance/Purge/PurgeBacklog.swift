@@ -7,7 +7,7 @@ public struct PurgeBacklog: Sendable, Equatable {
     /// The maximum count of rows of a kind.
     public static let countLimit = 1_000
 
-    /// The due rows of one kind.
+    /// The due rows of one kind, of accounts and vaults.
     public struct Part: Sendable, Equatable {
         /// The kind's name in ``Purge/Report``.
         public let kind: String
@@ -15,6 +15,20 @@ public struct PurgeBacklog: Sendable, Equatable {
         public let rows: Int
         /// The time since which the oldest one is due. Zero if none is.
         public let overdue: Duration
+
+        init(kind: String, rows: Int, overdue: Duration) {
+            self.kind = kind
+            self.rows = rows
+            self.overdue = overdue
+        }
+
+        /// - Parameter due: The times since which rows are due.
+        fileprivate init(kind: String, due: [Timestamp], by moment: Timestamp) {
+            // Contents that a rotation's commit has expired have the epoch as expiry, not a time.
+            let oldest = due.lazy.filter { $0.unixMicroseconds > 0 }.min()
+            self.init(
+                kind: kind, rows: min(due.count, PurgeBacklog.countLimit), overdue: oldest.map { moment - $0 } ?? .zero)
+        }
     }
 
     public let parts: [Part]
@@ -35,15 +49,16 @@ public struct PurgeBacklog: Sendable, Equatable {
         // On a dedicated connection, so that a slow database delays no requests.
         return try await database.withConnection { connection in
             PurgeBacklog(parts: [
-                try await part(FindDueTombstones.self, tombstonesBefore, connection),
-                try await part(FindDueContents.self, now, connection),
+                try await sharedPart(FindDueTombstones.self, tombstonesBefore, connection),
+                try await sharedPart(FindDueContents.self, now, connection),
                 try await part(FindDueKeyrings.self, now, connection),
                 try await part(FindDueChallenges.self, now, connection),
-                try await part(FindDueVersions.self, now, connection),
+                try await sharedPart(FindDueVersions.self, now, connection),
                 try await part(FindDueRotations.self, now, connection),
                 try await part(FindDueEvents.self, eventsBefore, connection),
                 try await part(FindDueAttempts.self, attemptsBefore, connection),
                 try await part(FindDueShares.self, now, connection),
+                try await part(FindDueInvitations.self, now, connection),
             ])
         }
     }
@@ -52,9 +67,17 @@ public struct PurgeBacklog: Sendable, Equatable {
         _ rows: Rows.Type, _ moment: Timestamp, _ connection: PostgresLease
     ) async throws -> Part {
         let due = try await connection.execute(Rows(moment: moment, limit: Int64(countLimit)))
-        // Contents that a rotation's commit has expired have the epoch as expiry, not a time.
-        let oldest = due.lazy.filter { $0.unixMicroseconds > 0 }.min()
-        return Part(kind: Rows.kind, rows: due.count, overdue: oldest.map { moment - $0 } ?? .zero)
+        return Part(kind: Rows.kind, due: due, by: moment)
+    }
+
+    /// Reads rows that accounts and vaults have, each by its own index.
+    private static func sharedPart<Rows: DueRows>(
+        _ rows: Rows.Type, _ moment: Timestamp, _ connection: PostgresLease
+    ) async throws -> Part {
+        let find = Rows(moment: moment, limit: Int64(countLimit))
+        var due = try await connection.execute(find)
+        due += try await connection.execute(StepInVault(step: find))
+        return Part(kind: Rows.kind, due: due, by: moment)
     }
 }
 
@@ -166,6 +189,16 @@ struct FindDueShares: OldestRows {
     static let kind = "shares"
     static let time: SQLFragment = "s.expires_at"
     static let table: SQLFragment = "saltern.shares s"
+
+    let moment: Timestamp
+    let limit: Int64
+}
+
+/// Finds the expiry times of invitations to vaults, by the index `vault_invitations_by_expiry`.
+struct FindDueInvitations: OldestRows {
+    static let kind = "invitations"
+    static let time: SQLFragment = "i.expires_at"
+    static let table: SQLFragment = "saltern.vault_invitations i"
 
     let moment: Timestamp
     let limit: Int64

@@ -303,6 +303,7 @@ extension StatementList {
             FindExpiredVersions.self, RemoveVersions.self, FindDueVersions.self, FindOldTombstones.self,
             RemoveTombstones.self, FindExpiredRotations.self, FindDueTombstones.self, FindDueContents.self,
             FindDueKeyrings.self, FindDueRotations.self, FindDueEvents.self, FindDueAttempts.self, FindDueShares.self,
+            FindDueInvitations.self,
         ]
     }
 }

@@ -357,6 +357,7 @@ extension StatementList {
             FindExpiredInvitations.self, StepInVault<LockAccount>.self, StepInVault<FindExpiredContents>.self,
             StepInVault<FindExpiredVersions>.self, StepInVault<FindOldTombstones>.self,
             StepInVault<RemoveContents>.self, StepInVault<RemoveVersions>.self, StepInVault<RemoveTombstones>.self,
+            StepInVault<FindDueTombstones>.self, StepInVault<FindDueContents>.self, StepInVault<FindDueVersions>.self,
             ForgetHolder.self, RemovePreviousKeys.self, InsertInvitation.self, FindInvitation.self,
             RemoveInvitations.self, LockVaultForJoin.self, SetOwnership.self, RemoveBoxes.self, RemoveEntries.self,
             RemoveMembers.self, RemoveVault.self, FindSeat.self, IsMember.self, LockVault.self, HoldSession.self,

@@ -2,6 +2,7 @@ import HTTPCore
 import Postgres
 import SalternTesting
 import Testing
+import VaultLog
 
 @testable import SalternServer
 
@@ -197,15 +198,65 @@ import Testing
         }
     }
 
+    private func backlog(_ app: TestApplication) async throws -> [String: PurgeBacklog.Part] {
+        let backlog = try await app.run { [postgres = app.postgres, now = app.clock.now] in
+            try await PurgeBacklog.read(postgres, policy: PurgePolicy(), now: now)
+        }
+        return Dictionary(uniqueKeysWithValues: backlog.parts.map { ($0.kind, $0) })
+    }
+
+    @Test func `due rows of vaults are counted with those of accounts`() async throws {
+        try await TestApplication.with { app in
+            var vault = try await VaultScene(app)
+            let ada = vault.founder
+            _ = try await ada.client.delete(try await ada.account.createItem(), ["If-Match": "*"])
+            _ = try await vault.invite(as: .reader)
+            for _ in 0..<2 {
+                let path = "\(vault.path)/items/\(Fixtures.uuid())"
+                let put = try await ada.client.put(path, vault.item(), vault.fields(["If-None-Match": "*"]))
+                #expect(put.status == 201, "\(put)")
+                #expect(try await ada.client.delete(path, vault.fields(["If-Match": "*"])).status == 200)
+            }
+            #expect(try await backlog(app).values.allSatisfy { $0.rows == 0 && $0.overdue == .zero })
+
+            app.clock.advance(by: .seconds(30 * 86_400 + 7_200))
+            var due = try await backlog(app)
+            #expect(due["contents"] == PurgeBacklog.Part(kind: "contents", rows: 3, overdue: .seconds(7_200)))
+            #expect(
+                due["invitations"]
+                    == PurgeBacklog.Part(kind: "invitations", rows: 1, overdue: .seconds(29 * 86_400 + 7_200)))
+
+            let now = app.clock.now.unixMicroseconds / 1_000_000
+            try await app.administer(
+                """
+                INSERT INTO saltern.vault_deleted_contents
+                    (vault_id, item_id, collection, format, body, created_at, expires_at)
+                SELECT vault_id, gen_random_uuid(), 'default', 'opaque', '\\x00', created_at,
+                    to_timestamp(\(now)) - interval '5 hours'
+                FROM saltern.vaults, generate_series(1, 1000) n;
+                INSERT INTO saltern.vault_replaced_contents
+                    (vault_id, item_id, revision, collection, format, body, created_at, updated_at, replaced_at,
+                    expires_at)
+                SELECT vault_id, gen_random_uuid(), n, 'default', 'opaque', '\\x00', created_at, created_at, created_at,
+                    to_timestamp(\(now)) - n * interval '1 hour'
+                FROM saltern.vaults, generate_series(1, 4) n
+                """)
+            due = try await backlog(app)
+            #expect(
+                due["contents"]
+                    == PurgeBacklog.Part(kind: "contents", rows: PurgeBacklog.countLimit, overdue: .seconds(18_000)))
+            #expect(due["versions"] == PurgeBacklog.Part(kind: "versions", rows: 4, overdue: .seconds(14_400)))
+
+            app.clock.advance(by: .seconds(90 * 86_400))
+            #expect(try await backlog(app)["tombstones"]?.rows == 3)
+            _ = try await purge(app)
+            #expect(try await backlog(app).values.allSatisfy { $0.rows == 0 && $0.overdue == .zero })
+        }
+    }
+
     @Test func `what is due and not yet purged is told of each kind, with its age, and nothing is afterwards`()
         async throws
     {
-        func backlog(_ app: TestApplication) async throws -> [String: PurgeBacklog.Part] {
-            let backlog = try await app.run { [postgres = app.postgres, now = app.clock.now] in
-                try await PurgeBacklog.read(postgres, policy: PurgePolicy(), now: now)
-            }
-            return Dictionary(uniqueKeysWithValues: backlog.parts.map { ($0.kind, $0) })
-        }
         try await TestApplication.with { app in
             let ada = try await app.register()
             for _ in 0..<3 { _ = try await ada.client.delete(try await ada.createItem(), ["If-Match": "*"]) }

@@ -60,7 +60,7 @@ import Testing
 
     private static let ofPurge = [
         "LockAccount", "FindExpiredContents", "FindExpiredVersions", "FindOldTombstones", "RemoveContents",
-        "RemoveVersions", "RemoveTombstones",
+        "RemoveVersions", "RemoveTombstones", "FindDueTombstones", "FindDueContents", "FindDueVersions",
     ]
 
     @Test func `the server's role can prepare every statement`() async throws {
@@ -84,7 +84,8 @@ import Testing
     private static let acrossAccounts: Set<String> = [
         // What is due for purging is looked for everywhere.
         "FindExpiredInvitations", "StepInVault<FindExpiredContents>", "StepInVault<FindExpiredVersions>",
-        "StepInVault<FindOldTombstones>",
+        "StepInVault<FindOldTombstones>", "StepInVault<FindDueTombstones>", "StepInVault<FindDueContents>",
+        "StepInVault<FindDueVersions>", "FindDueInvitations",
         "FindEndedSessions", "FindExpiredContents", "FindExpiredVersions", "FindDueVersions", "FindOldTombstones",
         "FindExpiredKeyrings", "FindExpiredChallenges", "FindDueKeyrings", "FindDueChallenges", "FindEndedShares",
         "FindOldEvents", "FindOldAttempts",
