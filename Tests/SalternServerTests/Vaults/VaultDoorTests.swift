@@ -415,6 +415,28 @@ import VaultLog
         }
     }
 
+    @Test func `a link opens nothing if its inviter is locked while the join waits for the vault`() async throws {
+        try await TestApplication.with { app in
+            var vault = try await VaultScene(app)
+            let manager = try await vault.join(as: .manager)
+            let secrets = try await vault.invite(as: .reader, by: manager)
+            let bob = try VaultScene.Sharer(try await app.register())
+            let body = try vault.joining(secrets, bob).body
+            let path = "/v1/invitations/\(secrets.id.text)/acceptance"
+            let signature = InviteTests.signature(app)
+            let reason = try await HeldRow.hold(LockVaults(), in: app) { held in
+                let reason = Task { try await bob.client.post(path, body).string("reason") }
+                try await held.waiters(1)
+                _ = try await AccountAdministrationTests.administer(app) {
+                    try await $0.lock(.userid(manager.account.userid), by: signature)
+                }
+                return reason
+            }
+            #expect(try await reason.value == "closedInvitation")
+            #expect(try await bob.client.get(vault.path).status == 404)
+        }
+    }
+
     @Test func `an account with many rejected requests about logs waits`() async throws {
         try await TestApplication.with { app in
             let vault = try await VaultScene(app)

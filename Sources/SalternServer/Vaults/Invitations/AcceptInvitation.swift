@@ -72,7 +72,15 @@ struct AcceptInvitation: AccountEndpoint {
             if stored.contains(entry), seats.first?.memberID == MemberID(entry.author.bytes) { return }
             if !seats.isEmpty { throw VaultProblem.alreadyMember }
             // Only the holder of an open invitation gets entries.
-            guard stored.log.inviter(of: invitation) != nil else { throw VaultProblem.refused(.closedInvitation) }
+            guard let inviter = stored.log.inviter(of: invitation) else {
+                throw VaultProblem.refused(.closedInvitation)
+            }
+            // The account may have been locked while the request waited for the vault. Accounts are locked before
+            // vaults, so its row is read without a lock: a lock that commits later follows the join.
+            let holders = try await transaction.execute(FindHolder(vaultID: vaultID, memberID: inviter))
+            guard try await !transaction.execute(FindUnlockedAccounts(ids: holders)).isEmpty else {
+                throw VaultProblem.refused(.closedInvitation)
+            }
             let members = Int64(stored.log.presentCount)
             if members >= limits { throw ItemProblem.quotaExceeded(limit: "members", allowed: limits, used: members) }
             _ = try await stored.append(entry, holder: account)
