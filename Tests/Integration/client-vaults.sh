@@ -189,6 +189,12 @@ device bob put --vault household --title farewell --json <<<'Goodbye.'
 expect_status 0
 bob vault leave household --yes --json
 expect_status 0
+bob sync
+expect_status 0
+[[ $body == *'you have left the vault'* ]] || fail "the vault that the account has left: $body"
+bob vault list --json
+expect_status 0
+expect_json '[.vaults[] | [.left, .problems[].kind]] | tostring' '[[true,"ended"]]'
 tablet() { device tablet "$@" </dev/null; }
 tablet login --server "$SALTERN_TEST_URL" --userid "$(<"$work/carol-userid")" --certificate "$certificate" --device tablet \
     --password-file "$work/password"

@@ -147,6 +147,7 @@ struct EntrySending {
             try service.update(id) { record in
                 record.takeHead(of: log)
                 if let key = draft.key { record.take(key, log.currentGeneration.number) }
+                if case .leave = draft.entry.payload { record.left = MemberID(draft.entry.author) }
             }
             if draft.key != nil, let sealed = draft.request.previousKey {
                 try service.takePreviousKeys([log.currentGeneration.number: sealed.bytes], id)

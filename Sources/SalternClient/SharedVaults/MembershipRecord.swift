@@ -52,9 +52,11 @@ struct MembershipRecord: Codable, Sendable {
     /// True when a person has removed the vault from this account. Then there are no keys. The item stays, because a
     /// server can invent a tombstone, but not this.
     var isForgotten = false
+    /// The member as which a device of this account has left the vault. A later membership has another id.
+    var left: MemberID?
 
     private enum CodingKeys: String, CodingKey {
-        case schema, memberId, keys, generations, heads, labels, name
+        case schema, memberId, keys, generations, heads, labels, name, left
         case isForgotten = "forgotten"
     }
 
@@ -80,6 +82,7 @@ struct MembershipRecord: Codable, Sendable {
         heads = try container.decodeIfPresent([KnownHead].self, forKey: .heads) ?? []
         name = try container.decodeIfPresent(String.self, forKey: .name)
         isForgotten = try container.decodeIfPresent(Bool.self, forKey: .isForgotten) ?? false
+        left = try container.decodeIfPresent(MemberID.self, forKey: .left)
         let texts = try container.decodeIfPresent([String: String].self, forKey: .labels) ?? [:]
         for (text, label) in texts { if let id = InvitationID(text) { labels[id] = label } }
     }
@@ -93,6 +96,7 @@ struct MembershipRecord: Codable, Sendable {
         if !heads.isEmpty { try container.encode(heads, forKey: .heads) }
         try container.encodeIfPresent(name, forKey: .name)
         if isForgotten { try container.encode(true, forKey: .isForgotten) }
+        try container.encodeIfPresent(left, forKey: .left)
         let texts = labels.map { ($0.key.description, $0.value) }
         try container.encode(Dictionary(uniqueKeysWithValues: texts), forKey: .labels)
     }
@@ -251,6 +255,7 @@ struct MembershipRecord: Codable, Sendable {
         merged.bound()
         merged.labels.merge(labels) { theirs, _ in theirs }
         merged.name = other.name ?? name
+        if merged.left != merged.memberId { merged.left = left ?? other.left }
         return merged
     }
 }

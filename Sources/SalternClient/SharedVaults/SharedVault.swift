@@ -38,6 +38,8 @@ public struct SharedVault: Identifiable, Sendable {
     public let isConfirmed: Bool
     /// The findings that a person should see.
     public let problems: [SharedVaultProblem]
+    /// True when the membership has ended because a device of this account has left the vault.
+    package let hasLeft: Bool
     /// Twelve words of the log's head. Members compare them by voice: equal words mean equal logs.
     public let verificationWords: [String]
     /// The number of entries in the log, of at most 4,096.

@@ -77,8 +77,8 @@ extension SharedVaultService {
             unsealed: unsealed(state), invitations: invitations,
             isRotationDue: state.log.isRotationDue, offeredTo: state.log.offer.map { MemberID($0.to) },
             isConfirmed: state.isConfirmed { lastEntry(of: $0, in: entries) }, problems: state.problems,
-            verificationWords: state.log.head.words(of: state.log.vault), entryCount: state.log.hashes.count,
-            vault: vault)
+            hasLeft: state.hasLeft, verificationWords: state.log.head.words(of: state.log.vault),
+            entryCount: state.log.hashes.count, vault: vault)
     }
 
     private func unsealed(_ state: SharedVaultState) -> [UnsealedWriter] {

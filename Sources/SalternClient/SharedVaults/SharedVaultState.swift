@@ -87,6 +87,9 @@ struct SharedVaultState {
 
     var role: Role? { findings.isEnded ? nil : own?.role }
 
+    /// True when the membership has ended by a `leave` of a device of this account.
+    var hasLeft: Bool { role == nil && !hasForeignKeys && record.left == record.memberId }
+
     /// The time for which unsent edits wait after the end of a membership, in seconds: that in which the members of a
     /// restored database put entries back.
     private static let endPeriod: Int64 = 7 * 86_400

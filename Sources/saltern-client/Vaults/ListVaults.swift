@@ -50,6 +50,8 @@ struct VaultRecord: Encodable {
     let confirmed: Bool
     let rotationDue: Bool
     let problems: [VaultProblemRecord]
+    /// True when this account has left the vault.
+    let left: Bool
     /// The number of changes that the server does not have. Only in the status of the account.
     let unsent: Int?
     /// Only in the status of the account.
@@ -67,6 +69,7 @@ struct VaultRecord: Encodable {
         confirmed = vault.isConfirmed
         rotationDue = vault.isRotationDue
         problems = vault.problems.map(VaultProblemRecord.init)
+        left = vault.hasLeft
         self.unsent = unsent
         self.notices = notices?.map(NoticeRecord.init)
         heldItems = held?.map(HeldItem.init)
@@ -78,7 +81,10 @@ extension SharedVault {
     var roleText: String { isOwner ? "owner" : role?.rawValue ?? "ended" }
 
     /// True when the user should check the vault.
-    var wantsAttention: Bool { problems.contains(where: \.wantsAttention) || isOfferedToThisMember }
+    var wantsAttention: Bool {
+        // Users expect the end of a membership that they have ended.
+        problems.contains { $0.wantsAttention && !(hasLeft && $0 == .ended) } || isOfferedToThisMember
+    }
 
     /// True when the owner offers the vault to this member.
     var isOfferedToThisMember: Bool { offeredTo.map { id in members.contains { $0.isOwn && $0.id == id } } ?? false }

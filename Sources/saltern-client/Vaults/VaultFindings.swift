@@ -181,6 +181,9 @@ extension SharedVaultProblem {
         case .missingKey: "this device has no key yet: the next sync of a manager sends it"
         case .foreignKeys: "another device has replaced the keys of this member: nothing more is written"
         case .updateNeeded: "another member uses a later version: update this program to write"
+        case .ended where vault.hasLeft:
+            "you have left the vault; the items stay readable on this device until "
+                + "`saltern-client vault leave --forget`"
         case .ended: "the membership has ended; the items stay readable on this device"
         case .putAside(let count):
             counted(count, "version is", "versions are") + " not shown: the authors were not permitted to write"

@@ -49,6 +49,15 @@ import VaultLog
 
     private static func numbers(_ record: MembershipRecord) -> [UInt64] { record.generations.map(\.number) }
 
+    @Test func `a record keeps a leave through a merge`() throws {
+        let scene = try Scene()
+        var record = scene.record
+        record.left = record.memberId
+        #expect(MembershipRecord(try record.body)?.left == record.memberId)
+        #expect(record.merged(with: scene.record).left == record.memberId)
+        #expect(scene.record.merged(with: record).left == record.memberId)
+    }
+
     @Test func `a key stays until sealed previous keys lead to it from a later one`() throws {
         var scene = try Scene()
         for _ in 0..<3 { try scene.rotate() }

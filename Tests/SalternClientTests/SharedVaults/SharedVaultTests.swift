@@ -113,6 +113,30 @@ import VaultLog
         #expect(try await bob.key(family.id) != before)
     }
 
+    @Test func `all devices of an account distinguish a leave from a removal`() async throws {
+        let people = SharedVaultPeople()
+        let ada = try await people.device("ada")
+        let bob = try await people.device("bob")
+        let tablet = try await people.device("bob")
+        let family = try await ada.shared.make(name: "Family", as: "Ada")
+        try await people.join(family, bob, as: "Bob")
+        #expect(try await !tablet.refreshed(family.id).hasLeft)
+        try await bob.shared(family.id).leave()
+        for device in [bob, tablet] {
+            let left = try await device.refreshed(family.id)
+            #expect(left.hasLeft && left.problems.contains(.ended))
+        }
+
+        try await people.join(try await ada.refreshed(family.id), bob, as: "Bob")
+        #expect(try await !tablet.refreshed(family.id).hasLeft)
+        let member = try #require(try await ada.refreshed(family.id).members.first { $0.name == "Bob" })
+        try await family.remove([member.id])
+        for device in [bob, tablet] {
+            let removed = try await device.refreshed(family.id)
+            #expect(!removed.hasLeft && removed.problems.contains(.ended))
+        }
+    }
+
     @Test func `after a lost device the keys of the member are other ones`() async throws {
         let people = SharedVaultPeople()
         let ada = try await people.device("ada")
