@@ -150,10 +150,11 @@ import Testing
             tables.insert(String(table.1))
             guard let column = SchemaTests.distributionColumn(of: String(table.1)) else { continue }
             let owner = table.2.map { "\($0)." } ?? ""
-            // The one question for many accounts: every row is still found by its account.
+            // The questions for many accounts or vaults: every row is still found by its account or vault.
             let named =
                 [" = $", " = ANY($"]
                 + (["FindMovedRevisions", "FindLiveSessions"].contains(name) ? [" = a.account_id"] : [])
+                + (["FindMovedVaults", "FindLiveMemberships"].contains(name) ? [" = a.vault_id"] : [])
             #expect(named.contains { flat.contains(owner + column + $0) }, "\(name): \(table.0)")
         }
         for table in flat.matches(of: /INTO saltern\.(\w+)(?: AS \w+)? \(([^)]*)\)/) {
