@@ -176,13 +176,16 @@ struct RemoveEarlySeals: Statement {
     let sealer: MemberID
     let budget: Int64
 
+    // An array, because with old statistics a join reads the lists again for each one that goes.
     static let sql: SQL<Self> = """
-        DELETE FROM saltern.vault_seals s USING (
-            SELECT l.vault_id, l.number, sum(octet_length(l.list)) OVER (ORDER BY l.number DESC) AS bytes,
-                row_number() OVER (ORDER BY l.number DESC) AS place
-            FROM saltern.vault_seals l WHERE l.vault_id = \(\.vaultID) AND l.sealer = \(\.sealer)
-        ) n
-        WHERE s.vault_id = \(\.vaultID) AND s.number = n.number AND n.place > 1 AND n.bytes > \(\.budget)
+        DELETE FROM saltern.vault_seals s
+        WHERE s.vault_id = \(\.vaultID) AND s.number = ANY(ARRAY(
+            SELECT n.number FROM (
+                SELECT l.number, sum(octet_length(l.list)) OVER (ORDER BY l.number DESC) AS bytes,
+                    row_number() OVER (ORDER BY l.number DESC) AS place
+                FROM saltern.vault_seals l WHERE l.vault_id = \(\.vaultID) AND l.sealer = \(\.sealer)
+            ) n
+            WHERE n.place > 1 AND n.bytes > \(\.budget)))
         RETURNING s.number
         """
 }
@@ -195,19 +198,26 @@ struct RemoveFormerSeals: Statement {
     let vaultID: VaultID
     let budget: Int64
 
+    // Materialized, because without statistics the planner reads the lists again for each member. An array as above.
     static let sql: SQL<Self> = """
-        DELETE FROM saltern.vault_seals s USING (
-            SELECT f.number, sum(f.bytes) OVER (ORDER BY f.total, f.number) AS bytes,
-                row_number() OVER (ORDER BY f.total DESC, f.number DESC) AS place
-            FROM (
-                SELECT l.number, octet_length(l.list) AS bytes,
-                    sum(octet_length(l.list)) OVER (PARTITION BY l.sealer) AS total
-                FROM saltern.vault_seals l JOIN saltern.vault_members m
-                    ON m.vault_id = l.vault_id AND m.member_id = l.sealer
-                WHERE l.vault_id = \(\.vaultID) AND m.vault_id = \(\.vaultID) AND m.role < 3
-            ) f
-        ) n
-        WHERE s.vault_id = \(\.vaultID) AND s.number = n.number AND n.bytes > \(\.budget) AND n.place <= 32
+        WITH stored AS MATERIALIZED (
+            SELECT l.number, l.sealer, octet_length(l.list) AS bytes
+            FROM saltern.vault_seals l WHERE l.vault_id = \(\.vaultID)
+        ), former AS MATERIALIZED (
+            SELECT m.member_id FROM saltern.vault_members m
+            WHERE m.vault_id = \(\.vaultID) AND m.role < 3 AND m.member_id = ANY(ARRAY(SELECT o.sealer FROM stored o))
+        )
+        DELETE FROM saltern.vault_seals s
+        WHERE s.vault_id = \(\.vaultID) AND s.number = ANY(ARRAY(
+            SELECT n.number FROM (
+                SELECT f.number, sum(f.bytes) OVER (ORDER BY f.total, f.number) AS bytes,
+                    row_number() OVER (ORDER BY f.total DESC, f.number DESC) AS place
+                FROM (
+                    SELECT o.number, o.bytes, sum(o.bytes) OVER (PARTITION BY o.sealer) AS total
+                    FROM stored o WHERE o.sealer = ANY(ARRAY(SELECT m.member_id FROM former m))
+                ) f
+            ) n
+            WHERE n.bytes > \(\.budget) AND n.place <= 32))
         RETURNING s.number
         """
 }
