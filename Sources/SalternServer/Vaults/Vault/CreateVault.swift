@@ -76,6 +76,8 @@ enum Memberships {
 }
 
 /// Finds the vaults among `ids` that an account is a member of, or can be after the recovery.
+///
+/// Only the first part can use the index of present members, so both are not one condition.
 struct FindHeldVaults: Statement {
     typealias Row = VaultID
 
@@ -84,9 +86,12 @@ struct FindHeldVaults: Statement {
 
     static let isReadOnly = true
     static let sql: SQL<Self> = """
-        SELECT a.vault_id
+        (SELECT a.vault_id \(held) AND \(VaultSeat.isLive("live")))
+        UNION (SELECT a.vault_id \(held) AND a.settled_number IS NOT NULL)
+        """
+    private static let held: SQL<Self> = """
         FROM saltern.vaults a JOIN saltern.vault_members live ON live.vault_id = a.vault_id
         WHERE a.vault_id = ANY(\(\.ids)::uuid[]) AND live.vault_id = ANY(\(\.ids)::uuid[])
-            AND live.holder = \(\.accountID) AND (\(VaultSeat.isLive("live")) OR a.settled_number IS NOT NULL)
+            AND live.holder = \(\.accountID)
         """
 }

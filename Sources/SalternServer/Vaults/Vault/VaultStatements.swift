@@ -258,11 +258,16 @@ struct FindMembers: Statement {
     }
 
     static let isReadOnly = true
+    // Materialized, and in the order of the index of present members: for the other order the planner would read former
+    // ones, too.
     static let sql: SQL<Self> = """
-        SELECT m.member_id, m.holder, \(KeyBox.isMissing("m", vault: "= \(\.vaultID)")), m.seen_number, m.seen_hash,
-            m.seen_signature
-        FROM saltern.vault_members m
-        WHERE m.vault_id = \(\.vaultID) AND \(VaultSeat.isLive("m")) ORDER BY m.member_id
+        WITH live AS MATERIALIZED (
+            SELECT m.vault_id, m.member_id, m.holder, m.seen_number, m.seen_hash, m.seen_signature
+            FROM saltern.vault_members m WHERE m.vault_id = \(\.vaultID) AND \(VaultSeat.isLive("m")) ORDER BY m.holder
+        )
+        SELECT l.member_id, l.holder, \(KeyBox.isMissing("l", vault: "= \(\.vaultID)")), l.seen_number, l.seen_hash,
+            l.seen_signature
+        FROM live l ORDER BY l.member_id
         """
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
