@@ -95,7 +95,8 @@ struct UseChallenge: Statement {
         """
 }
 
-/// Counts an account's used challenges that have not expired.
+/// Counts an account's used challenges that have not expired. With `coalesce` the planner cannot choose the index by
+/// expiry, and read those of all accounts.
 struct CountUsedChallenges: Statement {
     typealias Row = Int64
 
@@ -105,7 +106,7 @@ struct CountUsedChallenges: Statement {
     static let isReadOnly = true
     static let sql: SQL<Self> = """
         SELECT count(*) FROM saltern.used_challenges c
-        WHERE c.account_id = \(\.accountID) AND c.expires_at > \(\.now)
+        WHERE c.account_id = \(\.accountID) AND coalesce(c.expires_at, 'infinity') > \(\.now)
         """
 }
 
@@ -115,7 +116,8 @@ struct ForgetExpiredChallenges: Statement {
     let now: Timestamp
 
     static let sql: SQL<Self> = """
-        DELETE FROM saltern.used_challenges c WHERE c.account_id = \(\.accountID) AND c.expires_at <= \(\.now)
+        DELETE FROM saltern.used_challenges c
+        WHERE c.account_id = \(\.accountID) AND coalesce(c.expires_at, 'infinity') <= \(\.now)
         """
 }
 
@@ -184,7 +186,7 @@ struct RemoveExpiredChallenges: Statement {
         WITH gone AS (
             DELETE FROM saltern.used_challenges c
             WHERE c.account_id = \(\.accountID) AND c.challenge_hash = ANY(\(\.hashes)::bytea[])
-                AND c.expires_at <= \(\.now)
+                AND coalesce(c.expires_at, 'infinity') <= \(\.now)
             RETURNING c.challenge_hash
         )
         SELECT count(*) FROM gone g

@@ -160,7 +160,8 @@ struct StoredInvitation: DecodableRow {
     }
 }
 
-/// Finds the invitation of a link that has not expired.
+/// Finds the invitation of a link that has not expired. With `coalesce` the planner cannot choose the index by expiry,
+/// and read the invitations of all vaults.
 struct FindInvitation: Statement {
     typealias Row = StoredInvitation
 
@@ -171,7 +172,8 @@ struct FindInvitation: Statement {
     static let isReadOnly = true
     static let sql: SQL<Self> = """
         SELECT \(StoredInvitation.columns) FROM saltern.vault_invitations i
-        WHERE i.invitation_id = \(\.id) AND i.token_hash = \(\.tokenHash) AND i.expires_at > \(\.now)
+        WHERE i.invitation_id = \(\.id) AND i.token_hash = \(\.tokenHash)
+            AND coalesce(i.expires_at, 'infinity') > \(\.now)
             AND \(StoredInvitation.isOfThisDatabase)
         """
 }
@@ -217,6 +219,6 @@ struct RemoveExpiredInvitations: Statement {
 
     static let sql: SQL<Self> = """
         DELETE FROM saltern.vault_invitations i
-        WHERE i.invitation_id = ANY(\(\.ids)::uuid[]) AND i.expires_at <= \(\.now)
+        WHERE i.invitation_id = ANY(\(\.ids)::uuid[]) AND coalesce(i.expires_at, 'infinity') <= \(\.now)
         """
 }
