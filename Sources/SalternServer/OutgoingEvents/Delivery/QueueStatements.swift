@@ -141,7 +141,8 @@ struct LeaseQueue: Statement {
         UPDATE saltern.event_queues q SET due_at = \(\.until), lease = \(\.lease.id), leased_number = coalesce((
             SELECT max(c.number) FROM (
                 SELECT e.number FROM saltern.outgoing_events e
-                WHERE \(EventQueueKey.holds("e", \.lease.key)) AND e.parked_at IS NULL ORDER BY e.number LIMIT \(\.limit)
+                WHERE \(EventQueueKey.holds("e", \.lease.key)) AND \(EventQueueKey.isWaiting)
+                ORDER BY e.number LIMIT \(\.limit)
             ) c), q.leased_number)
         WHERE \(EventQueueKey.holds("q", \.lease.key)) AND q.due_at = \(\.seen)
         RETURNING q.last_number, q.attempts
@@ -162,7 +163,7 @@ struct FindLeasedEvents: Statement {
         SELECT \(OutgoingEvent.columns) FROM saltern.outgoing_events e JOIN saltern.event_queues q
             ON q.account_id = e.account_id AND q.destination_id = e.destination_id AND q.lane = e.lane
         WHERE \(EventQueueKey.holds("e", \.lease.key)) AND \(EventQueueKey.holds("q", \.lease.key))
-            AND q.lease = \(\.lease.id) AND e.parked_at IS NULL
+            AND q.lease = \(\.lease.id) AND \(EventQueueKey.isWaiting)
         ORDER BY e.number LIMIT \(\.limit)
         """
 }
@@ -226,7 +227,7 @@ struct SettleQueue: Statement {
         WHERE \(EventQueueKey.holds("q", \.key)) AND NOT EXISTS (\(waiting) AND e.number <= q.leased_number)
         """
     private static let waiting: SQL<Self> = """
-        SELECT FROM saltern.outgoing_events e WHERE \(EventQueueKey.holds("e", \.key)) AND e.parked_at IS NULL
+        SELECT FROM saltern.outgoing_events e WHERE \(EventQueueKey.holds("e", \.key)) AND \(EventQueueKey.isWaiting)
         """
 }
 

@@ -158,6 +158,10 @@ struct EventQueueKey: Sendable, Hashable {
     let destinationID: DestinationID
     let lane: UUID
 
+    /// The condition that an event `e` of a queue waits. As `parked_at IS NULL`, the planner could choose an index by
+    /// time, and read the waiting events of all accounts.
+    static let isWaiting: SQLFragment = "coalesce(e.parked_at, 'infinity') = 'infinity'"
+
     /// Returns the condition that a row `alias` is in the queue.
     static func holds<Root>(
         _ alias: SQLFragment, _ path: any KeyPath<Root, EventQueueKey> & Sendable

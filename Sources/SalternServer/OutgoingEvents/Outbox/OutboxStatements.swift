@@ -30,7 +30,7 @@ struct QueueAccountEvent: Statement {
                 SELECT max(w.number) FROM (
                     SELECT e.number, e.kind FROM saltern.outgoing_events e
                     WHERE e.account_id = \(\.event.accountID) AND e.destination_id = d.destination_id
-                        AND e.lane = \(EventLane.orderedSQL) AND e.parked_at IS NULL
+                        AND e.lane = \(EventLane.orderedSQL) AND \(EventQueueKey.isWaiting)
                     ORDER BY e.number OFFSET \(EventLane.receiptLimit)
                 ) w WHERE w.kind = \(EventKind.receiptStored)) END AS waiting
             FROM saltern.accounts a CROSS JOIN saltern.destinations d
