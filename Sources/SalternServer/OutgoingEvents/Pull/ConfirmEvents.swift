@@ -54,7 +54,8 @@ struct ConfirmEvents: OpenEndpoint {
     }
 }
 
-/// Finds events of a destination by their public identifiers.
+/// Finds events of a destination by their public identifiers. The destination is a column of each identifier: as a
+/// constant, the planner could read all events of the destination.
 struct FindEventsByID: Statement {
     let destinationID: DestinationID
     let ids: [UUID]
@@ -67,8 +68,10 @@ struct FindEventsByID: Statement {
 
     static let isReadOnly = true
     static let sql: SQL<Self> = """
-        SELECT e.account_id, e.lane, e.number FROM saltern.outgoing_events e
-        WHERE e.destination_id = \(\.destinationID) AND e.event_id = ANY(\(\.ids))
+        SELECT e.account_id, e.lane, e.number
+        FROM unnest(array_fill(\(\.destinationID)::uuid, ARRAY[cardinality(\(\.ids)::uuid[])]), \(\.ids)::uuid[])
+            AS w (destination_id, event_id)
+        JOIN saltern.outgoing_events e ON e.destination_id = w.destination_id AND e.event_id = w.event_id
         """
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
