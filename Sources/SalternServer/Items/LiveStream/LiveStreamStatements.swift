@@ -76,10 +76,14 @@ struct FindMovedRevisions: Statement {
 
     /// Returns a row for each session whose account exists; `s` is null unless the session is live. With an outer join
     /// a cluster sends it only to the shards of the accounts.
+    ///
+    /// The planner expects 1,000 numbers of `generate_series`, but ten elements of arrays. For so few it could compare
+    /// each session with each account.
     static let sessions: SQL<Self> = """
-        FROM unnest(\(\.query.accounts)::uuid[], \(\.query.tokenHashes)::bytea[],
-            \(\.query.revisions)::bigint[])
-            WITH ORDINALITY AS w (account_id, token_hash, revision, position)
+        FROM ROWS FROM (unnest(\(\.query.accounts)::uuid[]), unnest(\(\.query.tokenHashes)::bytea[]),
+            unnest(\(\.query.revisions)::bigint[]),
+            generate_series(1::bigint, cardinality(\(\.query.accounts)::uuid[])))
+            AS w (account_id, token_hash, revision, position)
         JOIN saltern.accounts a ON a.account_id = w.account_id AND a.account_id = ANY(\(\.query.accounts)::uuid[])
             AND a.locked_at IS NULL
         LEFT JOIN saltern.sessions s ON s.account_id = a.account_id AND s.token_hash = w.token_hash

@@ -252,10 +252,12 @@ struct FindMovedVaults: Statement {
 
     /// Returns a row for each membership whose vault exists; `live` is null unless the account is a member.
     ///
-    /// The ids are a condition on `a` only. As one on `live`, the planner could search each member in all vaults.
+    /// The ids are a condition on `a` only. As one on `live`, the planner could search each member in all vaults. The
+    /// numbers are as in ``FindMovedRevisions/sessions``.
     static let memberships: SQL<Self> = """
-        FROM unnest(\(\.query.accounts)::uuid[], \(\.query.vaults)::uuid[], \(\.query.revisions)::bigint[])
-            WITH ORDINALITY AS w (holder, vault_id, revision, position)
+        FROM ROWS FROM (unnest(\(\.query.accounts)::uuid[]), unnest(\(\.query.vaults)::uuid[]),
+            unnest(\(\.query.revisions)::bigint[]), generate_series(1::bigint, cardinality(\(\.query.vaults)::uuid[])))
+            AS w (holder, vault_id, revision, position)
         JOIN saltern.vaults a ON a.vault_id = w.vault_id AND a.vault_id = ANY(\(\.query.vaults)::uuid[])
         LEFT JOIN saltern.vault_members live ON live.vault_id = a.vault_id AND live.holder = w.holder AND live.role > 0
         JOIN saltern.installation b ON b.singleton
