@@ -4,10 +4,12 @@ import Postgres
 /// What a statement has touched, as `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)` tells.
 struct ExecutedPlan: CustomStringConvertible {
     /// Tables of a few rows, whatever accounts there are.
-    static let smallTables: Set<String> = ["plans", "installation"]
+    static let smallTables: Set<String> = ["plans", "installation", "destinations"]
 
     /// Rows of all other tables that were looked at, also those that a filter has dropped.
     private(set) var rows = 0
+    /// Pairs of rows that joins have compared and dropped.
+    private(set) var comparisons = 0
     /// Pages.
     private(set) var buffers = 0
     /// Tables that were read from one end to the other.
@@ -25,7 +27,9 @@ struct ExecutedPlan: CustomStringConvertible {
         let text: String
     }
 
-    var description: String { "\(rows) rows, \(buffers) pages: " + scans.joined(separator: "; ") }
+    var description: String {
+        "\(rows) rows, \(buffers) pages, \(comparisons) comparisons: " + scans.joined(separator: "; ")
+    }
 
     private mutating func add(_ node: [String: Any], isRoot: Bool = false) {
         func number(_ name: String) -> Double { (node[name] as? NSNumber)?.doubleValue ?? 0 }
@@ -33,6 +37,7 @@ struct ExecutedPlan: CustomStringConvertible {
         if isRoot || (node["Subplan Name"] as? String)?.hasPrefix("CTE") == true {
             buffers += Int(number("Shared Hit Blocks") + number("Shared Read Blocks"))
         }
+        comparisons += Int((number("Rows Removed by Join Filter") * number("Actual Loops")).rounded())
         let type = node["Node Type"] as? String ?? ""
         if type.hasSuffix("Scan"), let table = node["Relation Name"] as? String, !Self.smallTables.contains(table) {
             let touched =

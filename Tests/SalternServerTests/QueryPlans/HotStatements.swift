@@ -36,7 +36,10 @@ struct HotStatements {
     }
 
     var probes: [Probe] {
-        get async throws { try await items + sync + sessions + shares + rest }
+        get async throws {
+            try await items + sync + sessions + shares + rest + HotVaultStatements(owner).probes
+                + HotVaultItems(owner, caller).probes + HotEventStatements(owner, caller).probes
+        }
     }
 
     private func read<Read: AccountRead>(_ read: Read, rows: Int) -> Probe {
@@ -224,7 +227,7 @@ struct HotStatements {
                 write(RecordCallersSessionEnds(removal: RemoveCurrentSession()), rows: 10),
                 write(RemoveCurrentSession(isDropDue: true), rows: 210),
                 write(RemoveCurrentSession(isDropDue: false), rows: 10),
-                read(FindAccount(now: Self.now, idleSince: caller.idleSince), rows: 220),
+                read(FindAccount(now: Self.now, idleSince: caller.idleSince), rows: 420),
                 read(FindUserid(), rows: 1),
                 Probe(FindAnySession(caller: caller), rows: 2),
                 Probe(FindCredentialRevision(caller: caller), rows: 2),

@@ -39,6 +39,8 @@ import Testing
                                 \(owner.name): \(executed)
                                 """
                             #expect(executed.rows <= probe.rows, why)
+                            // A join without an index of 4,000 rows with themselves is far above it.
+                            #expect(executed.comparisons <= 20_000 + 10 * probe.rows, why)
                             #expect(executed.buffers <= 60 + 12 * probe.rows, why)
                             #expect(executed.sequentialScans.isEmpty, why)
                             // Who creates and deletes shares would otherwise pay for all that were deleted since the last vacuum.

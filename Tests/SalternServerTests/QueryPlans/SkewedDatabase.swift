@@ -6,7 +6,7 @@ import Testing
 @testable import SalternServer
 
 /// A database in which one account has 20,000 items, and everything else in plenty, and each of 10,000 others has one of
-/// everything.
+/// everything. ``SkewedVaults`` adds their vaults, passkeys and outgoing events.
 struct SkewedDatabase {
     let app: TestApplication
 
@@ -22,9 +22,7 @@ struct SkewedDatabase {
             userid = try Userid("user-\(uuid)")
         }
 
-        func item(_ number: Int) throws -> ItemID {
-            ItemID(try #require(UUID(bytes: Self.digest("item \(account) \(number)"))))
-        }
+        func item(_ number: Int) throws -> ItemID { ItemID(try uuid("item \(account) \(number)")) }
 
         /// One of the account's sessions.
         var tokenHash: TokenHash { session(1) }
@@ -38,8 +36,11 @@ struct SkewedDatabase {
         }
 
         func rotation() throws -> RotationID {
-            RotationID(try #require(UUID(bytes: Self.digest("rotation \(account)"))))
+            RotationID(try uuid("rotation \(account)"))
         }
+
+        /// The id that the database makes of a name.
+        func uuid(_ name: String) throws -> UUID { try #require(UUID(bytes: Self.digest(name))) }
 
         private static func digest(_ text: String) -> [UInt8] {
             SHA256.hash(Array(text.utf8)).withUnsafeBytes { Array($0.prefix(16)) }
@@ -70,6 +71,7 @@ struct SkewedDatabase {
             CREATE FUNCTION public.name_of(what text) RETURNS uuid LANGUAGE sql IMMUTABLE
             AS $$ SELECT left(encode(sha256(what::bytea), 'hex'), 32)::uuid $$
             """)
+        try await app.administer(SkewedVaults.destinations)
         try await app.administer(
             """
             INSERT INTO public.owners
@@ -100,10 +102,11 @@ struct SkewedDatabase {
             """)
     }
 
-    static let tables = [
-        "accounts", "logins", "sessions", "items", "deleted_contents", "replaced_contents", "security_events", "shares",
-        "account_shares", "failed_attempts", "rotations", "rotation_items", "kept_keyrings",
-    ]
+    static let tables =
+        [
+            "accounts", "logins", "sessions", "items", "deleted_contents", "replaced_contents", "security_events",
+            "shares", "account_shares", "failed_attempts", "rotations", "rotation_items", "kept_keyrings",
+        ] + SkewedVaults.tables
 
     /// `things` of everything for each of `public.owners`, and 200 times as many items; every tenth item of a large
     /// account is a tombstone.
@@ -200,5 +203,6 @@ struct SkewedDatabase {
         ] {
             try await app.administer(sql)
         }
+        for sql in SkewedVaults.fill { try await app.administer(sql) }
     }
 }
