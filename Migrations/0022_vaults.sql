@@ -82,8 +82,6 @@ CREATE TABLE saltern.vault_members (
 ) WITH (fillfactor = 85);
 -- An account is one member of a vault at a time: the row of the vault is locked when members change.
 CREATE INDEX vault_members_by_holder ON saltern.vault_members (vault_id, holder) WHERE role > 0;
--- Statistics of a time when each vault had one row would let a statement about one entry or member read all of them.
-ALTER TABLE saltern.vault_members ALTER COLUMN vault_id SET (n_distinct = -0.01);
 
 CREATE TABLE saltern.vault_entries (
     vault_id uuid NOT NULL,
@@ -98,7 +96,6 @@ CREATE TABLE saltern.vault_entries (
     PRIMARY KEY (vault_id, number)
 );
 ALTER TABLE saltern.vault_entries ALTER COLUMN entry SET STORAGE EXTERNAL;
-ALTER TABLE saltern.vault_entries ALTER COLUMN vault_id SET (n_distinct = -0.01);
 CREATE INDEX vault_entries_by_arrival ON saltern.vault_entries (vault_id, arrived_at) INCLUDE (number, author, kind);
 
 -- The key of each generation but the last, sealed with that of the next one.
@@ -118,7 +115,6 @@ CREATE TABLE saltern.vault_boxes (
     PRIMARY KEY (vault_id, member_id, generation)
 );
 ALTER TABLE saltern.vault_boxes ALTER COLUMN box SET STORAGE EXTERNAL;
-ALTER TABLE saltern.vault_boxes ALTER COLUMN vault_id SET (n_distinct = -0.01);
 
 -- The lists of seals: the edits that count of a writer that entries cut off. Beyond the budget of a manager, its
 -- earliest are removed.
@@ -132,7 +128,6 @@ CREATE TABLE saltern.vault_seals (
     PRIMARY KEY (vault_id, number)
 );
 ALTER TABLE saltern.vault_seals ALTER COLUMN list SET STORAGE EXTERNAL;
-ALTER TABLE saltern.vault_seals ALTER COLUMN vault_id SET (n_distinct = -0.01);
 
 -- The vaults of an account.
 CREATE TABLE saltern.memberships (
