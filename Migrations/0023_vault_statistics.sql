@@ -2,7 +2,19 @@
 -- about one entry or member read all of them.
 -- compatible with: 8
 
-ALTER TABLE saltern.vault_members ALTER COLUMN vault_id SET (n_distinct = -0.01);
-ALTER TABLE saltern.vault_entries ALTER COLUMN vault_id SET (n_distinct = -0.01);
-ALTER TABLE saltern.vault_boxes ALTER COLUMN vault_id SET (n_distinct = -0.01);
-ALTER TABLE saltern.vault_seals ALTER COLUMN vault_id SET (n_distinct = -0.01);
+DO $$
+BEGIN
+    -- Citus rejects options of a column of a distributed table. A new cluster gets them before its distribution.
+    IF to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN
+        IF EXISTS (
+            SELECT FROM pg_catalog.pg_dist_partition p WHERE p.logicalrelid = 'saltern.vault_entries'::regclass
+        ) THEN
+            RETURN;
+        END IF;
+    END IF;
+    ALTER TABLE saltern.vault_members ALTER COLUMN vault_id SET (n_distinct = -0.01);
+    ALTER TABLE saltern.vault_entries ALTER COLUMN vault_id SET (n_distinct = -0.01);
+    ALTER TABLE saltern.vault_boxes ALTER COLUMN vault_id SET (n_distinct = -0.01);
+    ALTER TABLE saltern.vault_seals ALTER COLUMN vault_id SET (n_distinct = -0.01);
+END
+$$;
