@@ -158,6 +158,8 @@ struct LogUpdate {
             try service.note(id) { $0.needsUpdate = nil }
             return false
         case Entry.Malformation.unknownKind?, Entry.Malformation.unknownVersion?:
+            // A finding needs a log, which this device does not have yet.
+            guard try service.state(id) != nil else { throw .shared(.updateNeeded) }
             try service.note(id) { $0.needsUpdate = true }
             return true
         case EntryRejection.wrongPrevious? where state != nil:

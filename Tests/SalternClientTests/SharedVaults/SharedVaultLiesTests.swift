@@ -42,6 +42,21 @@ import VaultLog
         #expect(problems.map { !$0.isEmpty } ?? true)
     }
 
+    @Test func `a vault whose first entry a new device cannot read is reported`() async throws {
+        let cast = try await SharedVaultCast()
+        let tablet = try await cast.people.person("bob")
+        cast.rewrite(tablet) { target, reply in
+            guard target.contains("/log"), var entries = reply["entries"] as? [Any], !entries.isEmpty else { return }
+            entries[0] = Base64.encodeToString([UInt8]([0]))
+            reply["entries"] = entries
+        }
+        let report = try await tablet.vault().sync()
+        #expect(report.vaultFailures == [cast.id: .shared(.updateNeeded)])
+        cast.beHonest(to: tablet)
+        try await cast.sync(tablet)
+        #expect(try await cast.shared(tablet).members.count == 3)
+    }
+
     @Test func `a lowering that is hidden from a member is noticed at the next item`() async throws {
         let cast = try await SharedVaultCast()
         let before = cast.entries
