@@ -4,7 +4,7 @@
 
 DO $$
 BEGIN
-    -- Citus rejects options of a column of a distributed table. A new cluster gets them before its distribution.
+    -- Citus rejects options of a column of a distributed table, and copies none to the shards.
     IF to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN
         IF EXISTS (
             SELECT FROM pg_catalog.pg_dist_partition p WHERE p.logicalrelid = 'saltern.vault_entries'::regclass

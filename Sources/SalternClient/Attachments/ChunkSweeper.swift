@@ -47,8 +47,8 @@ final class ChunkSweeper {
             try store.set(.sweptAt, age)
             try waiting.forgetUnnamed(at: age)
             guard try scope.sealer.canSweep else { return nil }
-            let report = try await sweep(at: moment, age: age, room: &room, after: round).report
-            if room == 0, scope.owner == .account { try store.set(.sweptAt, nil) }
+            let (count, report) = try await sweep(at: moment, age: age, room: &room, after: round)
+            if count > 0, room == 0, scope.owner == .account { try store.set(.sweptAt, nil) }
             return report
         } catch {
             return nil
@@ -76,9 +76,7 @@ final class ChunkSweeper {
         guard opened.engine.sealer.canSweep else { return (0, report) }
         let confirmed = age == nil ? try scope.confirmedAge() : age
         guard let age = confirmed else { return (0, report) }
-        let days = try daysUnnamed(limits.deletedDays, at: age)
-        let end = moment.addingTimeInterval(-Double(days) * 86_400)
-        let unnamed = try unnamedChunks(at: age, days: days, storedUntil: end, opened.engine.sealer)
+        let unnamed = try unnamedChunks(at: age, moment, days: limits.deletedDays, opened.engine.sealer)
         var count = 0
         var left = scope.owner == .account ? room : min(room, limits.dailySweep)
         for chunk in unnamed where left > 0 {
@@ -106,39 +104,16 @@ final class ChunkSweeper {
         return (count, report)
     }
 
-    /// Returns the days after which a chunk without a name is removed.
-    ///
-    /// After a change to fewer days, by a plan or another owner of the vault, the server keeps earlier content for the
-    /// previous number of days.
-    /// - Parameter limit: The present `deletedDays`.
-    private func daysUnnamed(_ limit: Int, at age: Int64) throws(VaultError) -> Int64 {
-        // A plan has ten years at most; a hostile server may return any number.
-        let present = Int64(min(max(limit, 30), 3_650))
-        let days = try scope.stored {
-            try store.transaction {
-                let former = try store.number(.keptDays) ?? present
-                let end = try store.number(.keptUntil)
-                if former > present, end ?? .max > age {
-                    if end == nil { try store.set(.keptUntil, age + former * 86_400) }
-                    return former
-                }
-                try store.set(.keptDays, present)
-                try store.set(.keptUntil, nil)
-                return present
-            }
-        }
-        return scope.owner == .account ? days : days + Self.daysOfOtherMembers
-    }
-
-    /// Records the chunks without a name, and returns those that have had none for this number of days.
-    /// - Parameter end: Chunks that the server stored later are excluded.
+    /// Records the chunks without a name, and returns those that have had none for their period. The server must have
+    /// stored them before it, too.
+    /// - Parameter days: The present `deletedDays`.
     private func unnamedChunks(
-        at age: Int64, days: Int64, storedUntil end: Date, _ sealer: any ItemSealing
+        at age: Int64, _ moment: Date, days: Int, _ sealer: any ItemSealing
     ) throws(VaultError) -> [StoredChunk] {
         try scope.stored { try store.removeAgedVersions(at: age) }
         let (indexed, isIndexWhole) = try index.indexedChunks(sealer)
         guard isIndexWhole, try !scope.stored({ try index.lacksVersions() }) else { return [] }
-        let due = try noteUnnamed(except: indexed, at: age, days: days).filter { $0.storedAt <= end }
+        let due = try noteUnnamed(except: indexed, at: age, moment, days: days)
         if due.isEmpty { return [] }
         // A removed chunk is lost for all devices. Therefore all content is opened instead of using the index.
         let (named, isWhole) = try index.namedChunks(sealer)
@@ -153,12 +128,16 @@ final class ChunkSweeper {
         return due.filter { !named.contains($0.id) && !kept.contains($0.id) }
     }
 
-    /// - Returns: The chunks that have had no name for this number of days.
+    /// - Returns: The chunks that have had no name for their period.
     private func noteUnnamed(
-        except named: Set<ItemID>, at age: Int64, days: Int64
+        except named: Set<ItemID>, at age: Int64, _ moment: Date, days: Int
     ) throws(VaultError) -> [StoredChunk] {
-        try scope.stored {
+        let more = scope.owner == .account ? 0 : Self.daysOfOtherMembers
+        return try scope.stored {
             try store.transaction {
+                var periods = KeptPeriods(try store.text(.keptDays))
+                periods.note(days, at: age)
+                try store.set(.keptDays, Array(periods.text.utf8))
                 for chunk in try store.chunks() {
                     if named.contains(chunk.id) {
                         try store.forgetDraftChunk(chunk.id)
@@ -169,10 +148,59 @@ final class ChunkSweeper {
                 }
                 let since = try store.unnamedChunks()
                 for id in since.keys where try store.chunk(id) == nil { try store.forgetUnnamed(id) }
-                let last = age - days * 86_400
-                return try store.chunks().filter { chunk in since[chunk.id].map { $0 <= last } ?? false }
+                return try store.chunks().filter { chunk in
+                    guard let since = since[chunk.id] else { return false }
+                    let period = (periods.days(since: since) + more) * 86_400
+                    return since <= age - period && chunk.storedAt <= moment.addingTimeInterval(-Double(period))
+                }
             }
         }
+    }
+}
+
+/// The days for which the server keeps deleted content, by the age of the store at which a device has seen them.
+///
+/// The server decides at the deletion. After a change to fewer days, it keeps earlier content for the previous number.
+struct KeptPeriods: Equatable {
+    private struct Period: Equatable {
+        let age: Int64
+        var days: Int64
+    }
+
+    private static let limit = 64
+    private var periods: [Period]
+
+    /// Reads the stored form.
+    init(_ text: String?) {
+        periods = (text ?? "").split(separator: " ").compactMap { part in
+            let numbers = part.split(separator: ":").compactMap { Int64($0) }
+            return numbers.count == 2 ? Period(age: numbers[0], days: numbers[1]) : nil
+        }
+    }
+
+    /// The stored form: age and days of each change.
+    var text: String { periods.map { "\($0.age):\($0.days)" }.joined(separator: " ") }
+
+    /// Records the days that the server states now. A plan has ten years at most, and a hostile server may return any
+    /// number.
+    mutating func note(_ stated: Int, at age: Int64) {
+        let days = Int64(min(max(stated, 30), 3_650))
+        guard periods.last?.days != days else { return }
+        periods.append(Period(age: age, days: days))
+        if periods.count > Self.limit {
+            let first = periods.removeFirst()
+            periods[0].days = max(first.days, periods[0].days)
+        }
+    }
+
+    /// Returns the days for a chunk that was noted without a name at an age. Its item was deleted at most one sweep
+    /// before, so the days before a change that the same sweep has found count, too.
+    func days(since age: Int64) -> Int64 {
+        let later = periods.firstIndex { $0.age > age } ?? periods.endIndex
+        let known = periods[..<later]
+        // The oldest known days hold for what was noted before.
+        guard let present = known.last else { return periods.first?.days ?? 30 }
+        return present.age == age ? known.suffix(2).map(\.days).max() ?? present.days : present.days
     }
 }
 

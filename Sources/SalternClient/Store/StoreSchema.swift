@@ -349,9 +349,8 @@ enum StoreFact: String {
     case itemBytes
     /// The age of the store at the last sweep of attachments' chunks.
     case sweptAt
-    /// The days for which the server keeps deleted content, as the last sweep has used them. The age of the store up to
-    /// which they stay in use after the plan has fewer days.
-    case keptDays, keptUntil
+    /// The days for which the server keeps deleted content, as sweeps have seen them (``KeptPeriods``).
+    case keptDays
     /// The largest size of a batch, in bytes, while the connection is slow.
     case batchBytes
     /// The largest number of changes in a page, while the connection is slow.
@@ -377,8 +376,7 @@ enum StoreFact: String {
         switch self {
         case .cursor, .revisionBase, .listing, .lastEventID, .comparing, .held, .copies, .unread, .judgedBy,
             .batchBytes, .settledTo,
-            .pageChanges, .itemBytes, .sweptAt, .keptDays, .keptUntil, .agedTo, .chunksWhole,
-            .chunksLost:
+            .pageChanges, .itemBytes, .sweptAt, .keptDays, .agedTo, .chunksWhole, .chunksLost:
             true
         default: false
         }

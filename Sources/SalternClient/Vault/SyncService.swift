@@ -47,7 +47,7 @@ final class SyncService {
         if present.isEmpty { return report }
         report = try await session.syncing { () async throws(VaultError) in
             var synced = try await sync(present, agreement, of: owner, after: report)
-            for id in present { try await sweepWhenDue(id, &room, into: &synced) }
+            for id in present { await sweepWhenDue(id, &room, into: &synced) }
             return synced
         }
         if let failure = report.firstVaultFailure { session.note(.failed(failure, next: nil)) }
@@ -124,13 +124,11 @@ final class SyncService {
     }
 
     /// Sweeps a shared vault that was synced. A failure concerns neither the sync nor other vaults.
-    private func sweepWhenDue(
-        _ id: SharedVaultID, _ room: inout Int, into report: inout SyncReport
-    ) async throws(VaultError) {
+    private func sweepWhenDue(_ id: SharedVaultID, _ room: inout Int, into report: inout SyncReport) async {
         guard let synced = report.vaults[id], report.vaultFailures[id] == nil, !synced.isHeld,
             let parts = try? owners.parts(of: .vault(id))
         else { return }
-        let later = try await sweepWhenDue(parts, &room) { () async throws(VaultError) in
+        let later = try? await sweepWhenDue(parts, &room) { () async throws(VaultError) in
             // Another task can have removed the vault from this device.
             guard try owners.parts(of: .vault(id)) === parts else { throw .shared(.unknownVault) }
             return try await parts.round()

@@ -27,6 +27,7 @@ public enum Schema {
             ("sessions_of_passkeys", PackageResources._020_sessions_of_passkeys_sql),
             ("cluster_registration", PackageResources._021_cluster_registration_sql),
             ("vaults", PackageResources._022_vaults_sql),
+            ("vault_statistics", PackageResources._023_vault_statistics_sql),
         ]
         return files.enumerated().map { index, file in
             Migration(version: index + 1, name: file.name, sql: String(decoding: file.sql, as: UTF8.self))

@@ -20,8 +20,8 @@ struct ShowStatus: Command {
             let name: String
             let limits: AccountDescription.Limits
             let usage: AccountDescription.Usage
-            /// True with one-time codes or a passkey.
-            let secondFactor: Bool
+            /// True with one-time codes or a passkey. Nil without codes and without a reply about passkeys.
+            let secondFactor: Bool?
             let oneTimeCodes: Bool
             /// The numbers of passkeys. Nil without a reply about them.
             let passkeys: Int?
@@ -33,7 +33,7 @@ struct ShowStatus: Command {
                 limits = description.limits
                 usage = description.usage
                 oneTimeCodes = description.secondFactor.totp
-                secondFactor = oneTimeCodes || passkeys?.isEmpty == false
+                secondFactor = oneTimeCodes ? true : passkeys.map { !$0.isEmpty }
                 self.passkeys = passkeys?.count
                 unlockingPasskeys = passkeys?.count(where: \.unlocks)
                 recoveryCode = description.recovery.set

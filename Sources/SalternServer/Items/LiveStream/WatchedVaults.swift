@@ -153,7 +153,8 @@ struct VaultPoller: Sendable {
                     headHash: row.headHashes[index])
             }
             if row.liveCount < query.vaults.count {
-                let live = Set(try await database.execute(FindLiveMemberships(find: find)))
+                let memberships = try await database.execute(FindLiveMemberships(find: find))
+                let live = Set(memberships.filter(\.isLive).map(\.position))
                 for place in 1...Int64(query.vaults.count) where !live.contains(place) {
                     found.updateValue(nil, forKey: place)
                 }
@@ -266,13 +267,18 @@ struct FindMovedVaults: Statement {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
-/// Finds the live memberships of a query, counted from 1.
+/// Finds which memberships of a query are live, counted from 1. As a condition this would ask all nodes of a cluster.
 struct FindLiveMemberships: Statement {
-    typealias Row = Int64
-
     let find: FindMovedVaults
+
+    struct Row: Sendable {
+        let position: Int64
+        let isLive: Bool
+    }
 
     static let isReadOnly = true
     static let sql: SQL<Self> =
-        "SELECT w.position \(FindMovedVaults.memberships, of: \.find) WHERE live.vault_id IS NOT NULL"
+        "SELECT w.position, live.vault_id IS NOT NULL \(FindMovedVaults.memberships, of: \.find)"
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }

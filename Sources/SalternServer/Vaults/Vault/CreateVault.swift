@@ -77,7 +77,8 @@ enum Memberships {
 
 /// Finds the vaults among `ids` that an account is a member of, or can be after the recovery.
 ///
-/// Only the first part can use the index of present members, so both are not one condition.
+/// Only the first part can use the index of present members, so both are not one condition. A cluster pushes their union
+/// down to the shards only as a subquery.
 struct FindHeldVaults: Statement {
     typealias Row = VaultID
 
@@ -86,8 +87,10 @@ struct FindHeldVaults: Statement {
 
     static let isReadOnly = true
     static let sql: SQL<Self> = """
-        (SELECT a.vault_id \(held) AND \(VaultSeat.isLive("live")))
-        UNION (SELECT a.vault_id \(held) AND a.settled_number IS NOT NULL)
+        SELECT u.vault_id FROM (
+            (SELECT a.vault_id \(held) AND \(VaultSeat.isLive("live")))
+            UNION (SELECT a.vault_id \(held) AND a.settled_number IS NOT NULL)
+        ) u
         """
     private static let held: SQL<Self> = """
         FROM saltern.vaults a JOIN saltern.vault_members live ON live.vault_id = a.vault_id
