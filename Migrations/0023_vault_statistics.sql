@@ -1,5 +1,5 @@
--- The number of rows of a vault, for the planner. Statistics of a time when each vault had one row would let a statement
--- about one entry or member read all of them.
+-- The number of rows of a vault, for the planner. Statistics of a time when each vault had one row would let a
+-- statement about one entry or member read all of them.
 -- compatible with: 8
 
 DO $$
