@@ -77,8 +77,8 @@ enum Memberships {
 
 /// Finds the vaults among `ids` that an account is a member of, or can be after the recovery.
 ///
-/// Only the first part can use the index of present members, so both are not one condition. A cluster pushes their union
-/// down to the shards only as a subquery.
+/// Only the first part can use the index of present members, so both are not one condition. A cluster pushes their
+/// union down to the shards only as a subquery.
 struct FindHeldVaults: Statement {
     typealias Row = VaultID
 
