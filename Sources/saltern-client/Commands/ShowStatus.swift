@@ -45,7 +45,7 @@ struct ShowStatus: Command {
                 guard let passkeys, let unlockingPasskeys else {
                     return (codes + ["no reply about passkeys"]).joined(separator: ", ")
                 }
-                guard secondFactor else { return "no" }
+                guard oneTimeCodes || passkeys > 0 else { return "no" }
                 let keys = "\(counted(passkeys, "passkey")), of which \(unlockingPasskeys) unlock"
                 return (codes + (passkeys == 0 ? [] : [keys])).joined(separator: ", ")
             }
