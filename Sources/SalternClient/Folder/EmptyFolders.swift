@@ -153,12 +153,12 @@ extension FolderSync {
             try await records.setKnownFolder(id, known, in: folder)
         case .forgetFolder(let id): try await records.setKnownFolder(id, nil, in: folder)
         case .makeFolderHere(let id, let path):
-            guard tree.makeFolder(path) else { return false }
+            guard tree.root.makeFolder(path) else { return false }
             let known = KnownFolder(path: path, stamp: view.remoteFolders[id]?.stamp)
             try await records.setKnownFolder(id, known, in: folder)
             report.fetchedFolders.append(path)
         case .removeFolderHere(let id, let path):
-            let isRemoved = tree.removeFolder(path)
+            let isRemoved = tree.root.removeFolder(path)
             // If the folder has got an entry since, it stays. It is sent again when it is empty.
             try await records.setKnownFolder(id, nil, in: folder)
             if isRemoved { report.removedFoldersHere.append(path) }

@@ -59,7 +59,7 @@ extension FolderSync {
             guard try await download(id, path, over, view, round) else { return false }
             report.downloaded.append(path)
         case .moveHere(let id, let from, let to, _):
-            guard var known = view.known[id], tree.move(from, to: to) else { return false }
+            guard var known = view.known[id], tree.parts.move(from, to: to) else { return false }
             (known.path, known.stamp) = (to, nil)
             try await records.setKnownFile(id, known, in: folder)
             report.renamed.append(to)
@@ -72,9 +72,9 @@ extension FolderSync {
             else { return false }
             report.renamed.append(path)
         case .deleteHere(let id, let path, let content):
-            let name = FolderTree.trashName(path)
+            let name = FolderTrash.newName(path)
             try await records.noteTrashed(name, TrashedFile(path: path, digest: content.digest), in: folder)
-            guard tree.discard(path, content, as: name) else { return false }
+            guard tree.parts.discard(path, content, as: name) else { return false }
             try await records.setKnownFile(id, nil, in: folder)
             report.deletedHere.append(path)
         case .deleteThere(let id), .mergeThere(let id):
@@ -89,7 +89,7 @@ extension FolderSync {
             try await records.setKnownFile(id, known, in: folder)
             report.downloaded.append(path)
         case .moveAside(let from, let to, _):
-            guard tree.move(from, to: to) else { return false }
+            guard tree.parts.move(from, to: to) else { return false }
             report.conflicts.append(to)
         case .noteFolder, .forgetFolder, .makeFolderHere, .removeFolderHere, .makeFolderThere, .removeFolderThere:
             return try await carryOutFolder(action, view, round, &report)
@@ -111,7 +111,7 @@ extension FolderSync {
         _ path: FolderPath, _ content: FileContent, _ id: ItemID?, _ view: FolderView, _ round: inout Round,
         _ report: inout FolderReport
     ) async throws -> Bool {
-        guard let (source, modified) = round.tree.source(path), source.byteCount == content.byteCount else {
+        guard let (source, modified) = round.tree.root.source(path), source.byteCount == content.byteCount else {
             return false
         }
         if let shortage = try await knownShortage(path, content, &round) {
@@ -206,7 +206,7 @@ extension FolderSync {
         try await records.setFileHashes(round.tree.hashes, after: before, in: round.folder)
         for attachment in lacking {
             for (path, content) in scan.files where content.digest == attachment.digest {
-                guard let (source, _) = round.tree.source(path) else { continue }
+                guard let (source, _) = round.tree.root.source(path) else { continue }
                 do throws(VaultError) {
                     try await owned.supply(attachment, from: source)
                 } catch {
@@ -234,7 +234,7 @@ extension FolderSync {
             try await records.setKnownFile(id, Self.known(path, remote), in: round.folder)
             return true
         }
-        guard let part = try round.tree.fetchPart(id) else { return false }
+        guard let part = try round.tree.parts.fetchPart(id) else { return false }
         guard try await fetch(file.attachment, to: part, round) else { return false }
         let aside = path.conflicting("\(view.device), \(view.date), \(ItemID.random().description.prefix(8))")
         if view.known[id] == nil {
@@ -242,16 +242,16 @@ extension FolderSync {
             let known = KnownFile(path: path, content: remote.content, stamp: nil, isPending: true)
             try await records.setKnownFile(id, known, in: round.folder)
         }
-        let trashed = FolderTree.trashName(path)
+        let trashed = FolderTrash.newName(path)
         if let over {
             // Before it is displaced: a program that has it open may write to it, even after this process has ended.
             try await records.noteTrashed(trashed, TrashedFile(path: path, digest: over.digest), in: round.folder)
         }
-        guard round.tree.digest(of: part.file) == remote.content.digest,
-            round.tree.place(
+        guard system.digest(of: part.file) == remote.content.digest,
+            round.tree.parts.place(
                 part, at: path, over: over, content, modified: file.modified, aside: aside, trashed: trashed)
         else {
-            round.tree.removePart(part.name)
+            round.tree.parts.removePart(part.name)
             return false
         }
         try await records.setKnownFile(id, Self.known(path, remote), in: round.folder)
@@ -276,7 +276,7 @@ extension FolderSync {
         }
         let first = try await owned.fetchedPieces(of: attachment, in: arrived)
         if isCutOff, first < attachment.chunks.count {
-            round.tree.unfinishedFetches.insert(part.name)
+            round.tree.parts.noteUnfinished(part.name)
             return false
         }
         do throws(VaultError) {
@@ -291,9 +291,9 @@ extension FolderSync {
             return true
         } catch {
             if error.keepsArrived {
-                round.tree.unfinishedFetches.insert(part.name)
+                round.tree.parts.noteUnfinished(part.name)
             } else {
-                round.tree.removePart(part.name)
+                round.tree.parts.removePart(part.name)
             }
             try tolerate(error)
             return false

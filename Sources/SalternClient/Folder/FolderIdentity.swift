@@ -12,7 +12,7 @@ extension FolderSync {
         if FolderPlace.overlap(root, vault.settings.folder.path) { throw FolderError.holdsStore }
         if let outer = FolderPlace.outer(of: root, system) { throw FolderError.nested(in: outer) }
         let folder = system.openRoot(root)
-        let known = folder.flatMap { FolderTree.marker(in: $0, system) }
+        let known = folder.flatMap { FolderMarkerFile.marker(in: $0, system) }
         try await refuse(known, isFolder: folder != nil)
         return known
     }
@@ -45,7 +45,8 @@ extension FolderSync {
 
     /// Returns true when the folder has lost its marker, and the user has not approved a new start.
     func isMarkerMissing() async throws -> Bool {
-        guard !allowsDeletions, let folder = system.openRoot(root), FolderTree.marker(in: folder, system) == nil else {
+        guard !allowsDeletions, let folder = system.openRoot(root), FolderMarkerFile.marker(in: folder, system) == nil
+        else {
             return false
         }
         return try await records.hasFolder(at: root)
@@ -67,7 +68,7 @@ extension FolderSync {
     func recognize(
         _ tree: FolderTree, _ checked: FolderMarker?, _ report: inout FolderReport
     ) async throws -> (id: ItemID, isAnew: Bool, marker: FolderMarker?)? {
-        let found = tree.marker()
+        let found = tree.marker.read()
         // Another process may have marked the folder in between, possibly with another account.
         if found != checked { try await refuse(found) }
         var marker = found
@@ -99,7 +100,7 @@ extension FolderSync {
         for _ in 0..<Self.markerAttempts {
             guard let (id, isAnew, before) = try await recognize(tree, checked, &report) else { return nil }
             let marker = FolderMarker(id: id, collection: settings.collection, account: account)
-            switch before?.id == id ? .done : tree.mark({ $0 == before ? marker : nil }) {
+            switch before?.id == id ? .done : tree.marker.mark({ $0 == before ? marker : nil }) {
             case .done:
                 try await records.noteFolder(id, settings.collection, at: root)
                 return (id, isAnew)
@@ -123,7 +124,7 @@ extension FolderSync {
         let account = try await records.folderAccount()
         for _ in 0..<Self.markerAttempts {
             var next: Int64 = 0
-            let change = round.tree.mark { old in
+            let change = round.tree.marker.mark { old in
                 if let old, old.id != round.folder { return nil }
                 var marker = old ?? FolderMarker(id: round.folder)
                 next = max(marker.lines[store] ?? marker.generation, known) + 1
@@ -134,14 +135,14 @@ extension FolderSync {
             }
             if change == .done { return try await records.setGeneration(next, ofFolder: round.folder) }
             if change == .failed { break }
-            if let other = round.tree.marker(), other.id != round.folder {
+            if let other = round.tree.marker.read(), other.id != round.folder {
                 try await refuse(other)
                 throw FolderError.unusable
             }
             try await Task.sleep(for: Self.markerPause)
         }
         // Files are sent even if a full disk prevents it.
-        report.warn(.failed, FolderTree.markerPath, system.takeFailure())
+        report.warn(.failed, FolderMarkerFile.path, system.takeFailure())
     }
 }
 
@@ -183,7 +184,7 @@ enum FolderPlace {
     /// Returns the nearest folder above that has a marker.
     static func outer(of path: String, _ system: any FolderSystem) -> String? {
         let outer = wayUp(from: path).dropFirst().first { place, _ in
-            system.openRoot(place).flatMap { FolderTree.marker(in: $0, system) } != nil
+            system.openRoot(place).flatMap { FolderMarkerFile.marker(in: $0, system) } != nil
         }
         return outer.map { URL(filePath: $0.place).standardized.path }
     }
@@ -195,6 +196,6 @@ enum FolderPlace {
             let folder = system.openRoot(other), let there = system.status(folder),
             Identity(here) != Identity(there)
         else { return false }
-        return FolderTree.marker(in: folder, system)?.id == marker.id
+        return FolderMarkerFile.marker(in: folder, system)?.id == marker.id
     }
 }

@@ -97,3 +97,105 @@ struct FolderGeneration: Equatable {
     /// True when the number is that of such a line.
     var hasLine = false
 }
+
+/// The file with the marker, in the folder `.saltern`.
+struct FolderMarkerFile {
+    private let system: any FolderSystem
+    private let root: Descriptor
+    private let corner: Descriptor
+
+    private static let markerName = "folder"
+    static let path = FolderPath.corner + "/" + markerName
+    /// The prefix of a new marker in the corner. In `parts`, another process would remove it at its start.
+    private static let newMarkerPrefix = "marker-"
+    /// A day, in nanoseconds.
+    private static let abandonedMarkerAge: Int64 = 86_400_000_000_000
+
+    init(_ system: any FolderSystem, _ root: Descriptor, corner: Descriptor) {
+        self.system = system
+        self.root = root
+        self.corner = corner
+    }
+
+    /// Returns the marker that identifies the folder.
+    func read() -> FolderMarker? { Self.readMarker(in: corner, system) }
+
+    /// Returns the marker of a folder in which nothing is created.
+    static func marker(in root: Descriptor, _ system: any FolderSystem) -> FolderMarker? {
+        system.openFolder(FolderPath.corner, in: root).flatMap { readMarker(in: $0, system) }
+    }
+
+    private static func readMarker(in corner: Descriptor, _ system: any FolderSystem) -> FolderMarker? {
+        guard let file = system.openFile(markerName, in: corner) else { return nil }
+        var bytes = [UInt8](repeating: 0, count: FolderMarker.byteLimit)
+        let count = bytes.withUnsafeMutableBytes { system.read(file, at: 0, into: $0) }
+        return count.flatMap { FolderMarker(bytes.prefix($0)) }
+    }
+
+    /// True when the file exists and has the executable bit.
+    var isExecutable: Bool { system.status(Self.markerName, in: corner)?.isExecutable == true }
+
+    /// The result of a change of the marker.
+    enum Change {
+        /// The new marker is on the disk.
+        case done
+        /// There is another marker than the expected one, or another process is changing it.
+        case changed
+        /// The marker cannot be written.
+        case failed
+    }
+
+    /// Changes the marker. At any time there is one, except on file systems that can neither exchange nor replace.
+    /// - Parameter body: Returns the new marker for the present one; nil to leave it.
+    func mark(_ body: (FolderMarker?) -> FolderMarker?) -> Change {
+        guard let lock = system.openFolder(FolderPath.corner, in: root) else { return .failed }
+        // The lock ends with its descriptor.
+        return withExtendedLifetime(lock) {
+            guard system.lock(lock) else { return .changed }
+            let old = read()
+            guard let new = body(old) else { return .changed }
+            if old == nil { return claim(new) }
+            return write(new) { name in
+                system.exchange(name, in: corner, with: Self.markerName, in: corner)
+                    || system.rename(name, in: corner, to: Self.markerName, in: corner)
+                    || makeMarker(new, isNew: false)
+            }
+        }
+    }
+
+    /// Writes the first marker of a folder. If several processes do so at the same time, one succeeds.
+    func claim(_ marker: FolderMarker) -> Change {
+        let change = write(marker) { name in
+            system.rename(name, in: corner, to: Self.markerName, in: corner) || makeMarker(marker, isNew: true)
+        }
+        return change == .failed && read() != nil ? .changed : change
+    }
+
+    /// Writes a new marker to a file, and calls `body` with its name, which moves it to the marker's place.
+    private func write(_ marker: FolderMarker, _ body: (_ name: String) -> Bool) -> Change {
+        let name = Self.newMarkerPrefix + ItemID.random().description
+        guard let file = system.createFile(name, in: corner) else { return .failed }
+        defer { system.removeFile(name, in: corner) }
+        return write(marker, to: file) && body(name) && system.sync(corner) ? .done : .failed
+    }
+
+    /// Creates the marker on a file system that cannot rename without replacing. If the process ends within it, the
+    /// folder has no marker. Nothing is then done in it until a user corrects it.
+    private func makeMarker(_ marker: FolderMarker, isNew: Bool) -> Bool {
+        if !isNew { system.removeFile(Self.markerName, in: corner) }
+        return system.createFile(Self.markerName, in: corner).map { write(marker, to: $0) } ?? false
+    }
+
+    private func write(_ marker: FolderMarker, to file: Descriptor) -> Bool {
+        Array(marker.text.utf8).withUnsafeBytes { system.write($0, to: file) } && system.sync(file)
+    }
+
+    /// Removes new markers that a process has left behind. A younger one may be that of a running process.
+    func removeAbandoned() {
+        let now = FileSignature.now()
+        for name in system.decodedNames(in: corner) where name.hasPrefix(Self.newMarkerPrefix) {
+            let changed = system.status(name, in: corner)?.signature.changed ?? now
+            if changed < now - Self.abandonedMarkerAge { system.removeFile(name, in: corner) }
+        }
+    }
+}

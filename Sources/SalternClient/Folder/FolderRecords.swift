@@ -75,7 +75,7 @@ struct FolderRecords: Sendable {
                 if let known, known != collection { continue }
                 if known == nil, try !Self.hasFiles(ofFolder: other, in: collection, store) { continue }
                 guard let folder = system.openRoot(place) else { return place }
-                if FolderTree.marker(in: folder, system)?.id == other { return place }
+                if FolderMarkerFile.marker(in: folder, system)?.id == other { return place }
             }
             return nil
         }

@@ -48,7 +48,7 @@ public actor FolderSync {
     /// Returns the collection that a folder syncs; nil for one without a marker.
     public static func collection(of root: URL) -> String? {
         let system = DiskFolders()
-        return system.openRoot(root.path).flatMap { FolderTree.marker(in: $0, system) }?.collection
+        return system.openRoot(root.path).flatMap { FolderMarkerFile.marker(in: $0, system) }?.collection
     }
 
     init(_ owned: OwnedItems, _ root: String, _ settings: FolderSettings, _ system: any FolderSystem) {
@@ -96,13 +96,13 @@ public actor FolderSync {
                 report.unsent = try await owned.unsentCount()
                 return report
             }
-            tree.tidy()
+            tree.parts.tidy()
             // The user has approved a new start on the condition that nothing is deleted.
             var round = Round(
-                tree: tree, folder: id, allowed: isAnew ? [] : allowed, foldsCase: tree.folds,
+                tree: tree, folder: id, allowed: isAnew ? [] : allowed, foldsCase: tree.root.folds,
                 date: Self.today(), writer: try await writer())
             // If names or bits differ from those of the file system, only the whole folder can determine them.
-            if let before, let focus, !isAnew, allowed.isEmpty, !tree.folds, tree.keepsExecutableBit {
+            if let before, let focus, !isAnew, allowed.isEmpty, !tree.root.folds, tree.keepsExecutableBit {
                 round.memory = before
                 round.focus = focus
                 round.focus?.formUnion(before.unfinished)
@@ -142,8 +142,8 @@ public actor FolderSync {
         }
         try await abandonUploads(round)
         if !report.isOffline && round.focus == nil {
-            round.tree.removeFetches()
-            round.tree.removeAbandonedMarkers()
+            round.tree.parts.removeFetches()
+            round.tree.marker.removeAbandoned()
             try await emptyTrash(round, &report)
         }
     }
@@ -346,7 +346,7 @@ public actor FolderSync {
         for (id, file) in view.remote where memory.hides(file.path) { view.ignored.insert(id) }
         for (id, known) in view.knownFolders where memory.hides(known.path) { view.ignored.insert(id) }
         for (id, folder) in view.remoteFolders where memory.hides(folder.path) { view.ignored.insert(id) }
-        round.tree.keep(view.remoteFolders.values.map(\.path) + view.outerFolders)
+        round.tree.root.keep(view.remoteFolders.values.map(\.path) + view.outerFolders)
         if !settings.allowsHiddenExecutables, round.tree.executableBits != .neverSet {
             for (id, path) in view.arrivingHiddenExecutables() {
                 view.ignored.insert(id)

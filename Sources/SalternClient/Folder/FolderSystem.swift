@@ -1,5 +1,7 @@
 internal import CPlatform
+internal import Cryptography
 internal import Foundation
+internal import Synchronization
 
 /// The kernel's data of a file. Every change of a file also changes it, except for very recent files.
 struct FileSignature: Hashable, Sendable {
@@ -7,6 +9,28 @@ struct FileSignature: Hashable, Sendable {
     var byteCount: Int64
     var modified: Int64
     var changed: Int64
+
+    /// The lowest precision of a disk's clock, in nanoseconds.
+    private static let youth: Int64 = 2_000_000_000
+    /// The longest time by which the clock of a network disk may be ahead, in nanoseconds.
+    private static let clockDifference: Int64 = 3_600_000_000_000
+
+    /// Returns true when a file could be written again without a visible change of the kernel's data. Any program can
+    /// set the time of the last write, even to a future one. Every write also sets the other time to the present.
+    ///
+    /// A last change in the far future was made by a wrong clock, which any later change replaces. A server's clock may
+    /// be ahead by less than that.
+    func isYoung(at now: Int64) -> Bool {
+        let lastChange = changed <= now + Self.clockDifference ? changed : .min
+        return max(modified <= now ? modified : .min, lastChange) >= now - Self.youth
+    }
+
+    /// Returns the present time of the clock, in nanoseconds since 1970.
+    static func now() -> Int64 {
+        var now = timespec()
+        clock_gettime(CLOCK_REALTIME, &now)
+        return now.nanoseconds
+    }
 }
 
 /// The entry at a name.
@@ -79,6 +103,35 @@ extension FolderSystem {
     /// Returns the status of an entry; nil when there is none or it cannot be determined.
     func status(_ name: String, in folder: Descriptor) -> stat? {
         if case .something(let status) = entry(name, in: folder) { status } else { nil }
+    }
+
+    /// Returns the names in a folder as texts. The list is empty for a folder that cannot be read.
+    func decodedNames(in folder: Descriptor) -> [String] {
+        (names(in: folder) ?? []).map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    func content(_ name: String, in folder: Descriptor) -> FileContent? {
+        guard let file = openFile(name, in: folder), let status = status(file), status.isFile,
+            let digest = digest(of: file)
+        else { return nil }
+        return FileContent(digest: digest, byteCount: Int64(status.st_size), isExecutable: status.isExecutable)
+    }
+
+    /// Returns the digest of a file.
+    /// - Parameter goesOn: Receives the length of each piece. With false, nil is returned.
+    func digest(of file: Descriptor, while goesOn: (Int) -> Bool = { _ in true }) -> [UInt8]? {
+        var hash = SHA256.Incremental()
+        var buffer = [UInt8](repeating: 0, count: 1 << 18)
+        var offset: Int64 = 0
+        while true {
+            guard let count = buffer.withUnsafeMutableBytes({ read(file, at: offset, into: $0) }) else {
+                return nil
+            }
+            hash.update(count == buffer.count ? buffer : Array(buffer.prefix(count)))
+            offset += Int64(count)
+            guard goesOn(count) else { return nil }
+            if count < buffer.count { return hash.finalize().bytes }
+        }
     }
 }
 
@@ -224,4 +277,119 @@ extension stat {
             inode: UInt64(st_ino), byteCount: Int64(st_size), modified: st_mtim.nanoseconds,
             changed: st_ctim.nanoseconds)
     }
+}
+
+/// Renames without replacement, and exchanges names, on every file system. Some kernels and file systems (NFS, 9p,
+/// FUSE, exFAT, older ones) do not support flags for that. There, the same is done in several steps, and none loses a
+/// file.
+struct RenameCall: Sendable {
+    /// `renameat2`: 0, or -1 with the reason in errno.
+    let call: @Sendable (Int32, UnsafePointer<CChar>, Int32, UnsafePointer<CChar>, UInt32) -> Int32
+
+    static let kernel = RenameCall { saltern_renameat2($0, $1, $2, $3, $4) }
+
+    private static let noReplace: UInt32 = 1
+    private static let exchange: UInt32 = 2
+
+    /// True when the error means that the flags are not supported. A sandbox without the call returns EPERM.
+    private static var isMissing: Bool { [ENOSYS, EINVAL, EOPNOTSUPP, EPERM].contains(errno) }
+
+    func rename(_ name: String, in from: Descriptor, to newName: String, in to: Descriptor) -> Bool {
+        rename(bytes: Array(name.utf8), in: from, to: Array(newName.utf8), in: to)
+    }
+
+    func rename(bytes name: [UInt8], in from: Descriptor, to newName: [UInt8], in to: Descriptor) -> Bool {
+        Self.withNames(name, newName) { name, newName in
+            if call(from.number, name, to.number, newName, Self.noReplace) == 0 { return true }
+            guard Self.isMissing else { return false }
+            var status = stat()
+            guard fstatat(from.number, name, &status, AT_SYMLINK_NOFOLLOW) == 0 else { return false }
+            if status.isFolder { return renameFolder(name, from, newName, to) }
+            // Adds a second name, and removes the first: the kernel rejects an existing name.
+            if linkat(from.number, name, to.number, newName, 0) == 0 {
+                return unlinkat(from.number, name, 0) == 0 || undoLink(newName, to)
+            }
+            guard [EPERM, EOPNOTSUPP, ENOSYS, EMLINK].contains(errno) else { return false }
+            return renameOverPlaceholder(name, from, newName, to)
+        }
+    }
+
+    private func undoLink(_ name: UnsafePointer<CChar>, _ folder: Descriptor) -> Bool {
+        let error = errno
+        unlinkat(folder.number, name, 0)
+        errno = error
+        return false
+    }
+
+    /// Renames on a file system without hard links. An empty file reserves the name, and is replaced if it is still
+    /// empty.
+    private func renameOverPlaceholder(
+        _ name: UnsafePointer<CChar>, _ from: Descriptor, _ newName: UnsafePointer<CChar>, _ to: Descriptor
+    ) -> Bool {
+        let placeholder = openat(to.number, newName, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        guard placeholder >= 0 else { return false }
+        defer { close(placeholder) }
+        var own = stat()
+        var there = stat()
+        guard fstat(placeholder, &own) == 0, fstatat(to.number, newName, &there, AT_SYMLINK_NOFOLLOW) == 0,
+            own.st_ino == there.st_ino, there.st_size == 0
+        else {
+            errno = EEXIST
+            return false
+        }
+        if renameat(from.number, name, to.number, newName) == 0 { return true }
+        return undoLink(newName, to)
+    }
+
+    /// Renames a folder, which cannot have two names. The kernel does not replace a folder with content, nor a file.
+    private func renameFolder(
+        _ name: UnsafePointer<CChar>, _ from: Descriptor, _ newName: UnsafePointer<CChar>, _ to: Descriptor
+    ) -> Bool {
+        var status = stat()
+        guard fstatat(to.number, newName, &status, AT_SYMLINK_NOFOLLOW) != 0 else {
+            errno = EEXIST
+            return false
+        }
+        return errno == ENOENT && renameat(from.number, name, to.number, newName) == 0
+    }
+
+    /// Exchanges two files. With several steps the other name is free for a moment; its file always has a name.
+    /// - Parameter name: A name in the folder for files that are being moved.
+    func exchange(_ name: String, in one: Descriptor, with other: String, in two: Descriptor) -> Bool {
+        let isDone = Self.withNames(Array(name.utf8), Array(other.utf8)) {
+            call(one.number, $0, two.number, $1, Self.exchange) == 0
+        }
+        if isDone { return true }
+        guard Self.isMissing else { return false }
+        // If this process ends, the clean-up of the next one moves it to the trash.
+        let aside = "\(FolderParts.swapPrefix)\(ItemID.random())"
+        guard rename(other, in: two, to: aside, in: one) else { return false }
+        guard rename(name, in: one, to: other, in: two) else {
+            let error = errno
+            _ = rename(aside, in: one, to: other, in: two)
+            errno = error
+            return false
+        }
+        return rename(aside, in: one, to: name, in: one)
+    }
+
+    private static func withNames(
+        _ name: [UInt8], _ other: [UInt8], _ body: (UnsafePointer<CChar>, UnsafePointer<CChar>) -> Bool
+    ) -> Bool {
+        (name.map { CChar(bitPattern: $0) } + [0]).withUnsafeBufferPointer { name in
+            (other.map { CChar(bitPattern: $0) } + [0]).withUnsafeBufferPointer { other in
+                guard let name = name.baseAddress, let other = other.baseAddress else { return false }
+                return body(name, other)
+            }
+        }
+    }
+}
+
+/// Stores the error of the last failed change.
+final class FailureNote: Sendable {
+    private let last = Mutex<Int32?>(nil)
+
+    func note(_ number: Int32) { last.withLock { $0 = number } }
+
+    func take() -> SystemFailure? { last.withLock { $0.take() }.map(SystemFailure.init) }
 }

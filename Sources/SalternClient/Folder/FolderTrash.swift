@@ -23,7 +23,7 @@ extension FolderSync {
         do {
             guard let (tree, folder) = try await openTrash() else { return [] }
             let known = try await records.trashedFiles(in: folder)
-            return (tree.trashNames() ?? []).compactMap { Self.entry($0, known[$0]?.path, tree) }.sorted {
+            return (tree.trash.names() ?? []).compactMap { Self.entry($0, known[$0]?.path, tree) }.sorted {
                 ($0.path, $0.day, $0.name) < ($1.path, $1.day, $1.name)
             }
         } catch let error as VaultError {
@@ -40,9 +40,9 @@ extension FolderSync {
     @discardableResult
     public func restore(_ name: String) async throws -> FolderPath {
         do {
-            guard let (tree, folder) = try await openTrash(), FolderTree.isTrashName(name),
-                tree.trashSignature(name) != nil,
-                let path = try await records.trashedFile(name, in: folder)?.path ?? FolderTree.path(ofTrashName: name)
+            guard let (tree, folder) = try await openTrash(), FolderTrash.isName(name),
+                tree.trash.signature(name) != nil,
+                let path = try await records.trashedFile(name, in: folder)?.path ?? FolderTrash.path(ofName: name)
             else { throw VaultError.notFound }
             guard let target = Self.bringBack(name, to: path, in: tree) else { throw FolderError.unusable }
             try await records.forgetTrashed(name, in: folder)
@@ -60,16 +60,16 @@ extension FolderSync {
         }
         let tree = try FolderTree(root, system)
         // Another process may have marked the folder in between.
-        guard tree.marker()?.id == marker.id else { throw FolderError.unusable }
-        tree.tidy()
+        guard tree.marker.read()?.id == marker.id else { throw FolderError.unusable }
+        tree.parts.tidy()
         return (tree, marker.id)
     }
 
     private static func entry(_ name: String, _ path: FolderPath?, _ tree: FolderTree) -> TrashEntry? {
-        guard let path = path ?? FolderTree.path(ofTrashName: name), let signature = tree.trashSignature(name) else {
+        guard let path = path ?? FolderTrash.path(ofName: name), let signature = tree.trash.signature(name) else {
             return nil
         }
-        let date = Date(timeIntervalSince1970: Double(FolderTree.day(ofTrashName: name)) * 86_400)
+        let date = Date(timeIntervalSince1970: Double(FolderTrash.day(ofName: name)) * 86_400)
         return TrashEntry(name: name, path: path, byteCount: signature.byteCount, day: date)
     }
 
@@ -77,9 +77,9 @@ extension FolderSync {
     private static func bringBack(_ name: String, to path: FolderPath, in tree: FolderTree) -> FolderPath? {
         guard let path = reachable(path, in: tree) else { return nil }
         for target in names(beside: path) {
-            if tree.bringBack(name, to: target) { return target }
+            if tree.trash.bringBack(name, to: target) { return target }
             // Any error other than a used name would also prevent the other names.
-            guard tree.isTaken(target), tree.trashSignature(name) != nil else { return nil }
+            guard tree.root.isTaken(target), tree.trash.signature(name) != nil else { return nil }
         }
         return nil
     }
@@ -89,8 +89,8 @@ extension FolderSync {
         var path = path
         for depth in 1..<max(path.names.count, 1) {
             let folder = path.folders[depth - 1]
-            if tree.canBeFolder(folder) { continue }
-            guard let other = names(beside: folder).first(where: tree.canBeFolder) else { return nil }
+            if tree.root.canBeFolder(folder) { continue }
+            guard let other = names(beside: folder).first(where: tree.root.canBeFolder) else { return nil }
             let rest = path.names.dropFirst(depth)
             // A folder with a shortened name, or in an outer folder, contains only this file.
             let place = other.names.count == depth ? rest : rest.suffix(1)
@@ -115,7 +115,7 @@ extension FolderSync {
     /// the folder as a conflict copy, and the program that has it open then writes there.
     /// - Returns: True when a file has returned.
     func reviewTrash(_ round: Round, _ report: inout FolderReport) async throws -> Bool {
-        guard let names = round.tree.trashNames() else { return false }
+        guard let names = round.tree.trash.names() else { return false }
         let known = try await records.trashedFiles(in: round.folder)
         let present = Set(names)
         var files = known.filter { present.contains($0.key) }
@@ -143,9 +143,9 @@ extension FolderSync {
             files[name]?.signature = nil
             if try review(name, &files, round, &report) { continue }
             guard files[name]?.digest == file.digest else { continue }
-            if round.tree.trashSignature(name) != nil {
-                guard round.tree.isRemovable(name, file.digest) else { continue }
-                round.tree.removeFromTrash(name)
+            if round.tree.trash.signature(name) != nil {
+                guard round.tree.trash.isRemovable(name, file.digest) else { continue }
+                round.tree.trash.remove(name)
             }
             files[name] = nil
         }
@@ -157,11 +157,11 @@ extension FolderSync {
     private func review(
         _ name: String, _ files: inout [String: TrashedFile], _ round: Round, _ report: inout FolderReport
     ) throws -> Bool {
-        let now = round.tree.timespecNow()
-        guard let signature = round.tree.trashSignature(name), files[name]?.signature != signature,
-            let digest = round.tree.trashDigest(name)
+        let now = FileSignature.now()
+        guard let signature = round.tree.trash.signature(name), files[name]?.signature != signature,
+            let digest = round.tree.trash.digest(name)
         else { return false }
-        var file = files[name] ?? TrashedFile(path: FolderTree.path(ofTrashName: name), digest: digest)
+        var file = files[name] ?? TrashedFile(path: FolderTrash.path(ofName: name), digest: digest)
         if file.digest != digest, !round.has(digest) {
             // A program that rewrites a file empties it first.
             guard signature.byteCount > 0, returnToFolder(name, file.path, round, &report) else { return false }
@@ -169,7 +169,7 @@ extension FolderSync {
             return true
         }
         file.digest = digest
-        file.signature = round.tree.isYoung(signature, at: now) ? nil : signature
+        file.signature = signature.isYoung(at: now) ? nil : signature
         files[name] = file
         return false
     }
@@ -177,9 +177,9 @@ extension FolderSync {
     private func returnToFolder(
         _ name: String, _ path: FolderPath?, _ round: Round, _ report: inout FolderReport
     ) -> Bool {
-        guard let path = path ?? FolderTree.path(ofTrashName: name) else { return false }
+        guard let path = path ?? FolderTrash.path(ofName: name) else { return false }
         let copy = path.conflicting("\(round.writer), \(round.date), \(ItemID.random().description.prefix(8))")
-        guard round.tree.bringBack(name, to: copy) else {
+        guard round.tree.trash.bringBack(name, to: copy) else {
             report.warn(.failed, path.text, system.takeFailure())
             return false
         }
@@ -188,29 +188,40 @@ extension FolderSync {
     }
 }
 
-/// The folder's trash: files that were displaced, or that other devices have deleted.
-extension FolderTree {
-    /// The prefix of a file in `parts` that is about to be moved to the trash, before its name there.
-    static let swapPrefix = "swap-"
+/// The folder `.saltern/trash`: files that were displaced, or that other devices have deleted.
+struct FolderTrash {
+    private let system: any FolderSystem
+    private let root: FolderRoot
+    private let trash: Descriptor
+
+    static let folder = "trash"
+
+    init(_ system: any FolderSystem, _ root: FolderRoot, _ trash: Descriptor) {
+        self.system = system
+        self.root = root
+        self.trash = trash
+    }
+
+    // MARK: Names
 
     /// Returns a new name in the trash: the day, an id and the name. The day is only for users.
-    static func trashName(_ path: FolderPath) -> String {
+    static func newName(_ path: FolderPath) -> String {
         let day = Int(Date().timeIntervalSince1970) / 86_400
         return "\(day)-\(ItemID.random())-\(path.names[path.names.count - 1].shortened(toBytes: 128))"
     }
 
     /// Returns true for a name of the kit. Files that a user has put into the trash are not changed.
-    static func isTrashName(_ name: String) -> Bool {
-        parts(ofTrashName: name) != nil && !name.utf8.contains { $0 == 0 || $0 == UInt8(ascii: "/") }
+    static func isName(_ name: String) -> Bool {
+        parts(ofName: name) != nil && !name.utf8.contains { $0 == 0 || $0 == UInt8(ascii: "/") }
     }
 
     /// Returns the path from a name in the trash, for a file without further data.
-    static func path(ofTrashName name: String) -> FolderPath? {
-        parts(ofTrashName: name).flatMap { try? FolderPath($0) } ?? (try? FolderPath("file"))
+    static func path(ofName name: String) -> FolderPath? {
+        parts(ofName: name).flatMap { try? FolderPath($0) } ?? (try? FolderPath("file"))
     }
 
     /// Returns the day in a name in the trash, counted from 1970; 0 for one that is out of range.
-    static func day(ofTrashName name: String) -> Int {
+    static func day(ofName name: String) -> Int {
         let day = name.firstIndex(of: "-").flatMap { Int(name[..<$0]) } ?? 0
         return dayRange.contains(day) ? day : 0
     }
@@ -219,7 +230,7 @@ extension FolderTree {
     private static let dayRange = 0..<2_932_897
 
     /// Returns the earlier name of the file.
-    private static func parts(ofTrashName name: String) -> String? {
+    private static func parts(ofName name: String) -> String? {
         guard let dash = name.firstIndex(of: "-"), Int(name[..<dash]) != nil else { return nil }
         let rest = name[name.index(after: dash)...]
         let idLength = 36
@@ -228,106 +239,44 @@ extension FolderTree {
         return String(decoding: rest.utf8.dropFirst(idLength + 1), as: UTF8.self)
     }
 
+    // MARK: Files
+
     /// Returns the names of the kit's files in the trash; nil when the trash cannot be read.
-    fileprivate func trashNames() -> [String]? {
-        system.names(in: trash)?.compactMap { String(validating: $0, as: UTF8.self) }.filter(Self.isTrashName).sorted()
+    func names() -> [String]? {
+        system.names(in: trash)?.compactMap { String(validating: $0, as: UTF8.self) }.filter(Self.isName).sorted()
     }
 
-    /// Puts a file of `parts` in the trash. A file with further hard links is copied, because later writes through them
-    /// would change the trash, too.
-    func moveToTrash(_ swap: String, as name: String, _ expected: FileContent) {
-        let links = system.status(swap, in: parts)?.st_nlink ?? 1
-        if links > 1, copyToTrash(swap, as: name, expected) {
-            system.removeFile(swap, in: parts)
-        } else {
-            _ = system.rename(swap, in: parts, to: name, in: trash)
-        }
-        _ = system.sync(trash)
+    /// Moves a file of another folder to the trash.
+    func receive(_ name: String, from folder: Descriptor, as newName: String) -> Bool {
+        system.rename(name, in: folder, to: newName, in: trash)
     }
 
-    private func copyToTrash(_ swap: String, as name: String, _ expected: FileContent) -> Bool {
-        guard let source = system.openFile(swap, in: parts), let status = system.status(source),
-            let part = try? newPart()
-        else { return false }
-        var buffer = [UInt8](repeating: 0, count: 1 << 18)
-        var offset: Int64 = 0
-        var isWhole = false
-        while !isWhole {
-            guard let count = buffer.withUnsafeMutableBytes({ system.read(source, at: offset, into: $0) }),
-                buffer.prefix(count).withUnsafeBytes({ system.write($0, to: part.file) })
-            else { break }
-            offset += Int64(count)
-            isWhole = count < buffer.count
-        }
-        _ = system.set(part.file, modified: status.st_mtim, mode: status.st_mode & 0o777)
-        guard isWhole, digest(of: part.file) == expected.digest, system.sync(part.file),
-            system.rename(part.name, in: parts, to: name, in: trash)
-        else {
-            removePart(part.name)
-            return false
-        }
-        return true
-    }
-
-    /// Puts a file in the trash, unless it differs from the expected one.
-    /// - Parameter name: Its name there; nil for a new one.
-    func discard(_ path: FolderPath, _ expected: FileContent, as name: String? = nil) -> Bool {
-        guard let (folder, oldName) = place(path) else { return false }
-        let name = name ?? Self.trashName(path)
-        let swap = Self.swapPrefix + name
-        guard system.rename(oldName, in: folder, to: swap, in: parts) else { return false }
-        guard content(swap, in: parts)?.digest == expected.digest else {
-            _ = system.rename(swap, in: parts, to: oldName, in: folder)
-            return false
-        }
-        moveToTrash(swap, as: name, expected)
-        removeEmptyFolders(above: path)
-        return true
-    }
+    func sync() { _ = system.sync(trash) }
 
     /// Returns the kernel's data of a file in the trash; nil for other entries.
-    fileprivate func trashSignature(_ name: String) -> FileSignature? {
+    func signature(_ name: String) -> FileSignature? {
         system.status(name, in: trash).flatMap { $0.isFile ? $0.signature : nil }
     }
 
     /// Returns the digest of a file in the trash.
-    func trashDigest(_ name: String) -> [UInt8]? { system.openFile(name, in: trash).flatMap { digest(of: $0) } }
+    func digest(_ name: String) -> [UInt8]? { system.openFile(name, in: trash).flatMap { system.digest(of: $0) } }
 
     /// Returns true when a file in the trash has this content, or is empty. A file that cannot be read may have been
     /// written since.
     func isRemovable(_ name: String, _ digest: [UInt8]) -> Bool {
-        guard let signature = trashSignature(name) else { return false }
-        return signature.byteCount == 0 || trashDigest(name) == digest
+        guard let signature = signature(name) else { return false }
+        return signature.byteCount == 0 || self.digest(name) == digest
     }
 
     /// Moves a file out of the trash to a free path.
-    fileprivate func bringBack(_ name: String, to path: FolderPath) -> Bool {
-        guard let (folder, newName) = place(path, isMade: true),
+    func bringBack(_ name: String, to path: FolderPath) -> Bool {
+        guard let (folder, newName) = root.place(path, isMade: true),
             system.rename(name, in: trash, to: newName, in: folder)
         else { return false }
         return system.sync(folder)
     }
 
-    /// Returns true when a path is in use, or when it cannot be determined.
-    func isTaken(_ path: FolderPath) -> Bool {
-        guard let (folder, name) = place(path) else { return false }
-        if case .nothing? = system.entry(name, in: folder) { return false }
-        return true
-    }
-
-    /// Returns true when a path is a folder, or can become one. The folders above it exist or can be created.
-    fileprivate func canBeFolder(_ path: FolderPath) -> Bool {
-        guard let (outer, name) = place(path) else { return true }
-        switch system.entry(name, in: outer) {
-        case nil: return false
-        case .nothing: return true
-        case .something:
-            guard let folder = system.openFolder(name, in: outer) else { return false }
-            return system.status(folder)?.st_dev == device && Self.marker(in: folder, system) == nil
-        }
-    }
-
-    func removeFromTrash(_ name: String) { system.removeFile(name, in: trash) }
+    func remove(_ name: String) { system.removeFile(name, in: trash) }
 }
 
 /// Files in the trash of a folder, by their names there.

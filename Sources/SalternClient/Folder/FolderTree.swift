@@ -1,7 +1,6 @@
-internal import Cryptography
 internal import Foundation
 
-/// A folder on the disk. All entries are reached from its root, without following links.
+/// A folder on the disk. It opens the root and the private folder `.saltern`, and examines the entries.
 final class FolderTree {
     /// The result of an examination.
     struct Scan {
@@ -28,77 +27,60 @@ final class FolderTree {
         }
     }
 
-    let system: any FolderSystem
-    let root: Descriptor
-    let device: dev_t
-    let corner: Descriptor
-    let parts: Descriptor
-    let trash: Descriptor
-    /// Folders that have items, by their names in the form that the file system compares. They stay when they become
-    /// empty.
-    private var kept: Set<[UInt8]> = []
+    struct KnownHash: Hashable {
+        var signature: FileSignature
+        var digest: [UInt8]
+    }
+
+    private let system: any FolderSystem
+    private let top: Descriptor
+    private let device: dev_t
     /// True when nothing may be changed.
-    private(set) var isReading = false
+    private let isReading: Bool
+    /// The entries by their paths.
+    let root: FolderRoot
+    let marker: FolderMarkerFile
+    let parts: FolderParts
+    let trash: FolderTrash
     let rules: FolderRules
     /// The stored digest of each file, for unchanged files.
     var hashes: [FolderPath: KnownHash] = [:]
     /// Receives the number of bytes that examinations have read, after each piece.
     var onRead: (Int) -> Void = { _ in }
     private var readCount = 0
-    /// The names in `parts` of downloads that were interrupted since this tree was opened.
-    var unfinishedFetches: Set<String> = []
 
-    struct KnownHash: Hashable {
-        var signature: FileSignature
-        var digest: [UInt8]
-    }
-
-    static let trashFolder = "trash"
-    private static let partsFolder = "parts"
-    private static let markerName = "folder"
-    static let markerPath = FolderPath.corner + "/" + markerName
-    /// The lowest precision of a disk's clock, in nanoseconds.
-    private static let youth: Int64 = 2_000_000_000
-    /// The longest time by which the clock of a network disk may be ahead, in nanoseconds.
-    private static let clockDifference: Int64 = 3_600_000_000_000
-
-    /// Returns true when a file could be written again without a visible change of the kernel's data. Any program can
-    /// set the time of the last write, even to a future one. Every write also sets the other time to the present.
-    ///
-    /// A last change in the far future was made by a wrong clock, which any later change replaces. A server's clock may
-    /// be ahead by less than that.
-    func isYoung(_ signature: FileSignature, at now: Int64) -> Bool {
-        let changed = signature.changed <= now + Self.clockDifference ? signature.changed : .min
-        return max(signature.modified <= now ? signature.modified : .min, changed) >= now - Self.youth
-    }
-
-    init(_ path: String, _ system: any FolderSystem = DiskFolders()) throws(FolderError) {
-        guard let root = system.openRoot(path), let status = system.status(root),
-            let corner = Self.folder(FolderPath.corner, in: root, system),
-            let parts = Self.folder(Self.partsFolder, in: corner, system),
-            let trash = Self.folder(Self.trashFolder, in: corner, system)
-        else { throw .unusable }
+    private init(
+        _ system: any FolderSystem, _ top: Descriptor, _ device: dev_t, corner: Descriptor, parts: Descriptor,
+        trash: Descriptor, isReading: Bool
+    ) {
         self.system = system
-        self.root = root
-        device = status.st_dev
-        self.corner = corner
-        self.parts = parts
-        self.trash = trash
-        rules = FolderRules(system, root, status.st_dev)
+        self.top = top
+        self.device = device
+        self.isReading = isReading
+        root = FolderRoot(system, top, device, corner: corner)
+        marker = FolderMarkerFile(system, top, corner: corner)
+        self.trash = FolderTrash(system, root, trash)
+        self.parts = FolderParts(system, root, parts, self.trash)
+        rules = FolderRules(system, top, device)
+    }
+
+    convenience init(_ path: String, _ system: any FolderSystem = DiskFolders()) throws(FolderError) {
+        guard let top = system.openRoot(path), let status = system.status(top),
+            let corner = Self.folder(FolderPath.corner, in: top, system),
+            let parts = Self.folder(FolderParts.folder, in: corner, system),
+            let trash = Self.folder(FolderTrash.folder, in: corner, system)
+        else { throw .unusable }
+        self.init(system, top, status.st_dev, corner: corner, parts: parts, trash: trash, isReading: false)
     }
 
     /// Opens a folder for a plan: nothing is created in it. Only functions that read may be called.
-    init(reading path: String, _ system: any FolderSystem) throws(FolderError) {
-        guard let root = system.openRoot(path), let status = system.status(root) else { throw .unusable }
-        self.system = system
-        self.root = root
-        device = status.st_dev
+    convenience init(reading path: String, _ system: any FolderSystem) throws(FolderError) {
+        guard let top = system.openRoot(path), let status = system.status(top) else { throw .unusable }
         // A folder that was never synced has none of these. The root in their place is not used.
-        corner = system.openFolder(FolderPath.corner, in: root) ?? root
-        parts = system.openFolder(Self.partsFolder, in: corner) ?? root
-        trash = system.openFolder(Self.trashFolder, in: corner) ?? root
-        isReading = true
-        rules = FolderRules(system, root, status.st_dev)
+        let corner = system.openFolder(FolderPath.corner, in: top) ?? top
+        let parts = system.openFolder(FolderParts.folder, in: corner) ?? top
+        let trash = system.openFolder(FolderTrash.folder, in: corner) ?? top
+        self.init(system, top, status.st_dev, corner: corner, parts: parts, trash: trash, isReading: true)
     }
 
     private static func folder(_ name: String, in folder: Descriptor, _ system: any FolderSystem) -> Descriptor? {
@@ -106,90 +88,7 @@ final class FolderTree {
         return system.openFolder(name, in: folder)
     }
 
-    // MARK: Marker
-
-    /// Returns the marker that identifies the folder.
-    func marker() -> FolderMarker? { Self.readMarker(in: corner, system) }
-
-    /// Returns the marker of a folder in which nothing is created.
-    static func marker(in root: Descriptor, _ system: any FolderSystem) -> FolderMarker? {
-        system.openFolder(FolderPath.corner, in: root).flatMap { readMarker(in: $0, system) }
-    }
-
-    private static func readMarker(in corner: Descriptor, _ system: any FolderSystem) -> FolderMarker? {
-        guard let file = system.openFile(markerName, in: corner) else { return nil }
-        var bytes = [UInt8](repeating: 0, count: FolderMarker.byteLimit)
-        let count = bytes.withUnsafeMutableBytes { system.read(file, at: 0, into: $0) }
-        return count.flatMap { FolderMarker(bytes.prefix($0)) }
-    }
-
-    /// The result of a change of the marker.
-    enum MarkerChange {
-        /// The new marker is on the disk.
-        case done
-        /// There is another marker than the expected one, or another process is changing it.
-        case changed
-        /// The marker cannot be written.
-        case failed
-    }
-
-    /// Changes the marker. At any time there is one, except on file systems that can neither exchange nor replace.
-    /// - Parameter body: Returns the new marker for the present one; nil to leave it.
-    func mark(_ body: (FolderMarker?) -> FolderMarker?) -> MarkerChange {
-        guard let lock = system.openFolder(FolderPath.corner, in: root) else { return .failed }
-        // The lock ends with its descriptor.
-        return withExtendedLifetime(lock) {
-            guard system.lock(lock) else { return .changed }
-            let old = marker()
-            guard let new = body(old) else { return .changed }
-            if old == nil { return claim(new) }
-            return write(new) { name in
-                system.exchange(name, in: corner, with: Self.markerName, in: corner)
-                    || system.rename(name, in: corner, to: Self.markerName, in: corner)
-                    || makeMarker(new, isNew: false)
-            }
-        }
-    }
-
-    /// Writes the first marker of a folder. If several processes do so at the same time, one succeeds.
-    func claim(_ marker: FolderMarker) -> MarkerChange {
-        let change = write(marker) { name in
-            system.rename(name, in: corner, to: Self.markerName, in: corner) || makeMarker(marker, isNew: true)
-        }
-        return change == .failed && self.marker() != nil ? .changed : change
-    }
-
-    /// Writes a new marker to a file, and calls `body` with its name, which moves it to the marker's place.
-    private func write(_ marker: FolderMarker, _ body: (_ name: String) -> Bool) -> MarkerChange {
-        let name = Self.newMarkerPrefix + ItemID.random().description
-        guard let file = system.createFile(name, in: corner) else { return .failed }
-        defer { system.removeFile(name, in: corner) }
-        return write(marker, to: file) && body(name) && system.sync(corner) ? .done : .failed
-    }
-
-    /// The prefix of a new marker in the corner. In `parts`, another process would remove it at its start.
-    static let newMarkerPrefix = "marker-"
-
-    /// Creates the marker on a file system that cannot rename without replacing. If the process ends within it, the
-    /// folder has no marker. Nothing is then done in it until a user corrects it.
-    private func makeMarker(_ marker: FolderMarker, isNew: Bool) -> Bool {
-        if !isNew { system.removeFile(Self.markerName, in: corner) }
-        return system.createFile(Self.markerName, in: corner).map { write(marker, to: $0) } ?? false
-    }
-
-    private func write(_ marker: FolderMarker, to file: Descriptor) -> Bool {
-        Array(marker.text.utf8).withUnsafeBytes { system.write($0, to: file) } && system.sync(file)
-    }
-
-    /// True when the file system treats "a" and "A" as one name.
-    private(set) lazy var folds: Bool = {
-        if corner === root { return false }
-        // A separate folder of that name may exist.
-        guard let other = system.status(FolderPath.corner.uppercased(), in: root),
-            let own = system.status(corner)
-        else { return false }
-        return (other.st_dev, other.st_ino) == (own.st_dev, own.st_ino)
-    }()
+    // MARK: Executable bits
 
     /// The executable bits of files on a file system.
     enum ExecutableBits {
@@ -203,10 +102,10 @@ final class FolderTree {
     private(set) lazy var executableBits: ExecutableBits = {
         if isReading {
             // The marker is created without it.
-            return system.status(Self.markerName, in: corner)?.isExecutable == true ? .alwaysSet : .stored
+            return marker.isExecutable ? .alwaysSet : .stored
         }
-        guard let probe = try? newPart() else { return .stored }
-        defer { removePart(probe.name) }
+        guard let probe = try? parts.newPart() else { return .stored }
+        defer { parts.removePart(probe.name) }
         guard let plain = system.status(probe.file) else { return .stored }
         if plain.isExecutable { return .alwaysSet }
         guard system.set(probe.file, modified: nil, mode: 0o700) else { return .neverSet }
@@ -216,12 +115,25 @@ final class FolderTree {
     /// True when the file system stores the executable bit.
     var keepsExecutableBit: Bool { executableBits == .stored }
 
-    /// Returns the path's name in the form that the file system compares.
-    func key(_ path: FolderPath) -> [UInt8] { Array(folds ? path.text.lowercased().utf8 : path.text.utf8) }
+    /// Sets or removes the executable bit of a file. A file of another user is not changed, and neither is one on a
+    /// file system that does not store the bit.
+    /// - Returns: False when there is no such file.
+    func setExecutable(_ path: FolderPath, _ isExecutable: Bool) -> Bool {
+        guard let (folder, name) = root.place(path), let file = system.openFile(name, in: folder),
+            let status = system.status(file), status.isFile
+        else { return false }
+        if keepsExecutableBit, status.isExecutable != isExecutable {
+            _ = system.set(file, modified: nil, mode: FolderParts.mode(status.st_mode, isExecutable: isExecutable))
+        }
+        return true
+    }
 
-    func keep(_ folders: some Sequence<FolderPath>) { kept = Set(folders.map(key)) }
-
-    func isKept(_ folder: FolderPath) -> Bool { kept.contains(key(folder)) }
+    /// Gives a file the executable bit, or removes it, without another change.
+    /// - Returns: False when there is no such file, or when the bit cannot be changed, as that of another user's file.
+    func changeExecutable(_ path: FolderPath, _ isExecutable: Bool) -> Bool {
+        guard setExecutable(path, isExecutable), let (folder, name) = root.place(path) else { return false }
+        return !keepsExecutableBit || system.status(name, in: folder)?.isExecutable == isExecutable
+    }
 
     // MARK: Examining
 
@@ -229,16 +141,80 @@ final class FolderTree {
     func walk(into report: inout FolderReport) -> Scan {
         var scan = Scan()
         rules.reset()
-        walk(root, "", timespecNow(), &scan, &report)
+        walk(top, "", FileSignature.now(), &scan, &report)
         // After an interruption the next round reuses these results.
         hashes = Task.isCancelled ? hashes.merging(scan.hashes) { $1 } : scan.hashes
         return scan
     }
 
-    func timespecNow() -> Int64 {
-        var now = timespec()
-        clock_gettime(CLOCK_REALTIME, &now)
-        return now.nanoseconds
+    /// Examines only some entries. One that no longer exists is in no set of the result.
+    /// - Parameter entries: The bytes of their paths on the disk.
+    func examine(_ entries: Set<[UInt8]>, into report: inout FolderReport) -> Scan {
+        var scan = Scan()
+        rules.reset()
+        let now = FileSignature.now()
+        for entry in entries.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
+            if Task.isCancelled {
+                scan.isComplete = false
+                break
+            }
+            // The content of an examined folder is examined with it.
+            if Self.isInside(entry, entries) { continue }
+            examine(entry, now, &scan, &report)
+        }
+        return scan
+    }
+
+    private static func isInside(_ entry: [UInt8], _ entries: Set<[UInt8]>) -> Bool {
+        entry.lastIndex(of: UInt8(ascii: "/")).map { FolderFocus.covers(entries, Array(entry[..<$0])) } ?? false
+    }
+
+    private func examine(_ entry: [UInt8], _ now: Int64, _ scan: inout Scan, _ report: inout FolderReport) {
+        let names = entry.split(separator: UInt8(ascii: "/")).map { Array($0) }
+        guard let last = names.last, names[0] != Array(FolderPath.corner.utf8) else { return }
+        var folder = top
+        var prefix = ""
+        for bytes in names.dropLast() {
+            // If a folder on the path cannot be passed, the whole folder is examined.
+            guard let name = String(validating: bytes, as: UTF8.self), let path = try? FolderPath(prefix + name),
+                Array(path.text.utf8) == Array(prefix.utf8) + bytes,
+                let inner = system.openFolder(name, in: folder), system.status(inner)?.st_dev == device,
+                FolderMarkerFile.marker(in: inner, system) == nil
+            else {
+                if isLeftOut(bytes, in: Self.names(of: prefix)) { return }
+                return visit(named: bytes, folder, prefix, now, &scan, &report)
+            }
+            folder = inner
+            prefix = path.text + "/"
+        }
+        if isLeftOut(last, in: Self.names(of: prefix)) { return }
+        visit(named: last, folder, prefix, now, &scan, &report)
+    }
+
+    /// Examines an entry that may not exist.
+    private func visit(
+        named bytes: [UInt8], _ folder: Descriptor, _ prefix: String, _ now: Int64, _ scan: inout Scan,
+        _ report: inout FolderReport
+    ) {
+        let path = String(validating: bytes, as: UTF8.self).flatMap { try? FolderPath(prefix + $0) }
+        // A name in another form would be renamed to NFC, which gives no information when the entry does not exist.
+        let isUsual = path.map { Array($0.text.utf8) == Array(prefix.utf8) + bytes } ?? false
+        if !isUsual, let names = system.names(in: folder), !names.contains(bytes) {
+            return noteIfEmpty(folder, prefix, &scan)
+        }
+        visit(bytes, folder, prefix, now, &scan, &report)
+        if let path, scan.files[path] != nil || scan.folders.contains(path) { return }
+        noteIfEmpty(folder, prefix, &scan)
+    }
+
+    /// Records the folder of a possibly missing entry if it is empty, because it is in no other entry. It lists each
+    /// folder once.
+    private func noteIfEmpty(_ folder: Descriptor, _ prefix: String, _ scan: inout Scan) {
+        guard let path = FolderPath(folderTitle: prefix), scan.listedFolders.insert(path).inserted,
+            system.names(in: folder)?.isEmpty == true
+        else { return }
+        scan.folders.insert(path)
+        noteEmpty(path, &scan)
     }
 
     private func walk(
@@ -263,7 +239,7 @@ final class FolderTree {
     }
 
     /// Examines one entry of a folder, and its content.
-    func visit(
+    private func visit(
         _ bytes: [UInt8], _ folder: Descriptor, _ prefix: String, _ now: Int64, _ scan: inout Scan,
         _ report: inout FolderReport
     ) {
@@ -285,7 +261,7 @@ final class FolderTree {
                 report.warn(.unreadable, path.text)
                 return scan.block(place)
             }
-            if Self.marker(in: inner, system) != nil {
+            if FolderMarkerFile.marker(in: inner, system) != nil {
                 report.warn(.nestedFolder, path.text)
                 scan.skipped.insert(path)
                 return scan.block(place)
@@ -335,60 +311,56 @@ final class FolderTree {
             return known.digest
         }
         guard let file = system.openFile(name, in: folder) else { return nil }
-        let read = digest(of: file) { count in
+        let read = system.digest(of: file) { count in
             readCount += count
             onRead(readCount)
             return !Task.isCancelled
         }
         guard let digest = read else { return nil }
         // A very recent file could be written again without a visible change.
-        if !isYoung(signature, at: now) { kept[path] = KnownHash(signature: signature, digest: digest) }
+        if !signature.isYoung(at: now) { kept[path] = KnownHash(signature: signature, digest: digest) }
         return digest
     }
 
-    /// Returns the digest of a file.
-    /// - Parameter goesOn: Receives the length of each piece. With false, nil is returned.
-    func digest(of file: Descriptor, while goesOn: (Int) -> Bool = { _ in true }) -> [UInt8]? {
-        var hash = SHA256.Incremental()
-        var buffer = [UInt8](repeating: 0, count: 1 << 18)
-        var offset: Int64 = 0
-        while true {
-            guard let count = buffer.withUnsafeMutableBytes({ system.read(file, at: offset, into: $0) }) else {
-                return nil
-            }
-            hash.update(count == buffer.count ? buffer : Array(buffer.prefix(count)))
-            offset += Int64(count)
-            guard goesOn(count) else { return nil }
-            if count < buffer.count { return hash.finalize().bytes }
+    // MARK: Ignored entries
+
+    /// The names in the path of a folder.
+    /// - Parameter prefix: The path with a slash at the end; empty for the root.
+    private static func names(of prefix: String) -> ArraySlice<String> {
+        prefix.utf8.split(separator: UInt8(ascii: "/")).map { String(Substring($0)) }[...]
+    }
+
+    /// Returns true when an entry is ignored, and records it. Its name may be one that cannot be synced.
+    private func isIgnored(_ bytes: [UInt8], _ folder: Descriptor, _ prefix: String, _ scan: inout Scan) -> Bool {
+        let outer = Self.names(of: prefix)
+        guard case .active(let scope) = rules.state(in: outer), !scope.isEmpty else { return false }
+        let text = String(validating: bytes, as: UTF8.self)
+        let name = text.map { Array($0.precomposedStringWithCanonicalMapping.utf8) } ?? bytes
+        // An entry whose name is not UTF-8 counts as a file.
+        let isFolder = text.map { system.status($0, in: folder)?.isFolder == true } ?? false
+        guard scope.ignores(outer.map { Array($0.utf8) } + [name], isFolder: isFolder) else { return false }
+        scan.ignored.insert(Array((prefix + VisibleName.text(name) + (isFolder ? "/" : "")).utf8))
+        if let text, let path = try? FolderPath(prefix + text) { scan.skipped.insert(path) }
+        return true
+    }
+
+    /// Records an empty folder. Patterns that exclude everything in it exclude the folder, too.
+    private func noteEmpty(_ path: FolderPath, _ scan: inout Scan) {
+        if rules.fate(ofFolder: path) == .ignored {
+            scan.ignored.insert(Array(path.folderTitle.utf8))
+        } else {
+            scan.emptyFolders.insert(path)
         }
     }
 
-    // MARK: Reading
-
-    /// Returns the source of a file, and the time of its last change.
-    func source(_ path: FolderPath) -> (source: AttachmentSource, modified: Int64)? {
-        guard let (folder, name) = place(path), let file = system.openFile(name, in: folder),
-            let status = system.status(file), status.isFile
-        else { return nil }
-        let source = AttachmentSource(byteCount: Int64(status.st_size)) { [system] offset, count in
-            try SecureBytes(count: count) { buffer throws(FolderError) in
-                guard system.read(file, at: offset, into: buffer) == count else { throw .unusable }
-            }
+    /// Returns true when nothing in the entry's folder is examined, because it is ignored or an ignore file cannot be
+    /// applied.
+    private func isLeftOut(_ name: [UInt8], in folder: ArraySlice<String>) -> Bool {
+        switch rules.state(in: folder) {
+        case .active: false
+        case .ignored: true
+        case .broken(let depth):
+            depth != folder.count || !IgnoreFile.isName(String(decoding: name, as: UTF8.self))
         }
-        return (source, status.signature.modified)
-    }
-
-    /// Returns the folder of a path, and its name there.
-    /// - Parameter isMade: True to create missing folders.
-    func place(_ path: FolderPath, isMade: Bool = false) -> (Descriptor, String)? {
-        var folder = root
-        for name in path.names.dropLast() {
-            if isMade, !system.makeFolder(name, in: folder) { return nil }
-            guard let inner = system.openFolder(name, in: folder),
-                system.status(inner)?.st_dev == device, Self.marker(in: inner, system) == nil
-            else { return nil }
-            folder = inner
-        }
-        return (folder, path.names[path.names.count - 1])
     }
 }

@@ -149,7 +149,7 @@ final class FolderWatcher: @unchecked Sendable {
     /// find the change.
     private func watchTrash(_ top: Descriptor, _ descriptor: Descriptor) {
         guard let corner = system.openFolder(FolderPath.corner, in: top),
-            let folder = system.openFolder(FolderTree.trashFolder, in: corner)
+            let folder = system.openFolder(FolderTrash.folder, in: corner)
         else { return }
         trash = calls.add(
             descriptor, "/proc/self/fd/\(folder.number)", UInt32(IN_CLOSE_WRITE | IN_MODIFY | IN_ONLYDIR))

@@ -86,7 +86,7 @@ import Testing
                         return calls == moment + 1
                     }
                     guard isNow else { return }
-                    let isClaimed = (try? FolderTree(folder.path))?.claim(marker) == .done
+                    let isClaimed = (try? FolderTree(folder.path))?.marker.claim(marker) == .done
                     claim.withLock { $0 = isClaimed }
                 }
                 var settings = FolderSettings(deviceName: "phone")
@@ -98,7 +98,7 @@ import Testing
                 // A round has fewer calls.
                 guard let isClaimed = claim.withLock({ $0 }) else { break }
                 #expect(isRefused == isClaimed, "\(moment)")
-                let account = try #require(try FolderTree(folder.path).marker()?.account)
+                let account = try #require(try FolderTree(folder.path).marker.read()?.account)
                 #expect((account == marker.account) == isClaimed, "\(moment)")
                 outcomes.insert(isClaimed)
             }
@@ -110,8 +110,8 @@ import Testing
         let folder = try TemporaryDirectory(.memory)
         let tree = try FolderTree(folder.path)
         let (first, second) = (FolderMarker(id: .random(), account: .random()), FolderMarker(id: .random()))
-        #expect(tree.claim(first) == .done && tree.claim(second) == .changed)
-        #expect(tree.marker() == first)
+        #expect(tree.marker.claim(first) == .done && tree.marker.claim(second) == .changed)
+        #expect(tree.marker.read() == first)
         let names = try FileManager.default.contentsOfDirectory(atPath: folder.path + "/.saltern")
         #expect(names.sorted() == ["folder", "parts", "trash"])
     }
@@ -186,7 +186,7 @@ import Testing
             let phone = try await FolderDevice("phone", server, isFirst: true)
             try phone.write("one", to: "a")
             try await phone.sync.run()
-            let id = try #require(FolderTree(phone.folder.path).marker()?.id)
+            let id = try #require(FolderTree(phone.folder.path).marker.read()?.id)
             let records = FolderRecords(owned: OwnedItems(phone.vault))
             let before = try await phone.vault.changedRows()
             try await records.noteFolder(id, "files", at: phone.folder.path)

@@ -71,15 +71,15 @@ import Testing
         let folder = try TemporaryDirectory(.memory)
         let (one, two) = (try FolderTree(folder.path), try FolderTree(folder.path))
         let id = ItemID.random()
-        var part = try one.fetchPart(id)
+        var part = try one.parts.fetchPart(id)
         #expect(part != nil)
-        #expect(try two.fetchPart(id) == nil)
-        two.removeFetches()
-        let path = folder.path + "/.saltern/parts/" + FolderTree.fetchPrefix + id.description
+        #expect(try two.parts.fetchPart(id) == nil)
+        two.parts.removeFetches()
+        let path = folder.path + "/.saltern/parts/" + FolderParts.fetchPrefix + id.description
         #expect(FileManager.default.fileExists(atPath: path))
         part = nil
-        #expect(try two.fetchPart(id) != nil)
-        two.removeFetches()
+        #expect(try two.parts.fetchPart(id) != nil)
+        two.parts.removeFetches()
         #expect(!FileManager.default.fileExists(atPath: path))
     }
 

@@ -103,9 +103,9 @@ import Testing
 
     @Test func `a folder of the kit's name in capitals does not make the disk fold names`() throws {
         let folder = try TemporaryDirectory(.memory)
-        #expect(try !FolderTree(folder.path).folds)
+        #expect(try !FolderTree(folder.path).root.folds)
         try make(folder.path + "/" + FolderPath.corner.uppercased())
-        #expect(try !FolderTree(folder.path).folds)
+        #expect(try !FolderTree(folder.path).root.folds)
     }
 
     @Test(arguments: ["👩‍👩‍👧‍👦", "x", "e\u{301}\u{302}\u{303}\u{304}\u{305}\u{306}\u{307}"])
@@ -118,7 +118,7 @@ import Testing
         var report = FolderReport()
         let path = try FolderPath(name)
         let content = try #require(tree.walk(into: &report).files[path])
-        #expect(tree.discard(path, content))
+        #expect(tree.parts.discard(path, content))
         #expect(tree.walk(into: &report).files.isEmpty)
     }
 

@@ -103,9 +103,9 @@ import Testing
     @Test func `a day that a person has written is no reason to end`() throws {
         for name in ["\(Int.max)-\(ItemID.random())-a", "-1-\(ItemID.random())-a", "x", "2932897-\(ItemID.random())-a"]
         {
-            #expect(FolderTree.day(ofTrashName: name) == 0)
+            #expect(FolderTrash.day(ofName: name) == 0)
         }
-        #expect(FolderTree.day(ofTrashName: "20000-\(ItemID.random())-a") == 20_000)
+        #expect(FolderTrash.day(ofName: "20000-\(ItemID.random())-a") == 20_000)
     }
 
     @Test func `a name that is not in the trash is not found, and leads nowhere else`() async throws {

@@ -352,11 +352,11 @@ import Testing
         for (name, text) in [("a", "of a person"), ("a (conflict)", "earlier")] {
             try Data(text.utf8).write(to: URL(filePath: folder.path + "/" + name))
         }
-        let part = try tree.newPart()
+        let part = try tree.parts.newPart()
         _ = Array("new".utf8).withUnsafeBytes { DiskFolders().write($0, to: part.file) }
         let expected = FileContent(digest: SHA256.hash(Array("old".utf8)).bytes, byteCount: 3, isExecutable: false)
         let new = FileContent(digest: SHA256.hash(Array("new".utf8)).bytes, byteCount: 3, isExecutable: false)
-        let isPlaced = tree.place(
+        let isPlaced = tree.parts.place(
             part, at: try FolderPath("a"), over: expected, new, modified: nil,
             aside: try FolderPath("a (conflict)"))
         #expect(isPlaced)
@@ -381,10 +381,10 @@ import Testing
             try write("text", ".saltern/parts/move-1")
             try write("a\0a/file", ".saltern/parts/places-1")
             tree = try FolderTree(folder.path)
-            tree.tidy()
+            tree.parts.tidy()
         } else {
             try write("text", "a/file")
-            #expect(tree.move(try FolderPath("a/file"), to: try FolderPath("a")))
+            #expect(tree.parts.move(try FolderPath("a/file"), to: try FolderPath("a")))
         }
         #expect(tree.scan().files.keys.map(\.text) == ["a"])
         #expect(try files.contentsOfDirectory(atPath: folder.path + "/.saltern/parts") == [])
@@ -399,11 +399,11 @@ import Testing
         }
         // As on a full disk: the trash takes nothing, and the place is in use.
         try files.removeItem(atPath: folder.path + "/.saltern/trash")
-        tree.tidy()
+        tree.parts.tidy()
         #expect(
             try files.contentsOfDirectory(atPath: folder.path + "/.saltern/parts").sorted() == ["move-1", "places-1"])
         try files.removeItem(atPath: folder.path + "/a")
-        tree.tidy()
+        tree.parts.tidy()
         #expect(tree.scan().files.keys.map(\.text) == ["a/b"])
         #expect(try files.contentsOfDirectory(atPath: folder.path + "/.saltern/parts") == [])
     }
@@ -414,17 +414,17 @@ import Testing
         let path = try FolderPath("a")
         let aside = try FolderPath("a (conflict)")
         try Data("of a person".utf8).write(to: URL(filePath: folder.path + "/a"))
-        let part = try tree.newPart()
+        let part = try tree.parts.newPart()
         _ = Array("new".utf8).withUnsafeBytes { DiskFolders().write($0, to: part.file) }
         let expected = FileContent(digest: SHA256.hash(Array("old".utf8)).bytes, byteCount: 3, isExecutable: false)
         let new = FileContent(digest: SHA256.hash(Array("new".utf8)).bytes, byteCount: 3, isExecutable: false)
-        let isPlaced = tree.place(part, at: path, over: expected, new, modified: nil, aside: aside)
+        let isPlaced = tree.parts.place(part, at: path, over: expected, new, modified: nil, aside: aside)
         #expect(isPlaced)
         let scan = tree.scan()
         #expect(scan.files[path]?.byteCount == 3)
         #expect(scan.files[aside]?.byteCount == 11)
         // A deletion of what is not what was expected is none.
-        #expect(!tree.discard(aside, expected))
+        #expect(!tree.parts.discard(aside, expected))
         #expect(tree.scan().files.count == 2)
     }
 }

@@ -211,13 +211,13 @@ import Testing
         try Data("new".utf8).write(to: URL(filePath: folder.path + "/a"))
         let program = try FileHandle(forWritingTo: URL(filePath: folder.path + "/a"))
         try program.seekToEnd()
-        let part = try tree.newPart()
+        let part = try tree.parts.newPart()
         _ = Array("new".utf8).withUnsafeBytes { DiskFolders().write($0, to: part.file) }
         func content(_ text: String) -> FileContent {
             FileContent(digest: SHA256.hash(Array(text.utf8)).bytes, byteCount: 3, isExecutable: false)
         }
         #expect(
-            tree.place(
+            tree.parts.place(
                 part, at: try FolderPath("a"), over: content("old"), content("new"), modified: nil,
                 aside: try FolderPath("a (conflict)")))
         try program.write(contentsOf: Data(" and more".utf8))
@@ -229,21 +229,22 @@ import Testing
     @Test func `a file in the trash that cannot be read is not removed`() throws {
         let folder = try TemporaryDirectory()
         let tree = try FolderTree(folder.path)
-        let name = FolderTree.trashName(try FolderPath("a"))
+        let name = FolderTrash.newName(try FolderPath("a"))
         let path = folder.path + "/.saltern/trash/" + name
         try Data("one".utf8).write(to: URL(filePath: path))
         let digest = SHA256.hash(Array("one".utf8)).bytes
-        #expect(tree.isRemovable(name, digest) && !tree.isRemovable(name, SHA256.hash(Array("two".utf8)).bytes))
+        #expect(
+            tree.trash.isRemovable(name, digest) && !tree.trash.isRemovable(name, SHA256.hash(Array("two".utf8)).bytes))
         chmod(folder.path + "/.saltern/trash", 0o711)
         chmod(path, 0)
         // Root may read everything; this thread is another user for a moment.
         _ = setfsuid(65_534)
-        let isRemovable = tree.isRemovable(name, digest)
+        let isRemovable = tree.trash.isRemovable(name, digest)
         _ = setfsuid(geteuid())
         #expect(!isRemovable)
         chmod(path, 0o600)
         try Data().write(to: URL(filePath: path))
-        #expect(tree.isRemovable(name, digest))
+        #expect(tree.trash.isRemovable(name, digest))
     }
 
     @Test func `a displaced file is not compared by its times alone when it is removed`() async throws {

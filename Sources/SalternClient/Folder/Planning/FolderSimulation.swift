@@ -268,7 +268,7 @@ extension FolderSync {
         guard let (id, isAnew, _) = try await recognize(tree, checked, &report) else { return report }
         try await fetchNews(&report)
         var round = Round(
-            tree: tree, folder: id, allowed: isAnew ? [] : allowed, foldsCase: tree.folds, date: Self.today(),
+            tree: tree, folder: id, allowed: isAnew ? [] : allowed, foldsCase: tree.root.folds, date: Self.today(),
             writer: try await writer())
         round.isReadOnly = try await !records.canWrite()
         try await round.takeWhole(records)

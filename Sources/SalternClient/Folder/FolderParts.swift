@@ -1,6 +1,31 @@
 internal import Foundation
 
-extension FolderTree {
+/// The folder `.saltern/parts`: downloads in progress, and files that temporarily have no path.
+///
+/// After a process has ended within a step, ``tidy()`` completes the step or undoes it.
+final class FolderParts {
+    private let system: any FolderSystem
+    private let root: FolderRoot
+    private let parts: Descriptor
+    private let trash: FolderTrash
+    /// The names of downloads that were interrupted since this folder was opened.
+    private var unfinishedFetches: Set<String> = []
+
+    static let folder = "parts"
+    /// The prefix of a file that is about to be moved to the trash, before its name there.
+    static let swapPrefix = "swap-"
+    private static let movePrefix = "move-"
+    private static let placesPrefix = "places-"
+
+    init(_ system: any FolderSystem, _ root: FolderRoot, _ parts: Descriptor, _ trash: FolderTrash) {
+        self.system = system
+        self.root = root
+        self.parts = parts
+        self.trash = trash
+    }
+
+    // MARK: Downloads
+
     /// Creates a file that is being fetched.
     func newPart() throws(FolderError) -> (name: String, file: Descriptor) {
         let name = "part-\(ItemID.random())"
@@ -39,9 +64,12 @@ extension FolderTree {
         return (named.st_dev, named.st_ino) == (own.st_dev, own.st_ino)
     }
 
+    /// Records an interrupted download, which a later round continues.
+    func noteUnfinished(_ name: String) { unfinishedFetches.insert(name) }
+
     /// Removes the remains of downloads that no later round continues.
     func removeFetches() {
-        for name in (system.names(in: parts) ?? []).map({ String(decoding: $0, as: UTF8.self) })
+        for name in system.decodedNames(in: parts)
         where name.hasPrefix(Self.fetchPrefix) && !unfinishedFetches.contains(name) {
             // Another process may be fetching it.
             let file = system.openForAppending(name, in: parts)
@@ -50,6 +78,8 @@ extension FolderTree {
     }
 
     func removePart(_ name: String) { system.removeFile(name, in: parts) }
+
+    // MARK: Placing
 
     /// Moves a complete file to its path. The displaced file goes to the trash, because the server may no longer have
     /// it.
@@ -61,7 +91,7 @@ extension FolderTree {
         _ part: (name: String, file: Descriptor), at path: FolderPath, over: FileContent?, _ new: FileContent,
         modified: Int64?, aside: FolderPath, trashed: String? = nil
     ) -> Bool {
-        guard let (folder, name) = place(path, isMade: true) else { return false }
+        guard let (folder, name) = root.place(path, isMade: true) else { return false }
         let old = system.status(name, in: folder)
         let mode = Self.mode(old.map { $0.st_mode } ?? 0o600, isExecutable: new.isExecutable)
         // On a file system without modes or times only the content is written.
@@ -69,7 +99,7 @@ extension FolderTree {
         guard system.sync(part.file) else { return false }
         guard let over else {
             // An empty folder can be removed.
-            if old?.isFolder == true { removeEmptyFolders(in: path) }
+            if old?.isFolder == true { root.removeEmptyFolders(in: path) }
             let own = "part-\(ItemID.random())"
             guard take(part, as: own) else { return false }
             guard system.rename(own, in: parts, to: name, in: folder) else {
@@ -79,7 +109,7 @@ extension FolderTree {
             return system.sync(folder)
         }
         // From here on the name may be that of the displaced file, which a clean-up keeps.
-        let trashed = trashed ?? Self.trashName(path)
+        let trashed = trashed ?? FolderTrash.newName(path)
         let swap = Self.swapPrefix + trashed
         guard take(part, as: swap) else { return false }
         guard system.exchange(swap, in: parts, with: name, in: folder) else {
@@ -87,7 +117,7 @@ extension FolderTree {
             return false
         }
         _ = system.sync(folder)
-        let displaced = content(swap, in: parts)?.digest
+        let displaced = system.content(swap, in: parts)?.digest
         if displaced == over.digest || displaced == new.digest {
             // Also with the new content: a program that has it open may continue to write to it.
             moveToTrash(swap, as: trashed, displaced == over.digest ? over : new)
@@ -106,60 +136,89 @@ extension FolderTree {
     }
 
     /// Returns a mode with or without the executable bits, for the users with read access to the file.
-    private static func mode(_ mode: mode_t, isExecutable: Bool) -> mode_t {
+    static func mode(_ mode: mode_t, isExecutable: Bool) -> mode_t {
         let readers = mode & 0o666
         return readers | (isExecutable ? 0o100 | ((readers & 0o044) >> 2) : 0)
     }
 
-    /// Sets or removes the executable bit of a file. A file of another user is not changed, and neither is one on a
-    /// file system that does not store the bit.
-    /// - Returns: False when there is no such file.
-    func setExecutable(_ path: FolderPath, _ isExecutable: Bool) -> Bool {
-        guard let (folder, name) = place(path), let file = system.openFile(name, in: folder),
-            let status = system.status(file), status.isFile
-        else { return false }
-        if keepsExecutableBit, status.isExecutable != isExecutable {
-            _ = system.set(file, modified: nil, mode: Self.mode(status.st_mode, isExecutable: isExecutable))
-        }
-        return true
-    }
-
-    /// Gives a file the executable bit, or removes it, without another change.
-    /// - Returns: False when there is no such file, or when the bit cannot be changed, as that of another user's file.
-    func changeExecutable(_ path: FolderPath, _ isExecutable: Bool) -> Bool {
-        guard setExecutable(path, isExecutable), let (folder, name) = place(path) else { return false }
-        return !keepsExecutableBit || system.status(name, in: folder)?.isExecutable == isExecutable
-    }
-
-    func content(_ name: String, in folder: Descriptor) -> FileContent? {
-        guard let file = system.openFile(name, in: folder), let status = system.status(file), status.isFile,
-            let digest = digest(of: file)
-        else { return nil }
-        return FileContent(digest: digest, byteCount: Int64(status.st_size), isExecutable: status.isExecutable)
-    }
-
     /// Keeps a displaced file that differs from the expected one as a separate file.
     private func keep(_ name: String, _ aside: FolderPath) {
-        guard let (folder, newName) = place(aside, isMade: true),
+        guard let (folder, newName) = root.place(aside, isMade: true),
             system.rename(name, in: parts, to: newName, in: folder)
         else {
-            _ = system.rename(name, in: parts, to: Self.trashName(aside), in: trash)
+            _ = trash.receive(name, from: parts, as: FolderTrash.newName(aside))
             return
         }
     }
 
+    /// Puts a file of `parts` in the trash. A file with further hard links is copied, because later writes through them
+    /// would change the trash, too.
+    private func moveToTrash(_ swap: String, as name: String, _ expected: FileContent) {
+        let links = system.status(swap, in: parts)?.st_nlink ?? 1
+        if links > 1, copyToTrash(swap, as: name, expected) {
+            system.removeFile(swap, in: parts)
+        } else {
+            _ = trash.receive(swap, from: parts, as: name)
+        }
+        trash.sync()
+    }
+
+    private func copyToTrash(_ swap: String, as name: String, _ expected: FileContent) -> Bool {
+        guard let source = system.openFile(swap, in: parts), let status = system.status(source),
+            let part = try? newPart()
+        else { return false }
+        var buffer = [UInt8](repeating: 0, count: 1 << 18)
+        var offset: Int64 = 0
+        var isWhole = false
+        while !isWhole {
+            guard let count = buffer.withUnsafeMutableBytes({ system.read(source, at: offset, into: $0) }),
+                buffer.prefix(count).withUnsafeBytes({ system.write($0, to: part.file) })
+            else { break }
+            offset += Int64(count)
+            isWhole = count < buffer.count
+        }
+        _ = system.set(part.file, modified: status.st_mtim, mode: status.st_mode & 0o777)
+        guard isWhole, system.digest(of: part.file) == expected.digest, system.sync(part.file),
+            trash.receive(part.name, from: parts, as: name)
+        else {
+            removePart(part.name)
+            return false
+        }
+        return true
+    }
+
+    /// Puts a file in the trash, unless it differs from the expected one.
+    /// - Parameter name: Its name there; nil for a new one.
+    func discard(_ path: FolderPath, _ expected: FileContent, as name: String? = nil) -> Bool {
+        guard let (folder, oldName) = root.place(path) else { return false }
+        let name = name ?? FolderTrash.newName(path)
+        let swap = Self.swapPrefix + name
+        guard system.rename(oldName, in: folder, to: swap, in: parts) else { return false }
+        guard system.content(swap, in: parts)?.digest == expected.digest else {
+            _ = system.rename(swap, in: parts, to: oldName, in: folder)
+            return false
+        }
+        moveToTrash(swap, as: name, expected)
+        root.removeEmptyFolders(above: path)
+        return true
+    }
+
+    // MARK: Moving
+
     func move(_ from: FolderPath, to: FolderPath) -> Bool {
-        let (oldKey, newKey) = (key(from), key(to))
-        if oldKey == newKey || to.folders.contains(where: { key($0) == oldKey })
-            || from.folders.contains(where: { key($0) == newKey })
+        let (oldKey, newKey) = (root.key(from), root.key(to))
+        if oldKey == newKey || to.folders.contains(where: { root.key($0) == oldKey })
+            || from.folders.contains(where: { root.key($0) == newKey })
         {
             return moveThroughParts(from, to)
         }
-        guard let (old, name) = place(from), let (new, newName) = place(to, isMade: true) else { return false }
-        if system.status(newName, in: new)?.isFolder == true { removeEmptyFolders(in: to) }
+        guard let (old, name) = root.place(from), let (new, newName) = root.place(to, isMade: true) else {
+            return false
+        }
+        if system.status(newName, in: new)?.isFolder == true { root.removeEmptyFolders(in: to) }
         guard system.rename(name, in: old, to: newName, in: new) else { return false }
         _ = system.sync(new)
-        removeEmptyFolders(above: from)
+        root.removeEmptyFolders(above: from)
         return true
     }
 
@@ -172,15 +231,12 @@ extension FolderTree {
                 system.removeFile(Self.placesPrefix + id, in: parts)
             }
         }
-        guard notePlaces([to, from], id), let (old, name) = place(from),
+        guard notePlaces([to, from], id), let (old, name) = root.place(from),
             system.rename(name, in: old, to: Self.movePrefix + id, in: parts)
         else { return false }
-        removeEmptyFolders(above: from)
+        root.removeEmptyFolders(above: from)
         return endMove(id, [to, from]) == to
     }
-
-    static let movePrefix = "move-"
-    static let placesPrefix = "places-"
 
     /// Records the destinations of a file that temporarily has no path, for the next process.
     private func notePlaces(_ places: [FolderPath], _ id: String) -> Bool {
@@ -189,7 +245,7 @@ extension FolderTree {
         return Array(text.utf8).withUnsafeBytes { system.write($0, to: file) } && system.sync(file)
     }
 
-    func places(_ id: String) -> [FolderPath] {
+    private func places(_ id: String) -> [FolderPath] {
         guard let file = system.openFile(Self.placesPrefix + id, in: parts) else { return [] }
         var bytes = [UInt8](repeating: 0, count: 1 << 14)
         let count = bytes.withUnsafeMutableBytes { system.read(file, at: 0, into: $0) } ?? 0
@@ -199,68 +255,29 @@ extension FolderTree {
     }
 
     /// Moves the file to the first possible path, otherwise to the trash.
-    func endMove(_ id: String, _ places: [FolderPath]) -> FolderPath? {
+    private func endMove(_ id: String, _ places: [FolderPath]) -> FolderPath? {
         let name = Self.movePrefix + id
         for path in places {
-            guard let (folder, newName) = place(path, isMade: true) else { continue }
-            if system.status(newName, in: folder)?.isFolder == true { removeEmptyFolders(in: path) }
+            guard let (folder, newName) = root.place(path, isMade: true) else { continue }
+            if system.status(newName, in: folder)?.isFolder == true { root.removeEmptyFolders(in: path) }
             guard system.rename(name, in: parts, to: newName, in: folder) else { continue }
             _ = system.sync(folder)
             return path
         }
         let last = places.last ?? (try? FolderPath(name))
-        if let last { _ = system.rename(name, in: parts, to: Self.trashName(last), in: trash) }
+        if let last { _ = trash.receive(name, from: parts, as: FolderTrash.newName(last)) }
         return nil
-    }
-
-    // MARK: Folders
-
-    /// Creates a folder, and those above it.
-    func makeFolder(_ path: FolderPath) -> Bool {
-        guard let (outer, name) = place(path, isMade: true), system.makeFolder(name, in: outer),
-            system.openFolder(name, in: outer) != nil
-        else { return false }
-        return system.sync(outer)
-    }
-
-    /// Removes an empty folder. One with any entry stays.
-    func removeFolder(_ path: FolderPath) -> Bool {
-        guard let (outer, name) = place(path), system.removeFolder(name, in: outer) else { return false }
-        removeEmptyFolders(above: path)
-        return true
-    }
-}
-
-/// Cleans up: empty folders, the trash, and the remains of a process that was ended.
-extension FolderTree {
-    func removeEmptyFolders(above path: FolderPath) {
-        for folder in path.folders.reversed() {
-            guard !isKept(folder), let (outer, name) = place(folder), system.removeFolder(name, in: outer)
-            else { return }
-        }
-    }
-
-    /// Removes folders that contain only folders.
-    func removeEmptyFolders(in path: FolderPath) {
-        guard let (outer, name) = place(path), let folder = system.openFolder(name, in: outer) else { return }
-        for inner in system.names(in: folder) ?? [] {
-            guard let text = String(validating: inner, as: UTF8.self),
-                let path = try? FolderPath(path.text + "/" + text)
-            else { continue }
-            if system.status(text, in: folder)?.isFolder == true { removeEmptyFolders(in: path) }
-        }
-        _ = system.removeFolder(name, in: outer)
     }
 
     /// Cleans up the remains of a process that was ended. A file that was being moved gets its new place, an incomplete
     /// file is removed, and a displaced file is kept in the trash. A file that cannot get a place now, such as on a
     /// full disk, stays for the next clean-up.
     func tidy() {
-        for name in names(in: parts) where name.hasPrefix(Self.movePrefix) {
+        for name in system.decodedNames(in: parts) where name.hasPrefix(Self.movePrefix) {
             let id = String(name.dropFirst(Self.movePrefix.count))
             _ = endMove(id, places(id))
         }
-        let names = names(in: parts)
+        let names = system.decodedNames(in: parts)
         let waiting = names.filter { $0.hasPrefix(Self.movePrefix) }
         var kept = Set(waiting)
         for name in waiting { kept.insert(Self.placesPrefix + name.dropFirst(Self.movePrefix.count)) }
@@ -269,27 +286,11 @@ extension FolderTree {
                 let trashed = String(name.dropFirst(Self.swapPrefix.count))
                 // If the trash already has a copy of it, both are kept.
                 let isThere =
-                    Self.isTrashName(trashed) && system.rename(name, in: parts, to: trashed, in: trash)
-                if !isThere { _ = system.rename(name, in: parts, to: Self.trashName(path), in: trash) }
+                    FolderTrash.isName(trashed) && trash.receive(name, from: parts, as: trashed)
+                if !isThere { _ = trash.receive(name, from: parts, as: FolderTrash.newName(path)) }
             } else if !name.hasPrefix(Self.fetchPrefix) {
                 system.removeFile(name, in: parts)
             }
         }
-    }
-
-    /// Removes new markers that a process has left behind. A younger one may be that of a running process.
-    func removeAbandonedMarkers() {
-        let now = timespecNow()
-        for name in names(in: corner) where name.hasPrefix(Self.newMarkerPrefix) {
-            let changed = system.status(name, in: corner)?.signature.changed ?? now
-            if changed < now - Self.abandonedMarkerAge { system.removeFile(name, in: corner) }
-        }
-    }
-
-    /// A day, in nanoseconds.
-    private static let abandonedMarkerAge: Int64 = 86_400_000_000_000
-
-    private func names(in folder: Descriptor) -> [String] {
-        (system.names(in: folder) ?? []).map { String(decoding: $0, as: UTF8.self) }
     }
 }
