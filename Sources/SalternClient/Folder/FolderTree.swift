@@ -33,6 +33,7 @@ final class FolderTree {
     }
 
     private let system: any FolderSystem
+    /// The root itself.
     private let top: Descriptor
     private let device: dev_t
     /// True when nothing may be changed.
