@@ -215,6 +215,8 @@ struct MembershipChanges {
     func leave(discardingUnsentEdits: Bool) async throws(VaultError) {
         // Unsent edits would stay on this device.
         _ = try await syncItems()
+        // Another device of the account has left, or a manager has removed this member.
+        guard try service.known(id).role != nil else { return }
         let unsent = discardingUnsentEdits ? 0 : try service.unsentCount(of: id)
         guard unsent == 0 else { throw .unsentEdits(count: unsent) }
         try await service.appending(to: id) { () async throws(VaultError) in
@@ -267,10 +269,20 @@ struct MembershipChanges {
 
     func delete() async throws(VaultError) {
         let state = try service.known(id)
-        guard state.own?.id == state.log.owner else { throw .shared(.notPermitted) }
+        guard state.own?.id == state.log.owner, !state.findings.isEnded || state.findings.isDeletionRequested == true
+        else { throw .shared(.notPermitted) }
+        let wasRequested = state.findings.isDeletionRequested ?? false
+        // The process can end before the reply.
+        try service.note(id) { $0.isDeletionRequested = true }
         let token = try service.token
         do throws(APIError) { try await service.session.api.deleteVault(id, token) } catch {
             guard error.code == .notFound else { throw VaultError(ofShared: error) }
+            // Without an earlier request the vault can exist with another owner, who has removed this member.
+            guard wasRequested else {
+                try service.note(id) { $0.isDeletionRequested = nil }
+                try service.noteEnd(of: id)
+                throw .shared(.notPermitted)
+            }
         }
         try await service.forget(id)
         await sendRecord()

@@ -22,7 +22,7 @@ public struct SharedVault: Identifiable, Sendable {
     public let name: String
     /// The role of this account; nil after its membership has ended.
     public let role: SharedRole?
-    /// True when the vault counts against this account's plan.
+    /// True when the vault counts against this account's plan. False after the end of the membership.
     public let isOwner: Bool
     /// The present members, by name.
     public let members: [SharedMember]
@@ -105,7 +105,8 @@ public struct SharedVault: Identifiable, Sendable {
         try await OwnedItems(vault, of: .vault(id)).unsentCount()
     }
 
-    /// Removes the vault from this account's devices, after the membership has ended. Unsent edits are lost.
+    /// Removes the vault from this account's devices, after the membership has ended. Unsent edits of this device are
+    /// lost. Another device with unsent edits keeps its copy, as of a vault that the account has left.
     /// - Parameter evenAsMember: True to remove a vault to which nothing is written any more, without leaving it.
     /// - Throws: Without `evenAsMember` ``SharedVaultError/notPermitted`` while this account is a member, and
     ///   ``VaultError/unsentEdits(count:)``.

@@ -73,7 +73,7 @@ extension SharedVaultService {
             }
         return SharedVault(
             id: id, name: name(of: state), role: state.role.map { SharedRole($0) },
-            isOwner: state.own?.id == state.log.owner, members: members(of: state, entries),
+            isOwner: state.role != nil && state.own?.id == state.log.owner, members: members(of: state, entries),
             unsealed: unsealed(state), invitations: invitations,
             isRotationDue: state.log.isRotationDue, offeredTo: state.log.offer.map { MemberID($0.to) },
             isConfirmed: state.isConfirmed { lastEntry(of: $0, in: entries) }, problems: state.problems,

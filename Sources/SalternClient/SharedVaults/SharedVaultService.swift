@@ -277,6 +277,30 @@ final class SharedVaultService {
         try session.stored { try session.store.set(fact, of: id, [UInt8](JSONEncoder().encode(value))) }
     }
 
+    /// Keeps a vault that another device has forgotten while this device has unsent edits in it. The keys come back
+    /// from a replaced version of the record, and the vault stays as one that the account has left.
+    /// - Returns: False without unsent edits, and without the keys.
+    func keepUnsent(of id: SharedVaultID) throws(VaultError) -> Bool {
+        guard try session.stored({ try session.store.number(of: id) }) != nil, try unsentCount(of: id) > 0,
+            var former = try formerRecord(id)
+        else { return false }
+        former.left = former.memberId
+        try write(former, id)
+        forgetState(id)
+        try noteEnd(of: id)
+        return true
+    }
+
+    /// Returns the latest record of a forgotten vault with keys.
+    private func formerRecord(_ id: SharedVaultID) throws(VaultError) -> MembershipRecord? {
+        let item = ItemID(id.uuid)
+        for version in try items.replacedVersions(of: item) {
+            let record = MembershipRecord(try items.item(item, replaced: version.number).body)
+            if let record, !record.isForgotten { return record }
+        }
+        return nil
+    }
+
     /// Removes a vault from this device, and its keys from the account. The caller holds no lock.
     func forget(_ id: SharedVaultID) async throws(VaultError) {
         // A running round uses the tables.

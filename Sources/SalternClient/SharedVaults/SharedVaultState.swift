@@ -13,6 +13,8 @@ struct VaultFindings: Codable, Hashable {
     var otherHistories: [MemberID: UInt64]?
     /// The time at which the end of the membership was noted, in seconds since 1970; nil while it has not ended.
     var endedAt: Int64?
+    /// True after this device has sent the deletion of the vault, whose reply can be lost.
+    var isDeletionRequested: Bool?
     var needsUpdate: Bool?
     /// SHA-256 of the unusable box that this device has reported.
     var reportedBox: Base64Bytes?

@@ -78,7 +78,7 @@ struct VaultRecord: Encodable {
 
 extension SharedVault {
     /// The role as a word for the user.
-    var roleText: String { isOwner ? "owner" : role?.rawValue ?? "ended" }
+    var roleText: String { role.map { isOwner ? "owner" : $0.rawValue } ?? "ended" }
 
     /// True when the user should check the vault.
     var wantsAttention: Bool {

@@ -94,8 +94,9 @@ struct LeaveVault: Command {
     static let help = """
         \(AccountOption.help)
           --yes                 does not ask, for scripts
-          --forget              also removes its items and keys from this device;
-                                afterwards alone, if the membership has ended
+          --forget              also removes its items and keys from your devices
+                                without unsent changes; afterwards alone, if the
+                                membership has ended
           --discard-unsent      also with unsent changes, which others do not receive
           --json                one object, for scripts
 
