@@ -32,10 +32,9 @@ struct DocumentImporter {
         let (id, collection, content) = (document.id, document.collection, document.content)
         let known = try readable(id)
         if let known, known.hasTitle(document.title) {
-            // A body that begins like a manifest may have been put as content.
-            let digest =
-                Attachment(known.body)?.digest
-                ?? (Attachment.isMarked(known.body) ? SHA256.hash(known.body).bytes : nil)
+            // A body that is long, or begins like a manifest, may have been put as content.
+            let isContent = Attachment.isMarked(known.body) || known.body.count > Attachment.chunkByteCount
+            let digest = Attachment(known.body)?.digest ?? (isContent ? SHA256.hash(known.body).bytes : nil)
             if let digest, digest == content.digest { return done.unchanged += 1 }
         }
         let item = PlainItem(title: document.title, body: try await body(of: document, known))

@@ -73,6 +73,17 @@ import Testing
         }
     }
 
+    @Test func `long content that was put as a body is unchanged when its own export is imported`() async throws {
+        try await withVault { _, vault, file in
+            for count in [0, 1, 80_000] {
+                let body = SecureRandom.bytes((512 << 10) + count)
+                try await vault.put(item("\(count)", body), .random(), in: "files")
+            }
+            try await vault.exportDocuments(to: file)
+            #expect(try await vault.importDocuments(from: file) == DocumentImport(unchanged: 3))
+        }
+    }
+
     @Test func `what is there and does not open stays, and the file's version is beside it, once`() async throws {
         try await withVault { _, vault, file in
             let long = item("long", Array(repeating: 7, count: 700_000))
