@@ -189,7 +189,7 @@ extension SharedVaultProblem {
             counted(count, "version is", "versions are") + " not shown: the authors were not permitted to write"
         case .waitsForSeal:
             "the edits of \(vault.unsealed.map { VisibleText.visible($0.shownName) }.joined(separator: ", ")) wait for "
-                + "the next sync of a manager's device that had them; without one, see saltern-client vault seal"
+                + "a sync, a minute later, of a manager's device that had them; without one, see saltern-client vault seal"
         case .nearlyFull: "its log is nearly full: continue in a new vault"
         }
     }
