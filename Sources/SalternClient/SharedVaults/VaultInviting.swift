@@ -152,11 +152,29 @@ struct VaultInviting {
         return secrets
     }
 
+    /// Returns true for the link of a vault in which this account is a member. The link can be used up by its join.
+    private func isMember(by text: String) throws(VaultError) -> Bool {
+        let invitation = try InvitationAddress(text).link.id
+        for id in try service.recordIDs() {
+            if let state = try service.state(id), state.role != nil, state.log.invitations[invitation] != nil {
+                return true
+            }
+        }
+        return false
+    }
+
     /// Joins by a link. A repeated call continues an interrupted one.
     func join(_ text: String, code: String?, as person: String) async throws(VaultError) -> SharedVaultID {
         guard let name = ClaimedName(person.precomposedStringWithCanonicalMapping) else { throw .shared(.invalidName) }
         if let id = try await resume(text, code) { return id }
-        var opened = try await Self.open(text, code, session.api, session.settings)
+        var opened: Opened
+        do throws(VaultError) { opened = try await Self.open(text, code, session.api, session.settings) } catch {
+            switch error {
+            case .shared(.invitationGone), .shared(.invitationGoneOrWrongCode):
+                throw try isMember(by: text) ? .shared(.alreadyMember) : error
+            default: throw error
+            }
+        }
         let id = SharedVaultID(opened.log.vault)
         if try service.state(id)?.role != nil { throw .shared(.alreadyMember) }
         try compare(opened.log, id)

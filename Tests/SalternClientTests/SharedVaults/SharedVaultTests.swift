@@ -85,6 +85,22 @@ import VaultLog
         #expect(back.role == .reader && back.problems.isEmpty)
     }
 
+    @Test func `a link that has been used up by this account is that of a member`() async throws {
+        let people = SharedVaultPeople()
+        let ada = try await people.device("ada")
+        let bob = try await people.device("bob")
+        let eve = try await people.device("eve")
+        let family = try await ada.shared.make(name: "Family", as: "Ada")
+        let invitation = try await family.invite(base: SharedVaultPeople.base, code: .none)
+        _ = try await bob.shared.join(invitation.link, code: nil, as: "Bob")
+        await #expect { try await bob.shared.join(invitation.link, code: nil, as: "Bob") } throws: {
+            $0.isShared(.alreadyMember)
+        }
+        await #expect { try await eve.shared.join(invitation.link, code: nil, as: "Eve") } throws: {
+            $0.isShared(.invitationGone)
+        }
+    }
+
     @Test func `roles are those of the log`() async throws {
         let people = SharedVaultPeople()
         let ada = try await people.device("ada")
