@@ -123,8 +123,8 @@ lines_of() { sed '/^ *#/d' -- "$@"; }
 
 # is_said_elsewhere NAME: of the table `spoken`; nothing is to be said of what has no words there.
 is_said_elsewhere() {
-    local where=${spoken[$1]}
-    [[ -z $where ]] || grep --quiet --fixed-strings -- "${where#* }" <(lines_of "$repository/${where%% *}")
+    local mention=${spoken[$1]}
+    [[ -z $mention ]] || grep --quiet --fixed-strings -- "${mention#* }" <(lines_of "$repository/${mention%% *}")
 }
 
 # What is no command, and nothing that the server knows; else the script that has it, and its words.
