@@ -276,10 +276,13 @@ struct MembershipChanges {
         try service.note(id) { $0.isDeletionRequested = true }
         let token = try service.token
         do throws(APIError) { try await service.session.api.deleteVault(id, token) } catch {
-            guard error.code == .notFound else { throw VaultError(ofShared: error) }
-            // Without an earlier request the vault can exist with another owner, who has removed this member.
-            guard wasRequested else {
-                try service.note(id) { $0.isDeletionRequested = nil }
+            let isMissing = error.code == .notFound
+            if !isMissing || !wasRequested {
+                // The vault exists after a rejection, so earlier requests without a reply have not deleted it either.
+                let isUndone = wasRequested ? error.isRefusal : !error.mayBeDone
+                if isUndone { try service.note(id) { $0.isDeletionRequested = nil } }
+                guard isMissing else { throw VaultError(ofShared: error) }
+                // Another owner can have removed this member.
                 try service.noteEnd(of: id)
                 throw .shared(.notPermitted)
             }

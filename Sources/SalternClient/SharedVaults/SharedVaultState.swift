@@ -13,7 +13,7 @@ struct VaultFindings: Codable, Hashable {
     var otherHistories: [MemberID: UInt64]?
     /// The time at which the end of the membership was noted, in seconds since 1970; nil while it has not ended.
     var endedAt: Int64?
-    /// True after this device has sent the deletion of the vault, whose reply can be lost.
+    /// True after this device has sent the deletion of the vault without a reply.
     var isDeletionRequested: Bool?
     var needsUpdate: Bool?
     /// SHA-256 of the unusable box that this device has reported.

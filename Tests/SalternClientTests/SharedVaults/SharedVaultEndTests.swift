@@ -72,6 +72,22 @@ import Testing
         #expect(try await cast.texts(cast.ada) == ["Ada's"])
     }
 
+    @Test func `a rejected deletion does not make a later one count as done`() async throws {
+        let cast = try await SharedVaultCast(bob: .manager)
+        try await cast.write("Ada's", cast.ada)
+        let laptop = try await cast.people.person("ada")
+        try await cast.sync(laptop)
+        try await cast.shared(cast.ada).handOver(to: cast.member(cast.bob))
+        try await cast.sync(cast.bob)
+        try await cast.shared(cast.bob).acceptHandOver()
+        // The laptop has not heard of the new owner.
+        let former = try await cast.shared(laptop)
+        await #expect { try await former.delete() } throws: { $0.isShared(.notPermitted) }
+        try await cast.shared(cast.bob).remove([cast.member(cast.ada)])
+        await #expect { try await former.delete() } throws: { $0.isShared(.notPermitted) }
+        #expect(try await cast.texts(laptop) == ["Ada's"])
+    }
+
     @Test func `a deletion without a reply can be repeated`() async throws {
         let cast = try await SharedVaultCast()
         let shared = try await cast.shared(cast.ada)
