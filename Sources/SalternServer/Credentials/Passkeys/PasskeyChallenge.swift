@@ -95,8 +95,13 @@ struct UseChallenge: Statement {
         """
 }
 
-/// Counts an account's used challenges that have not expired. With `coalesce` the planner cannot choose the index by
-/// expiry, and read those of all accounts.
+private enum UsedChallenge {
+    /// The expiry of a used challenge `c`. As the column alone, the planner could choose the index by expiry, and read
+    /// the challenges of all accounts.
+    static let expiry: SQLFragment = "coalesce(c.expires_at, 'infinity')"
+}
+
+/// Counts an account's used challenges that have not expired.
 struct CountUsedChallenges: Statement {
     typealias Row = Int64
 
@@ -106,7 +111,7 @@ struct CountUsedChallenges: Statement {
     static let isReadOnly = true
     static let sql: SQL<Self> = """
         SELECT count(*) FROM saltern.used_challenges c
-        WHERE c.account_id = \(\.accountID) AND coalesce(c.expires_at, 'infinity') > \(\.now)
+        WHERE c.account_id = \(\.accountID) AND \(UsedChallenge.expiry) > \(\.now)
         """
 }
 
@@ -117,7 +122,7 @@ struct ForgetExpiredChallenges: Statement {
 
     static let sql: SQL<Self> = """
         DELETE FROM saltern.used_challenges c
-        WHERE c.account_id = \(\.accountID) AND coalesce(c.expires_at, 'infinity') <= \(\.now)
+        WHERE c.account_id = \(\.accountID) AND \(UsedChallenge.expiry) <= \(\.now)
         """
 }
 
@@ -186,7 +191,7 @@ struct RemoveExpiredChallenges: Statement {
         WITH gone AS (
             DELETE FROM saltern.used_challenges c
             WHERE c.account_id = \(\.accountID) AND c.challenge_hash = ANY(\(\.hashes)::bytea[])
-                AND coalesce(c.expires_at, 'infinity') <= \(\.now)
+                AND \(UsedChallenge.expiry) <= \(\.now)
             RETURNING c.challenge_hash
         )
         SELECT count(*) FROM gone g
