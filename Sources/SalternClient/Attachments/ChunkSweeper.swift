@@ -161,8 +161,8 @@ final class ChunkSweeper {
 /// The days for which the server keeps deleted content, by the age of the store at which a device has seen them.
 ///
 /// The server decides at the deletion. After a change to fewer days, it keeps earlier content for the previous number.
-struct KeptPeriods: Equatable {
-    private struct Period: Equatable {
+struct KeptPeriods {
+    private struct Period {
         let age: Int64
         var days: Int64
     }

@@ -337,7 +337,7 @@ final class FolderTree {
         guard case .active(let scope) = rules.state(in: outer), !scope.isEmpty else { return false }
         let text = String(validating: bytes, as: UTF8.self)
         let name = text.map { Array($0.precomposedStringWithCanonicalMapping.utf8) } ?? bytes
-        // An entry whose name is not UTF-8 counts as a file.
+        // An entry with a name that is not UTF-8 counts as a file.
         let isFolder = text.map { system.status($0, in: folder)?.isFolder == true } ?? false
         guard scope.ignores(outer.map { Array($0.utf8) } + [name], isFolder: isFolder) else { return false }
         scan.ignored.insert(Array((prefix + VisibleName.text(name) + (isFolder ? "/" : "")).utf8))

@@ -30,7 +30,10 @@ struct SharedVaultRefresh {
     /// Refreshes all vaults. An account without vaults sends no request. A failure of one vault prevents no other.
     func run() async throws(VaultError) -> VaultRefresh {
         try service.restoreRecords()
-        for id in try service.forgottenIDs() where try !service.keepUnsent(of: id) { try await service.forget(id) }
+        for id in try service.forgottenIDs() {
+            if try service.keepUnsent(of: id) { continue }
+            try await service.forget(id)
+        }
         guard try !service.recordIDs().isEmpty else { return VaultRefresh() }
         let known = try await descriptions()
         var result = VaultRefresh()

@@ -42,7 +42,7 @@ struct StoreKeys {
     /// Returns true when the store has content under an unknown key.
     func hasUnread() throws -> Bool { try store.fact(.unread) != nil }
 
-    /// Returns the number of changes whose key is not in the keyring.
+    /// Returns the number of changes with a key that is not in the keyring.
     func changeCount(unknownTo keyring: Keyring) throws -> Int {
         let heads = try store.database.rows(
             "SELECT substr(body, 1, 5) FROM changes WHERE body IS NOT NULL", decode: { $0.blob(0) ?? [] })

@@ -71,7 +71,7 @@ struct ChangeFetcher {
             }
             hasMore = page.more
             if try listing.hasNewBase(page) {
-                // A server whose revision base changes with every reply is not usable.
+                // A server with another revision base in every reply is not usable.
                 guard beginnings < limits.beginnings else { throw APIError.unexpectedReply }
                 beginnings += 1
                 try listing.begin(base: page.revisionBase)
@@ -193,7 +193,7 @@ struct ListingApplier {
         }
     }
 
-    /// Records a chunk, whose content is not stored.
+    /// Records a chunk without its content.
     /// - Returns: True for a chunk.
     private func isChunkNoted(_ change: ItemState) throws -> Bool {
         // An item that this device stores does not become a chunk because of a server's reply.
@@ -323,7 +323,7 @@ struct ListingApplier {
     }
 }
 
-/// Ends a round against a hostile server whose pages never end. Revisions rise within a listing, so no change is
+/// Ends a round against a hostile server with endless pages. Revisions rise within a listing, so no change is
 /// repeated.
 ///
 /// A server can generate any number of new ones, in tombstones, unreadable items and headers of chunks. It cannot

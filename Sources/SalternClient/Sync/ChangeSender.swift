@@ -281,7 +281,7 @@ struct Confirmation: Hashable, Sendable {
 
 /// Acknowledged changes, until a listing contains them.
 extension Store {
-    /// Records that the server has acknowledged a change. A deletion whose tombstone is already in the store is not
+    /// Records that the server has acknowledged a change. A deletion with a tombstone in the store is not
     /// recorded, because no listing contains it again.
     ///
     /// Of edits that follow each other before a listing ends, the first one's base counts.

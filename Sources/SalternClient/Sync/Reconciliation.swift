@@ -109,8 +109,8 @@ struct VersionJudge {
     /// Returns the server's version when it is the base of the change, only sealed with another key. The change
     /// continues from it.
     ///
-    /// Sealing again keeps the number of the edit. A user who restores a version makes the next edit, which is a change
-    /// of its own.
+    /// Sealing again keeps the number of the edit. The restoration of a version is the next edit, and a change of its
+    /// own.
     func resealed(_ server: ItemState, _ change: LocalChange, _ item: StoredItem?) -> StoredItem? {
         guard let content = server.content, let base = change.baseContent,
             let theirs = judged(server, content, over: item)

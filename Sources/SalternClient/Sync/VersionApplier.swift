@@ -199,7 +199,7 @@ final class VersionApplier {
         return (try? sealer.open(item.content, item.id))?.item == content
     }
 
-    /// Returns a version of a shared vault's item whose author had an earlier log than that of the known one. A
+    /// Returns a version of a shared vault's item by an author with an earlier log than that of the known one. A
     /// restored server has it. Members that do not have the known version accept it.
     private func earlierVersion(_ server: ItemState, _ content: ItemContent, than item: StoredItem) -> StoredItem? {
         guard sealer.canSeal, !item.isSealed, sealer.stillCounts(item),
@@ -360,8 +360,8 @@ final class VersionApplier {
         try store.setBehind(item.id, server.revision)
     }
 
-    /// Leaves a version whose author had an earlier log than the author of the known one. The known one can give way by
-    /// the entries that are fetched next.
+    /// Leaves a version by an author with an earlier log than the author of the known one. The known one can give way
+    /// by the entries that are fetched next.
     private func leaveEarlier(_ server: ItemState, _ item: StoredItem?, _ listing: Int64) throws {
         try leaveConflict(server, item, listing)
         try store.set(.judgedBy, nil)
