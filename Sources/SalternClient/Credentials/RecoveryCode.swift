@@ -53,8 +53,8 @@ public struct RecoveryCode: Sendable {
 
     /// Derives the recovery key for the server, which is the first block, and the key of the recovery keyring, the
     /// second.
-    func stretched(saltPrefix: String) async -> StretchedPassword {
-        StretchedPassword(await StretchingRule.derive(characters, saltPrefix + "recovery", Self.iterations))
+    func stretched(by rule: StretchingRule) async -> StretchedPassword {
+        StretchedPassword(await rule.derivation(characters, rule.saltPrefix + "recovery", Self.iterations))
     }
 
     private static func value(_ character: UInt8) -> UInt8? {

@@ -17,6 +17,8 @@ public struct StretchingRule: Sendable {
     /// fall, so without this limit one false reply could make every later log-in of the account slow. The caller of
     /// ``Vault/signUp(_:userid:password:iterations:invite:)`` may use more.
     public var automaticIterationLimit: Int
+    /// Derives 64 bytes from a secret, a salt and a number of iterations. Tests cache them.
+    var derivation: @Sendable (SecureBytes, String, Int) async -> SecureBytes = Self.derive
 
     /// The default of ``automaticIterationLimit``: four times the recommended iterations.
     public static let defaultAutomaticIterationLimit = 4 * PBKDF2.recommendedIterations
@@ -88,10 +90,10 @@ public struct StretchingRule: Sendable {
         _ password: Password, userid: String, iterations: Int
     ) async throws(Refusal) -> StretchedPassword {
         try check(iterations: iterations)
-        return StretchedPassword(await Self.derive(password.bytes, saltPrefix + userid, iterations))
+        return StretchedPassword(await derivation(password.bytes, saltPrefix + userid, iterations))
     }
 
-    static func derive(_ secret: SecureBytes, _ salt: String, _ iterations: Int) async -> SecureBytes {
+    @Sendable static func derive(_ secret: SecureBytes, _ salt: String, _ iterations: Int) async -> SecureBytes {
         await withCheckedContinuation { continuation in
             DispatchQueue.global(qos: .userInitiated).async {
                 let stretched = try? PBKDF2.deriveKey(

@@ -130,7 +130,7 @@ struct CredentialChanges {
         let iterations = try session.keys.knownIterations()
         let proof = try await session.keys.proven(password)
         let code = RecoveryCode.random()
-        let stretched = await code.stretched(saltPrefix: session.settings.stretching.saltPrefix)
+        let stretched = await code.stretched(by: session.settings.stretching)
         let (keyring, revision) = try await session.serverKeyring.latestKeyring()
         guard let recovery = try? RecoveryKeys.new(for: stretched, account: opened.account) else { throw .unreadable }
         let next = try session.keys.numberedForSending(keyring.changed { $0.recovery = recovery }, of: opened.userid)

@@ -120,7 +120,7 @@ struct LogIn {
         _ userid: String, _ code: RecoveryCode, _ password: Password, _ restoringKeyring: Bool
     ) async throws(VaultError) {
         try session.keys.refuseOther(userid)
-        let stretched = await code.stretched(saltPrefix: session.settings.stretching.saltPrefix)
+        let stretched = await code.stretched(by: session.settings.stretching)
         let reply = try await session.call { api throws(APIError) in
             try await api.recover(
                 userid: userid, recoveryKey: stretched.passwordKey, deviceName: session.settings.deviceName)

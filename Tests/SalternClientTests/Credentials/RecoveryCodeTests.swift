@@ -38,8 +38,8 @@ struct RecoveryCodeTests {
     @Test func `two codes are different, and a code stretches to the same keys each time`() async {
         let code = RecoveryCode.random()
         #expect(code.characters != RecoveryCode.random().characters)
-        let first = await code.stretched(saltPrefix: "com.example:")
-        let second = await code.stretched(saltPrefix: "com.example:")
+        let first = await code.stretched(by: StretchingRule(saltPrefix: "com.example:"))
+        let second = await code.stretched(by: StretchingRule(saltPrefix: "com.example:"))
         #expect(first.passwordKey == second.passwordKey)
         #expect(first.unlockKey == second.unlockKey)
         #expect(first.passwordKey.bytes != first.unlockKey)

@@ -43,14 +43,15 @@ struct DocumentVectorTests {
         return keyring
     }
 
+    private static let rule = StretchingRule(saltPrefix: "com.example.MyGreatSite:", minimumIterations: 10_000)
+
     /// What follows from constants alone.
     private static func fixed() async throws -> [String: [String: String]] {
         let account = try #require(AccountID(account))
         let item = try #require(ItemID(item))
-        let rule = StretchingRule(saltPrefix: "com.example.MyGreatSite:", minimumIterations: 10_000)
         let stretched = try await rule.stretch(Password("S3kr3t!"), userid: "robnapier@gmail.com", iterations: 10_000)
         let printed = try recoveryCode()
-        let code = await printed.stretched(saltPrefix: "com.example.MyGreatSite:")
+        let code = await printed.stretched(by: rule)
         let dataKey = try key(0..<32)
         let place = SealedBox.Place(.body, account: account, item: item, collection: "notes")
         let body = try SealedBox.seal(
@@ -178,7 +179,7 @@ struct DocumentVectorTests {
     /// Opens what was made with random numbers.
     private static func check(_ random: [String: String]) async throws {
         let account = try #require(AccountID(account))
-        let code = await (try recoveryCode()).stretched(saltPrefix: "com.example.MyGreatSite:")
+        let code = await (try recoveryCode()).stretched(by: rule)
         let sealed = try #require(random["recoveryKeyring"].flatMap { Hex.decode($0) })
         let opened = try RecoveryKeys.open(sealed, with: code, account: account)
         #expect(opened.counter == 7)
@@ -194,7 +195,7 @@ struct DocumentVectorTests {
 
     private static func write(_ fixed: [String: [String: String]]) async throws {
         let account = try #require(AccountID(account))
-        let code = await (try recoveryCode()).stretched(saltPrefix: "com.example.MyGreatSite:")
+        let code = await (try recoveryCode()).stretched(by: rule)
         let recovery = try RecoveryKeys.new(for: code, account: account)
         let key = try PBKDF2.deriveKey(
             from: "0123456789abcdefABCDEF".utf8, salt: bytes(100..<116), unsafeUncheckedIterations: 10_000)

@@ -29,18 +29,27 @@ struct Device {
 }
 
 extension VaultSettings {
-    /// With a cheap stretching and short waits.
+    /// With cheap key derivation and short waits.
     static func forTests(
         folder: String, _ transport: any HTTPTransport, name: String, merge: MergeRule? = nil
     ) -> VaultSettings {
         var settings = VaultSettings(
             folder: URL(filePath: folder), transport: transport,
-            stretching: StretchingRule(saltPrefix: LiveServer.saltPrefix, minimumIterations: 10_000), deviceName: name,
+            stretching: .forTests, deviceName: name,
             merge: merge)
         settings.signOutPatience = .seconds(180)
         settings.retries = Retries(attempts: 2, waits: .milliseconds(1)...(.milliseconds(5)))
         return settings
     }
+}
+
+extension StretchingRule {
+    /// One iteration instead of thousands. Each number of iterations still has a key of its own.
+    static let forTests = {
+        var rule = StretchingRule(saltPrefix: LiveServer.saltPrefix, minimumIterations: 10_000)
+        rule.derivation = { await Self.derive($0, "\($1) \($2)", 1) }
+        return rule
+    }()
 }
 
 /// A note of a person.

@@ -10,7 +10,7 @@ import Testing
     /// Replaces the account's keyring.
     private func change(_ server: LiveServer, _ change: (inout Keyring) -> Void) async throws {
         let api = try server.api()
-        let rule = StretchingRule(saltPrefix: LiveServer.saltPrefix, minimumIterations: 10_000)
+        let rule = StretchingRule.forTests
         let stretched = try await rule.stretch(password, userid: userid, iterations: 10_000)
         let session = try await api.logIn(userid: userid, passwordKey: stretched.passwordKey, device: nil, code: nil)
         let token = session.session.token

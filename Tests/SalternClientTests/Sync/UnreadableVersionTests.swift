@@ -100,7 +100,7 @@ import Testing
             let kept = try await notes(vault).put(Note(text: "kept"))
             try await vault.sync()
             let (api, token) = (try server.api(), try await vault.secrets().token)
-            let rule = StretchingRule(saltPrefix: LiveServer.saltPrefix, minimumIterations: 10_000)
+            let rule = StretchingRule.forTests
             let stretched = try await rule.stretch(password, userid: userid, iterations: 10_000)
             let before = try #require(try await api.getKeyring(token))
             let next = try Keyring(sealed: before.keyring.bytes, openedBy: stretched)

@@ -13,7 +13,7 @@ import Testing
 
     /// What the code opens as it is now.
     private func recoveryKeyring(_ server: LiveServer, _ code: RecoveryCode) async throws -> [UInt8] {
-        let stretched = await code.stretched(saltPrefix: LiveServer.saltPrefix)
+        let stretched = await code.stretched(by: .forTests)
         let reply = try await server.api().recover(
             userid: userid, recoveryKey: stretched.passwordKey, deviceName: nil)
         return try #require(reply.keyring).bytes

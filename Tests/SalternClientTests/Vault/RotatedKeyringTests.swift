@@ -131,11 +131,11 @@ import Testing
             // A recovery keyring of somebody else, in the place of the person's.
             let (token, keyring) = try await vault.secrets()
             let account = try await vault.account().accountId
-            let stretched = await code.stretched(saltPrefix: LiveServer.saltPrefix)
+            let stretched = await code.stretched(by: .forTests)
             let proof = try await phone.settings.stretching.stretch(
                 fixture.password, userid: fixture.userid, iterations: 10_000)
             let foreign = try await RecoveryKeys.new(
-                for: RecoveryCode.random().stretched(saltPrefix: "x"), account: account)
+                for: RecoveryCode.random().stretched(by: StretchingRule(saltPrefix: "x")), account: account)
             let own = try #require(try await server.api().getKeyring(token))
             _ = try await server.api().setRecovery(
                 recoveryKey: stretched.passwordKey, keyring: foreign.sealedKeyring(keyring, account: account),

@@ -6,6 +6,10 @@ import Testing
 @testable import SalternServer
 
 @Suite struct StatementTests {
+    /// The SQL of each statement. `Application.statements` composes all of them anew.
+    private static let sqlByName = Dictionary(
+        Application.statements.map { ($0.name, $0.sql) }, uniquingKeysWith: { first, _ in first })
+
     @Test func `the list of statements is complete`() throws {
         // Statements of the purge are for accounts and vaults.
         var declared = Set(Self.ofPurge.map { "StepInVault<\($0)>" })
@@ -119,9 +123,9 @@ import Testing
     /// Statements that are about the database's own time.
     private static let tellingTheTime: Set<String> = ["ReadDatabase", "AppendAudit"]
 
-    @Test(arguments: Application.statements.map(\.name))
+    @Test(arguments: sqlByName.keys.sorted())
     func `a statement names the key of every table, and obeys the rules of distribution`(_ name: String) throws {
-        let sql = try #require(Application.statements.first { $0.name == name }?.sql)
+        let sql = try #require(Self.sqlByName[name])
         let flat = sql.replacing(/\s+/, with: " ")
         #expect(!flat.contains(/VALUES \([^)]*SELECT/), "no scalar subquery in VALUES")
         #expect(!flat.contains(/ON CONFLICT .* SET .*(now\(\)|CURRENT_TIMESTAMP|random\(\))/))
