@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The documents name exactly what the programs have: codes, commands, options, settings, events of the log, plans and rate
-# limits. Each list comes from the program itself. (client-walk.sh has the codes of saltern-client, metrics.sh the metrics, and
-# scripts/prose checks every link.)
+# The documents name exactly what the programs have: codes, commands, options, events of the log, plans and rate limits. Each
+# list comes from the program itself. (client-walk.sh has the codes of saltern-client, metrics.sh the metrics,
+# SettingsReferenceTests the settings, and scripts/prose checks every link.)
 # shellcheck disable=SC2016  # backquotes are those of Markdown
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
@@ -49,25 +49,6 @@ same "the codes" 100
 while read -r code; do
     grep --quiet --word-regexp --fixed-strings -- "$code" openapi.yaml || fail "the code $code in openapi.yaml"
 done <"$work/program"
-
-scenario "the handbook has every setting, and no others"
-{
-    grep --recursive --only-matching --no-filename '"SALTERN_[A-Z_]*"' Sources/saltern | tr -d '"'
-    saltern serve --help | grep --only-matching 'SALTERN_[A-Z_]*'
-} | sort --unique >"$work/known"
-sed -n 's/^| `\(SALTERN_[A-Z_]*\)` |.*/\1/p' "$configure" | sort --unique >"$work/documented"
-unknown=$(comm -13 "$work/known" "$work/documented")
-[[ -z $unknown ]] || fail "settings that there are, not $unknown"
-saltern serve --help | grep --only-matching '^ *SALTERN_[A-Z_]*' | tr -d ' ' | sort --unique >"$work/listed"
-(($(wc --lines <"$work/listed") > 30)) || fail "to find the settings"
-missing=$(comm -23 "$work/listed" "$work/documented")
-[[ -z $missing ]] || fail "these settings in the handbook: $missing"
-
-scenario "the defaults in the handbook are those of the program"
-saltern serve --help | sed -n 's/^ *\(SALTERN_[A-Z_]*\)  *\([a-z0-9.:]*[a-z0-9]\).*/\1 \2/p' | while read -r name value; do
-    row=$(grep "^| \`$name\`" "$configure")
-    [[ $row == *"\`$value\`"* || $row == *'| required |'* || $row == *"| $value"* ]] || fail "$value in: $row"
-done
 
 # commands_of PROGRAM: a line each; commands that no one types with the program's name first have it, too.
 commands_of() { "$1" --help | sed -n 's/^  \([a-z-]\{1,\}\( [a-z-]\{1,\}\)\{0,2\}\)  .*/\1/p'; }

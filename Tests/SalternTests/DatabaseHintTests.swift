@@ -11,25 +11,25 @@ import Testing
 /// What an operator is told to look at.
 @Suite struct DatabaseHintTests {
     private static let way = "no firewall drops packets"
-    private static let absence = "check that PostgreSQL runs, and that X leads there"
+    private static let absence = "check that PostgreSQL runs, and that SALTERN_DATABASE_URL leads there"
 
     @Test(arguments: [
         (
             ConnectionFailure.server(.tooManyConnections),
-            "PostgreSQL runs at the address of X and must accept one more connection"
+            "PostgreSQL runs at the address of SALTERN_DATABASE_URL and must accept one more connection"
         ),
-        (.server(.invalidPassword), "check X"), (.timedOut, way), (.system(ETIMEDOUT), way),
-        (.system(ECONNREFUSED), absence), (.option("sslmode"), "check X"),
+        (.server(.invalidPassword), "check SALTERN_DATABASE_URL"), (.timedOut, way), (.system(ETIMEDOUT), way),
+        (.system(ECONNREFUSED), absence), (.option("sslmode"), "check SALTERN_DATABASE_URL"),
     ])
     func `the hint is about the reason`(reason: ConnectionFailure, hint: String) throws {
         let error = PostgresError.unavailable(retryAfter: .seconds(1), because: reason)
-        let message = try #require(DatabaseCommand.failure(error, "X").messages.first)
+        let message = try #require(DatabaseCommand.failure(error, .databaseURL).messages.first)
         #expect(message.contains(hint))
         #expect(hint == Self.absence || !message.contains("check that PostgreSQL runs"))
     }
 
     @Test func `a host that is silent in the middle of a statement is not said to be stopped`() {
-        #expect(DatabaseCommand.failure(PostgresError.timedOut, "X").messages[0].contains(Self.way))
+        #expect(DatabaseCommand.failure(PostgresError.timedOut, .databaseURL).messages[0].contains(Self.way))
     }
 
     @Test func `what is read-only by a setting is not called a standby`() async throws {

@@ -84,7 +84,7 @@ import Testing
         try await TemporaryDatabase.with(migrations: Schema.migrations) { database in
             let console = Console(environment: ["SALTERN_OWNER_DATABASE_URL": database.ownerURL])
             let server = try PostgresConfiguration.patient(database.serverURL)
-            try await DatabaseCommand.with(server, from: "") { client in
+            try await DatabaseCommand.with(server, from: .databaseURL) { client in
                 _ = try await SchemaProblem.find(in: client)
                 let refusal = await #expect(throws: CommandFailure.self) {
                     try await ServerSessions.waitUntilGone(console, within: .milliseconds(300))

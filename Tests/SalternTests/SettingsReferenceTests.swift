@@ -11,32 +11,52 @@ import TransportSecurity
 
 /// The tables of settings in docs/admin/configure.md against the program.
 @Suite struct SettingsReferenceTests {
-    private struct Row {
-        let name: String
-        let defaultText: String
-        /// Bounds or words, as the program's messages have them.
-        let values: String
+    private static func handbook() throws -> String { try document("docs/admin/configure.md") }
 
-        /// The value that the default is written as; nil where it is told in words.
-        var defaultValue: String? {
-            guard defaultText.hasPrefix("`") else { return nil }
-            return String(defaultText.dropFirst().prefix { $0 != "`" })
-        }
-    }
-
-    private static func handbook() throws -> String {
+    private static func document(_ path: String) throws -> String {
         try String(
-            contentsOf: URL(filePath: #filePath).appending(path: "../../../docs/admin/configure.md").standardized,
-            encoding: .utf8)
+            contentsOf: URL(filePath: #filePath).appending(path: "../../../" + path).standardized, encoding: .utf8)
     }
 
-    private static func rows() throws -> [Row] {
-        try handbook().split(separator: "\n").filter { $0.hasPrefix("| `SALTERN_") }.map { line in
-            let cells = line.split(separator: " | ").map { $0.trimmingCharacters(in: CharacterSet(charactersIn: "| ")) }
-            return Row(
-                name: cells[0].trimmingCharacters(in: ["`"]), defaultText: cells[1],
-                values: cells[2].replacing(",", with: ""))
+    @Test func `the tables of the handbook are those of the program`() throws {
+        let sections = try Self.handbook().components(separatedBy: "\n## ").map { $0.components(separatedBy: "\n") }
+        let documented = sections.flatMap { lines in
+            lines.filter { $0.hasPrefix("| `SALTERN_") }.enumerated().map {
+                ($0.offset == 0 ? lines[0] : "", $0.element)
+            }
         }
+        let expected = Setting.allCases.map { setting in
+            (
+                Setting.headings.first { $0.value == setting }?.key ?? "",
+                "| `\(setting)` | " + setting.cells[1...3].joined(separator: " | ") + " |"
+            )
+        }
+        #expect(documented.map(\.0) == expected.map(\.0))
+        #expect(documented.map(\.1) == expected.map(\.1))
+    }
+
+    @Test func `a server reads every setting, except those of commands, and also from a file`() throws {
+        let directory = try TemporaryDirectory()
+        let environment = try Self.required(directory)
+        for setting in Setting.allCases {
+            let variables = environment.filter { $0.key != "\(setting)" }
+                .merging([setting.fileVariable: directory.missing]) { $1 }
+            #expect(
+                Self.outcome(variables).contains { $0.hasPrefix("\(setting.fileVariable): cannot read the file") }
+                    != Self.ofCommands.contains(setting), "\(setting)")
+        }
+    }
+
+    private static let ofCommands: Set<Setting> = [.ownerDatabaseURL, .superuserDatabaseURL, .actor]
+
+    @Test func `Docker Compose passes every setting to the containers, except those of the image`() throws {
+        let compose = try Self.document("docker-compose.yml").components(separatedBy: "x-settings:")[1]
+            .components(separatedBy: "\nservices:")[0]
+        let passed = Set(
+            compose.matches(of: #/\n  (SALTERN_[A-Z_]+):/#).map { String($0.1).replacing("_URL_FILE", with: "_URL") })
+        let ofImage: Set<Setting> = [.listen, .tlsDirectory, .masterKeyFile, .handoverSocket]
+        #expect(
+            passed == Set(Setting.allCases.filter { !Self.ofCommands.union(ofImage).contains($0) }.map(\.description)))
     }
 
     @Test func `the handbook says how many connections to the database a node needs`() throws {
@@ -92,13 +112,14 @@ import TransportSecurity
         let directory = try TemporaryDirectory()
         let whole = try Self.required(directory)
         var count = 0
-        for row in try Self.rows() {
-            guard let value = row.defaultValue else { continue }
+        for setting in Setting.allCases {
+            // Others are in words.
+            guard let value = setting.cells[1].prefixMatch(of: #/`([^`]+)`/#)?.1 else { continue }
             var environment = whole
-            environment[row.name] = nil
+            environment["\(setting)"] = nil
             let expected = Self.outcome(environment)
-            environment[row.name] = value
-            #expect(Self.outcome(environment) == expected, "\(row.name)=\(value)")
+            environment["\(setting)"] = String(value)
+            #expect(Self.outcome(environment) == expected, "\(setting)=\(value)")
             count += 1
         }
         #expect(count > 30)
@@ -138,24 +159,25 @@ import TransportSecurity
     /// Their values are secrets, or name files whose trouble is told instead.
     private static let others = [
         "DATABASE_URL", "OWNER_DATABASE_URL", "SUPERUSER_DATABASE_URL", "MASTER_KEY_FILE", "TLS_DIRECTORY",
-        "SIGNING_KEY_FILE", "PASSKEYS_ORIGINS", "DESTINATION_CA",
+        "SIGNING_KEY_FILE", "PASSKEYS_ORIGINS", "DESTINATION_CA", "ACTOR",
     ]
 
     @Test func `a refusal names the variable, what it must be and what it was, as the handbook does`() throws {
         let directory = try TemporaryDirectory()
         let environment = try Self.required(directory)
-        let rows = Dictionary(uniqueKeysWithValues: try Self.rows().map { ($0.name, $0) })
-        #expect(Set(rows.keys) == Set((Self.refused.map(\.name) + Self.others + ["ACTOR"]).map { "SALTERN_" + $0 }))
+        let settings = Dictionary(uniqueKeysWithValues: Setting.allCases.map { ("\($0)", $0) })
+        #expect(Set(settings.keys) == Set((Self.refused.map(\.name) + Self.others).map { "SALTERN_" + $0 }))
         for (name, value, rule) in Self.refused {
             let variable = "SALTERN_" + name
             let messages = Self.outcome(environment.merging([variable: value]) { $1 })
             let message = try #require(messages.count == 1 ? messages.first : nil, "\(variable): \(messages)")
             #expect(message.hasPrefix(variable + " must be "), "\(message)")
             #expect(message.hasSuffix(", not \"\(value.prefix(100))\""), "\(message)")
-            let row = try #require(rows[variable])
+            let setting = try #require(settings[variable])
+            let row = (setting.cells[1] + setting.cells[2]).replacing(",", with: "")
             for words in rule {
                 #expect(message.contains(words), "\(words) in: \(message)")
-                #expect((row.values + row.defaultText).contains(words), "\(words) in the row of \(variable)")
+                #expect(row.contains(words), "\(words) in the row of \(variable)")
             }
         }
     }

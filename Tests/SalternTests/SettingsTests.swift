@@ -14,8 +14,22 @@ import TransportSecurity
         let file = directory.path + "/secret"
         try Data("s3cret\n".utf8).write(to: URL(filePath: file))
         var settings = Settings(["SALTERN_DATABASE_URL_FILE": file])
-        #expect(settings.text("SALTERN_DATABASE_URL") == "s3cret")
+        #expect(settings.text(.databaseURL) == "s3cret")
         #expect(settings.problems == [])
+    }
+
+    @Test func `an admin's name and the permission of core dumps may stand in files, too`() throws {
+        let directory = try TemporaryDirectory()
+        let (name, permission) = (directory.path + "/name", directory.path + "/permission")
+        try Data("ada\n".utf8).write(to: URL(filePath: name))
+        try Data("on\n".utf8).write(to: URL(filePath: permission))
+        var arguments = try Arguments([], OptionNames(of: TellRestored.self))
+        let actor = try AdminActor(&arguments)
+        #expect(try actor.actor(Console(environment: ["SALTERN_ACTOR_FILE": name])).name == "ada")
+        #expect(throws: CommandFailure.self) { try actor.actor(Console(environment: ["SALTERN_ACTOR": " ada"])) }
+        var settings = Settings(["SALTERN_CORE_DUMPS_FILE": permission])
+        let isAllowed = settings.allowsDumps()
+        #expect(isAllowed && settings.problems == [])
     }
 
     @Test func `authorities of receivers are certificates that can be read, and no value is quoted`() throws {
@@ -39,9 +53,9 @@ import TransportSecurity
     }
 
     @Test func `a variable and its file together are refused`() {
-        var settings = Settings(["SALTERN_X": "a", "SALTERN_X_FILE": "/etc/hostname"])
-        #expect(settings.text("SALTERN_X") == nil)
-        #expect(settings.problems == ["SALTERN_X and SALTERN_X_FILE are both set; use one"])
+        var settings = Settings(["SALTERN_SERVICE_NAME": "a", "SALTERN_SERVICE_NAME_FILE": "/etc/hostname"])
+        #expect(settings.text(.serviceName) == nil)
+        #expect(settings.problems == ["SALTERN_SERVICE_NAME and SALTERN_SERVICE_NAME_FILE are both set; use one"])
     }
 
     @Test func `a file that cannot be read is told by its name, with the reason`() throws {
@@ -64,20 +78,20 @@ import TransportSecurity
             (place + "/mark", "cannot read the file \(place)/mark: it begins with a byte order mark"),
             (place + "/nothing", "the file \(place)/nothing is empty"),
         ] {
-            var settings = Settings(["SALTERN_X_FILE": path])
-            #expect(settings.text("SALTERN_X") == nil)
-            #expect(settings.problems == ["SALTERN_X_FILE: \(reason)"])
+            var settings = Settings(["SALTERN_SERVICE_NAME_FILE": path])
+            #expect(settings.text(.serviceName) == nil)
+            #expect(settings.problems == ["SALTERN_SERVICE_NAME_FILE: \(reason)"])
         }
-        var settings = Settings(["SALTERN_X_FILE": ""])
-        #expect(settings.requiredText("SALTERN_X", "what is missing") == "")
-        #expect(settings.problems == ["SALTERN_X_FILE is empty: leave it out, or name a file"])
+        var settings = Settings(["SALTERN_SERVICE_NAME_FILE": ""])
+        #expect(settings.requiredText(.serviceName, "what is missing") == "")
+        #expect(settings.problems == ["SALTERN_SERVICE_NAME_FILE is empty: leave it out, or name a file"])
     }
 
     @Test(arguments: [" ", " x", "x\t", "\u{A0}x", "x \n"])
     func `white space at either end, which nobody sees, is refused without being quoted`(text: String) {
-        var settings = Settings(["SALTERN_X": text])
-        #expect(settings.text("SALTERN_X") == nil)
-        #expect(settings.problems == ["SALTERN_X begins or ends with white space"])
+        var settings = Settings(["SALTERN_SERVICE_NAME": text])
+        #expect(settings.text(.serviceName) == nil)
+        #expect(settings.problems == ["SALTERN_SERVICE_NAME begins or ends with white space"])
     }
 
     @Test(arguments: ["", " ", "\n"])
@@ -92,8 +106,8 @@ import TransportSecurity
 
     @Test func `a word that says that there is nothing is written as the handbook has it`() {
         var settings = Settings(["SALTERN_HANDOVER_SOCKET": "OFF", "SALTERN_LOG_LEVEL": "INFO"])
-        #expect(settings.text("SALTERN_HANDOVER_SOCKET", orNothing: "off") == nil)
-        _ = settings.choice("SALTERN_LOG_LEVEL", ["info": true], default: true)
+        #expect(settings.text(.handoverSocket, orNothing: "off") == nil)
+        _ = settings.choice(.logLevel, ["info": true], default: true)
         #expect(
             settings.problems == [
                 "SALTERN_HANDOVER_SOCKET is \"OFF\" and must be written off",
@@ -104,13 +118,13 @@ import TransportSecurity
     @Test(arguments: ["127.0.0.1:+8443", "127.0.0.1:08443", "127.0.0.1: 8443", "local host:8443"])
     func `a port has digits alone, and a host no white space`(text: String) {
         var settings = Settings(["SALTERN_LISTEN": text])
-        #expect(settings.address("SALTERN_LISTEN") == nil && settings.problems.count == 1)
+        #expect(settings.address(.listen) == nil && settings.problems.count == 1)
     }
 
     @Test(arguments: [("90s", 90), ("15m", 900), ("12h", 43_200), ("30d", 2_592_000), ("0s", 0)])
     func `times have a unit`(text: String, seconds: Int) {
-        var settings = Settings(["SALTERN_T": text])
-        let value = settings.duration("SALTERN_T", in: .zero ... .seconds(9_999_999), default: .seconds(1))
+        var settings = Settings(["SALTERN_DRAIN_TIMEOUT": text])
+        let value = settings.duration(.drainTimeout, in: .zero ... .seconds(9_999_999), default: .seconds(1))
         #expect(value == .seconds(seconds))
         #expect(settings.problems == [])
     }
@@ -120,19 +134,19 @@ import TransportSecurity
         "9223372036854775807d", "9999d",
     ])
     func `anything else is no time, and is not replaced by the default in silence`(text: String) {
-        var settings = Settings(["SALTERN_T": text])
-        _ = settings.duration("SALTERN_T", in: .zero ... .seconds(3_600), default: .seconds(1))
+        var settings = Settings(["SALTERN_DRAIN_TIMEOUT": text])
+        _ = settings.duration(.drainTimeout, in: .zero ... .seconds(3_600), default: .seconds(1))
         #expect(settings.problems.count == 1)
         #expect(
             settings.problems.first
-                == "SALTERN_T must be a time such as 90s, 15m, 12h or 30d, from 0s to 1h, not \"\(text)\"")
+                == "SALTERN_DRAIN_TIMEOUT must be a time such as 90s, 15m, 12h or 30d, from 0s to 1h, not \"\(text)\"")
     }
 
     @Test(arguments: ["x", "0", "65", "1.0", " 1", "1 ", "+4", "04"])
     func `a number outside of its range is refused`(text: String) {
-        var settings = Settings(["SALTERN_N": text])
-        _ = settings.integer("SALTERN_N", in: 1...64, default: 4)
-        #expect(settings.problems == ["SALTERN_N must be a whole number from 1 to 64, not \"\(text)\""])
+        var settings = Settings(["SALTERN_READ_CONNECTIONS": text])
+        _ = settings.integer(.readConnections, in: 1...64, default: 4)
+        #expect(settings.problems == ["SALTERN_READ_CONNECTIONS must be a whole number from 1 to 64, not \"\(text)\""])
     }
 
     @Test(arguments: ["127.0.0.1", "127.0.0.1,10.0.0.0/8", "127.0.0.1, ::1, 2001:db8::/32"])

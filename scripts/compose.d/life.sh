@@ -161,14 +161,6 @@ set_it() {
     docker-compose up --detach 2>/dev/null
     await_health server
     create_item
-    # All of the handbook's but those of the containers themselves.
-    # shellcheck disable=SC2016  # the backticks are the handbook's
-    sed -n 's/^| `\(SALTERN_[A-Z_]*\)`.*/\1/p' "$(handbook_page configure)" |
-        grep --invert-match 'DATABASE_URL$\|^SALTERN_\(MASTER_KEY_FILE\|SIGNING_KEY_FILE\|TLS_DIRECTORY\|LISTEN\|HANDOVER_SOCKET\|ACTOR\)$' |
-        sort >"$place/documented"
-    sed -n '/^x-settings:/,/^$/s/^  \(SALTERN_[A-Z_]*\):.*/\1/p' docker-compose.yml |
-        grep --invert-match FILE$ | sort >"$place/known"
-    diff "$place/documented" "$place/known" >"$place/difference" || fail "every setting: $(<"$place/difference")"
 }
 
 # in_database SQL

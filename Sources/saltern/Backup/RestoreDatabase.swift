@@ -49,7 +49,7 @@ struct RestoreDatabase: Command {
         var settings = Settings(console.environment)
         let superuser = settings.superuserDatabase()
         let owner = settings.ownerDatabase()
-        let server = settings.text("SALTERN_DATABASE_URL") == nil ? nil : settings.serverDatabase()
+        let server = settings.text(.databaseURL) == nil ? nil : settings.serverDatabase()
         try settings.finish()
         guard let owner else { throw CommandFailure("no database is configured") }
         let connection = try owner.programConnection
@@ -115,13 +115,10 @@ struct RestoreDatabase: Command {
 }
 
 extension Settings {
-    /// The setting with the URL of a role that can create roles.
-    static let superuserVariable = "SALTERN_SUPERUSER_DATABASE_URL"
-
     /// Returns the connection of a role that can create roles: `SALTERN_SUPERUSER_DATABASE_URL`.
     fileprivate mutating func superuserDatabase() -> PostgresConfiguration? {
-        guard let text = text(Self.superuserVariable, orNothing: "none") else { return nil }
-        return database(text, Self.superuserVariable)
+        guard let text = text(.superuserDatabaseURL, orNothing: "none") else { return nil }
+        return database(text, .superuserDatabaseURL)
     }
 }
 
@@ -133,7 +130,7 @@ struct DatabaseRoles {
     /// Creates missing ones. Existing ones keep their properties and passwords.
     func make(as superuser: PostgresConfiguration.ProgramConnection, _ console: Console) throws {
         guard let ownerName = owner.user, let database = owner.databaseName else {
-            throw CommandFailure("SALTERN_OWNER_DATABASE_URL names no role: postgresql://ROLE@…")
+            throw CommandFailure("\(Setting.ownerDatabaseURL) names no role: postgresql://ROLE@…")
         }
         let names = [
             "SALTERN_ROLE_OWNER": ownerName, "SALTERN_ROLE_OWNER_PASSWORD": owner.password ?? "",
@@ -147,7 +144,7 @@ struct DatabaseRoles {
                 ["--no-psqlrc", "--quiet", "--no-password", "--set", "ON_ERROR_STOP=1", "--dbname", superuser.string],
                 input: PostgresConfiguration.sessionScript + "\n" + Self.script)
         } catch let failure as CommandFailure where failure.code == "failed" {
-            throw CommandFailure(failure.messages.map { "\(Settings.superuserVariable): \($0)" })
+            throw CommandFailure(failure.messages.map { "\(Setting.superuserDatabaseURL): \($0)" })
         }
     }
 

@@ -24,7 +24,7 @@ enum RestoreMark {
                 try await database.withTransaction { _ = try await $0.execute(MakeMark()) }
             } catch let error as PostgresError where error.sqlState == .insufficientPrivilege {
                 throw CommandFailure(
-                    "\(DatabaseCommand.ownerVariable(console)): its role may not create schemas in the database, so nothing was "
+                    "\(DatabaseCommand.ownerSetting(console)): its role may not create schemas in the database, so nothing was "
                         + "changed: ALTER DATABASE … OWNER TO that role, or GRANT CREATE ON DATABASE … to it")
             }
         }

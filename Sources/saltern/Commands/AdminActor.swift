@@ -12,15 +12,13 @@ struct AdminActor {
     /// Returns the help of its options, with descriptions in the given column, counted from 0.
     static func help(column: Int) -> String {
         let options = [
-            ("  --actor NAME", "the admin in the audit log (SALTERN_ACTOR, or the user)"),
+            ("  --actor NAME", "the admin in the audit log (\(Setting.actor), or the user)"),
             ("  --reason TEXT", "the reason in the audit log"),
         ]
         return options.map { option, text in
             option + String(repeating: " ", count: column - option.count) + text
         }.joined(separator: "\n")
     }
-
-    private static let variable = "SALTERN_ACTOR"
 
     private let named: AuditActor?
     private let reason: AuditReason?
@@ -54,9 +52,12 @@ struct AdminActor {
     /// Returns the name of `--actor`, `SALTERN_ACTOR`, the caller of `sudo`, or the user of the process, in this order.
     func actor(_ console: Console) throws(CommandFailure) -> AuditActor {
         if let named { return named }
-        guard let name = console.environment[Self.variable] else { return Self.current(console.environment) }
+        var settings = Settings(console.environment)
+        let name = settings.text(.actor)
+        try settings.finish()
+        guard let name else { return Self.current(console.environment) }
         guard let actor = AuditActor(name) else {
-            throw CommandFailure("\(Self.variable) must be 1 to 128 characters without control characters")
+            throw CommandFailure("\(Setting.actor) must be 1 to 128 characters without control characters")
         }
         return actor
     }

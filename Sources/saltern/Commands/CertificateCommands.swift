@@ -6,7 +6,7 @@ import TransportSecurity
 struct TLSDirectoryOption {
     private let given: String?
 
-    static let help = "  --directory DIR  certificate and keys (SALTERN_TLS_DIRECTORY, or tls)"
+    static let help = "  --directory DIR  certificate and keys (\(Setting.tlsDirectory), or tls)"
 
     init(_ arguments: inout Arguments) throws(UsageError) { given = try arguments.option("--directory") }
 

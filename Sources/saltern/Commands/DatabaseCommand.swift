@@ -11,11 +11,11 @@ enum DatabaseCommand {
 
     /// Runs `body` with a client, which is closed afterwards.
     /// - Parameters:
-    ///   - variable: The setting that contains `database`.
+    ///   - setting: The one that contains `database`.
     ///   - needsSchema: True if `body` requires the schema of this program.
     /// - Throws: ``CommandFailure`` that contains the remedy.
     static func with<Result: Sendable>(
-        _ database: PostgresConfiguration, from variable: String, needsSchema: Bool = true,
+        _ database: PostgresConfiguration, from setting: Setting, needsSchema: Bool = true,
         _ body: @escaping @Sendable (PostgresClient) async throws -> Result
     ) async throws -> Result {
         let loop = try EventLoop(name: "command")
@@ -37,7 +37,7 @@ enum DatabaseCommand {
             } catch {
                 let isStandby = isAboutWriting(error) ? try? await client.execute(FindRecovery()).first : nil
                 await client.shutdown()
-                throw failure(error, variable, isStandby: isStandby)
+                throw failure(error, setting, isStandby: isStandby)
             }
         }
     }
@@ -64,19 +64,15 @@ enum DatabaseCommand {
             database.statementTimeout = statementTimeout
             database.silenceTimeout = statementTimeout + .seconds(10)
         }
-        return try await with(database, from: ownerVariable(console), needsSchema: needsSchema) { client in
+        return try await with(database, from: ownerSetting(console), needsSchema: needsSchema) { client in
             try await DatabaseIdentity.requireOne(client, console)
             return try await body(client)
         }
     }
 
-    /// The setting with the server's database URL.
-    static let serverVariable = "SALTERN_DATABASE_URL"
-
     /// Returns the setting with the owner's database URL.
-    static func ownerVariable(_ console: Console) -> String {
-        let name = "SALTERN_OWNER_DATABASE_URL"
-        return [name, name + "_FILE"].contains { console.environment[$0] != nil } ? name : serverVariable
+    static func ownerSetting(_ console: Console) -> Setting {
+        Setting.ownerDatabaseURL.isSet(in: console.environment) ? .ownerDatabaseURL : .databaseURL
     }
 
     /// Converts an error of the migrator, which has connections of its own, into a message for the operator.
@@ -85,7 +81,7 @@ enum DatabaseCommand {
         if case .database(let error) = error, isAboutWriting(error) {
             isStandby = try? await asOwner(console, needsSchema: false) { try await $0.execute(FindRecovery()).first }
         }
-        return failure(error, ownerVariable(console), isStandby: isStandby)
+        return failure(error, ownerSetting(console), isStandby: isStandby)
     }
 
     private static func isAboutWriting(_ error: any Error) -> Bool {
@@ -94,49 +90,49 @@ enum DatabaseCommand {
 
     /// Converts an error into a message for the operator, with the remedy.
     /// - Parameters:
-    ///   - variable: The setting with the database URL.
+    ///   - setting: The one with the database URL.
     ///   - isStandby: The server's reply, when nothing can be written.
-    static func failure(_ error: any Error, _ variable: String, isStandby: Bool? = nil) -> CommandFailure {
+    static func failure(_ error: any Error, _ setting: Setting, isStandby: Bool? = nil) -> CommandFailure {
         switch error {
         case let failure as CommandFailure: failure
-        case MigrationError.database(let error): failure(error, variable, isStandby: isStandby)
+        case MigrationError.database(let error): failure(error, setting, isStandby: isStandby)
         case PostgresError.unavailable(_, nil):
             CommandFailure(
-                "\(error): check that PostgreSQL runs at the address of \(variable), that no firewall drops packets on the "
+                "\(error): check that PostgreSQL runs at the address of \(setting), that no firewall drops packets on the "
                     + "way, and that the role has connections left (max_connections, CONNECTION LIMIT)")
-        case PostgresError.unavailable(_, let reason): CommandFailure("\(error): \(hint(reason, variable))")
-        case PostgresError.timedOut: CommandFailure("\(error): \(hint(.timedOut, variable))")
-        case PostgresError.connectionLost: CommandFailure("\(error): \(hint(nil, variable))")
+        case PostgresError.unavailable(_, let reason): CommandFailure("\(error): \(hint(reason, setting))")
+        case PostgresError.timedOut: CommandFailure("\(error): \(hint(.timedOut, setting))")
+        case PostgresError.connectionLost: CommandFailure("\(error): \(hint(nil, setting))")
         case let error as PostgresError where error.sqlState == .insufficientPrivilege:
-            CommandFailure("\(error): the role of \(variable) lacks the right; use the schema's owner")
+            CommandFailure("\(error): the role of \(setting) lacks the right; use the schema's owner")
         case let error as PostgresError where error.sqlState == .readOnlyTransaction:
-            CommandFailure("nothing can be written there: \(readOnlyHint(variable, isStandby))")
+            CommandFailure("nothing can be written there: \(readOnlyHint(setting, isStandby))")
         case InstallationError.missing: CommandFailure("\(error): the first start of a server creates it")
         default: CommandFailure("\(error)")
         }
     }
 
-    private static func readOnlyHint(_ variable: String, _ isStandby: Bool?) -> String {
-        let standby = "\(variable) leads to a standby and must lead to the primary"
-        let setting =
-            "default_transaction_read_only is on for the role or the database of \(variable), or for the whole server"
+    private static func readOnlyHint(_ setting: Setting, _ isStandby: Bool?) -> String {
+        let standby = "\(setting) leads to a standby and must lead to the primary"
+        let readOnly =
+            "default_transaction_read_only is on for the role or the database of \(setting), or for the whole server"
         return switch isStandby {
         case true?: standby
-        case false?: setting
-        case nil: "\(standby); or \(setting)"
+        case false?: readOnly
+        case nil: "\(standby); or \(readOnly)"
         }
     }
 
     /// Returns the remedy for a failed connection.
-    private static func hint(_ reason: ConnectionFailure?, _ variable: String) -> String {
+    private static func hint(_ reason: ConnectionFailure?, _ setting: Setting) -> String {
         switch reason {
         case .server(.tooManyConnections)?:
-            "PostgreSQL runs at the address of \(variable) and must accept one more connection"
+            "PostgreSQL runs at the address of \(setting) and must accept one more connection"
         case .server?, .passwordMissing?, .tls?, .otherKindOfServer?, .option?, .resolver?, .unsuitable?:
-            "check \(variable)"
+            "check \(setting)"
         case .timedOut?, .system(ETIMEDOUT)?, .system(EHOSTUNREACH)?, .system(ENETUNREACH)?:
-            "check that no firewall drops packets to the address of \(variable), and that the machine is up"
-        case .system?, .other?, nil: "check that PostgreSQL runs, and that \(variable) leads there"
+            "check that no firewall drops packets to the address of \(setting), and that the machine is up"
+        case .system?, .other?, nil: "check that PostgreSQL runs, and that \(setting) leads there"
         }
     }
 }

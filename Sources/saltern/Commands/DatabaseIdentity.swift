@@ -32,15 +32,15 @@ struct DatabaseIdentity: Equatable, Sendable {
     /// - Throws: ``CommandFailure`` with the code `two_databases`, or a `PostgresError` of the owner's connection.
     static func requireOne(_ owner: PostgresClient, _ console: Console) async throws {
         var settings = Settings(console.environment)
-        guard DatabaseCommand.ownerVariable(console) != DatabaseCommand.serverVariable,
-            settings.text(DatabaseCommand.serverVariable) != nil, let server = settings.serverDatabase()
+        guard DatabaseCommand.ownerSetting(console) != .databaseURL,
+            settings.text(.databaseURL) != nil, let server = settings.serverDatabase()
         else { return }
         let expected = try await read(from: owner)
-        let found = await read(server, DatabaseCommand.serverVariable)
+        let found = await read(server, .databaseURL)
         guard let found, !expected.isPossibly(found) else { return }
         throw CommandFailure(
-            "\(DatabaseCommand.ownerVariable(console)) leads to the database \(expected.name) and "
-                + "\(DatabaseCommand.serverVariable) to \(found.name)\(expected.name == found.name ? " of another cluster" : ""): "
+            "\(DatabaseCommand.ownerSetting(console)) leads to the database \(expected.name) and "
+                + "\(Setting.databaseURL) to \(found.name)\(expected.name == found.name ? " of another cluster" : ""): "
                 + "nothing was done", status: 1, code: "two_databases")
     }
 
@@ -53,26 +53,26 @@ struct DatabaseIdentity: Equatable, Sendable {
         of owner: PostgresConfiguration, and server: PostgresConfiguration?, superuser: PostgresConfiguration,
         _ console: Console
     ) async throws {
-        guard let made = await read(superuser, Settings.superuserVariable)?.cluster else { return }
-        for (database, variable) in [
-            (owner, DatabaseCommand.ownerVariable(console)), (server, DatabaseCommand.serverVariable),
+        guard let made = await read(superuser, .superuserDatabaseURL)?.cluster else { return }
+        for (database, setting) in [
+            (owner, DatabaseCommand.ownerSetting(console)), (server, Setting.databaseURL),
         ] {
-            guard let database, let found = await read(database, variable), let cluster = found.cluster else {
+            guard let database, let found = await read(database, setting), let cluster = found.cluster else {
                 continue
             }
             // A server uses any node of a distributed database, and each node has an identifier of its own.
-            if cluster == made || variable == DatabaseCommand.serverVariable && found.nodes != nil { continue }
+            if cluster == made || setting == .databaseURL && found.nodes != nil { continue }
             throw CommandFailure(
-                "\(Settings.superuserVariable) leads to another cluster than \(variable): nothing was done", status: 1,
+                "\(Setting.superuserDatabaseURL) leads to another cluster than \(setting): nothing was done", status: 1,
                 code: "two_databases")
         }
     }
 
     /// Returns the identity of a database; nil if it cannot be used.
-    private static func read(_ database: PostgresConfiguration, _ variable: String) async -> DatabaseIdentity? {
+    private static func read(_ database: PostgresConfiguration, _ setting: Setting) async -> DatabaseIdentity? {
         var database = database
         database.applicationName = applicationName
-        return try? await DatabaseCommand.with(database, from: variable, needsSchema: false) {
+        return try? await DatabaseCommand.with(database, from: setting, needsSchema: false) {
             try await read(from: $0)
         }
     }

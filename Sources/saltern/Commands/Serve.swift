@@ -12,92 +12,10 @@ struct Serve: Command {
     static let usage = [""]
     static let example = "SALTERN_LISTEN=0.0.0.0:443 saltern serve"
     static let help = """
-        Required:
-          SALTERN_DATABASE_URL                 PostgreSQL 15 or newer, as a URL or in
-                                               keyword form, with one or more hosts;
-                                               the role only reads and writes rows
-          SALTERN_SALT_PREFIX                  the site's part of every salt, such as
-                                               com.example.notes: with its colon;
-                                               permanent for a database
-          SALTERN_MASTER_KEY_FILE              the key that seals secrets in the
-                                               database; see saltern master-key create
-        With defaults:
-          SALTERN_DATABASE_POOLING             session, or transaction behind a pooler
-                                               in that mode (PgBouncer 1.21 or newer)
-          SALTERN_LISTEN                       127.0.0.1:8443
-          SALTERN_TLS_DIRECTORY                tls: certificate.pem, key.pem and
-                                               backup-key.pem
-          SALTERN_TLS_MINIMUM_VERSION          1.3, or 1.2
-          SALTERN_SERVICE_NAME                 Saltern
-          SALTERN_SHOW_VERSION                 off, or on: GET /v1/service returns the
-                                               version
-          SALTERN_REGISTRATION                 closed, invite, or open
-          SALTERN_KDF_MINIMUM_ITERATIONS       600000, for new parameters
-          SALTERN_KDF_DEFAULT_ITERATIONS       600000, or the minimum if it is higher
-          SALTERN_FAILOVER                     asynchronous, or synchronous if a
-                                               failover of PostgreSQL loses no commit
-          SALTERN_SESSION_IDLE_TIMEOUT         30d
-          SALTERN_SESSION_LIFETIME             365d, or the idle timeout if it is longer
-          SALTERN_TOMBSTONE_RETENTION          90d: how long a device can be offline
-                                               without a full listing
-          SALTERN_EVENT_RETENTION              400d: age limit of the security log
-          SALTERN_OPAQUE_FORMAT                on, or off
-          SALTERN_ANONYMOUS_SHARES             off, or on: shares without an account,
-                                               small and for at most 7 days
-          SALTERN_ANONYMOUS_SHARES_LIMIT       1000: maximum number of those
-          SALTERN_RATE_LIMITS                  on; off, for benchmarks only; or values
-                                               such as login=20/5,lookup=100/10
-          SALTERN_TRUSTED_PROXIES              none, or addresses and blocks whose
-                                               X-Forwarded-For counts
-          SALTERN_PROXY_PROTOCOL               none, or addresses and blocks of proxies
-                                               that pass TLS through and send the PROXY
-                                               protocol, version 2 (send-proxy-v2)
-          SALTERN_APPLE_APP_IDS                none, or TEAMID.bundle.id,…: apps that
-                                               open links to shares
-          SALTERN_ANDROID_APPS                 none, or package=SHA-256 of the signing
-                                               certificate,…
-          SALTERN_PASSKEYS_RP_ID               off, or the domain name that passkeys
-                                               belong to, such as example.org
-          SALTERN_PASSKEYS_ORIGINS             none, which is https:// and that name, or
-                                               https origins, android:apk-key-hash:…
-          SALTERN_APP_STORE_ID                 none, or the app that Safari offers on
-                                               the page of a share
-          SALTERN_TOKEN_ISSUER                 none, or the server's origin in identity
-                                               tokens, such as https://sync.example.com
-          SALTERN_SIGNING_KEY_FILE             none, or the keys that sign tokens; see
-                                               saltern signing-key create
-          SALTERN_TOKEN_AUDIENCES              none, or audiences of tokens, such as
-                                               billing,push=account,crm=account+userid
-          SALTERN_TOKEN_LIFETIME               5m, from 1m to 1h
-          SALTERN_ALLOWED_ORIGINS              none, or origins of web pages that may
-                                               use the API: https://app.example.com,…
-          SALTERN_DESTINATION_CA               none, or authorities in PEM for receivers
-                                               of events instead of the system's; use a
-                                               file (SALTERN_DESTINATION_CA_FILE)
-          SALTERN_LOOPS                        the number of cores
-          SALTERN_READ_CONNECTIONS             4, for each loop
-          SALTERN_COMMIT_CONNECTIONS           2, for each loop: concurrent writes
-                                               share a commit
-          SALTERN_ALLOW_UNSAFE_DATABASE        off, or on, for tests only: accept a
-                                               database with fsync, full_page_writes or
-                                               synchronous_commit off, which can lose
-                                               commits
-          SALTERN_MAX_CONNECTIONS              10000
-          SALTERN_MAX_CONNECTIONS_PER_ADDRESS  2048
-          SALTERN_MAX_CONCURRENT_REQUESTS      1024, for each loop
-          SALTERN_KEEP_ALIVE                   75s: time limit of an idle connection
-          SALTERN_STRICT_TRANSPORT_SECURITY    365d: how long browsers require HTTPS for
-                                               the host; or off
-          SALTERN_DRAIN_TIMEOUT                30s
-          SALTERN_HANDOVER_SOCKET              off, or the path of a Unix socket: the
-                                               next server of the same user with this
-                                               path takes over without interruption
-          SALTERN_METRICS_LISTEN               off, or an address for Prometheus: plain
-                                               HTTP on a loopback address, otherwise TLS
-                                               with the server's certificate
-          SALTERN_CORE_DUMPS                   off; on, for developers: the process can
-                                               be dumped and traced
-          SALTERN_LOG_LEVEL                    info: debug, info, warning or error
+        Settings are environment variables, listed with default, values (in parentheses)
+        and meaning.
+
+        \(Setting.help)
 
         Each variable can name a file instead: SALTERN_DATABASE_URL_FILE and so on. The
         schema must be current: see `saltern migrate up`. SIGTERM and SIGINT let

@@ -154,6 +154,6 @@ extension Console {
         let audiences = settings.audiences()
         try settings.finish()
         guard !audiences.isEmpty, !audiences.contains(where: { $0.name == audience }) else { return }
-        throw CommandFailure("SALTERN_TOKEN_AUDIENCES has no audience \(audience)")
+        throw CommandFailure("\(Setting.tokenAudiences) has no audience \(audience)")
     }
 }

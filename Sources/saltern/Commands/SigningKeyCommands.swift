@@ -108,7 +108,7 @@ struct PruneSigningKeys: Command {
 struct SigningKeyFileOption {
     private let given: String?
 
-    static let help = "  --file FILE      the file of the signing keys (SALTERN_SIGNING_KEY_FILE)"
+    static let help = "  --file FILE      the file of the signing keys (\(Setting.signingKeyFile))"
 
     init(_ arguments: inout Arguments) throws(UsageError) { given = try arguments.option("--file") }
 
@@ -116,7 +116,7 @@ struct SigningKeyFileOption {
         if let given { return SigningKeyFile(path: given) }
         var settings = Settings(console.environment)
         let path = settings.requiredText(
-            "SALTERN_SIGNING_KEY_FILE", "where the signing keys are; or name the file with --file")
+            .signingKeyFile, "where the signing keys are; or name the file with --file")
         try settings.finish()
         return SigningKeyFile(path: path)
     }

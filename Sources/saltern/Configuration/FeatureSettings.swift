@@ -9,10 +9,9 @@ extension Settings {
     /// Reads the connection of the server: `SALTERN_DATABASE_URL`.
     mutating func serverDatabase() -> PostgresConfiguration? {
         var database = database(
-            requiredText("SALTERN_DATABASE_URL", "the address of PostgreSQL, as a URL or in keyword form"),
-            "SALTERN_DATABASE_URL")
+            requiredText(.databaseURL, "the address of PostgreSQL, as a URL or in keyword form"), .databaseURL)
         let pooling = choice(
-            "SALTERN_DATABASE_POOLING", ["session": SessionPooling.session, "transaction": .transaction],
+            .databasePooling, ["session": SessionPooling.session, "transaction": .transaction],
             default: .session)
         database?.pooling = pooling
         return database
@@ -21,22 +20,22 @@ extension Settings {
     /// Reads the connection of the schema's owner: `SALTERN_OWNER_DATABASE_URL`, else the server's, unless a pooler
     /// exchanges its sessions.
     mutating func ownerDatabase() -> PostgresConfiguration? {
-        if let text = text("SALTERN_OWNER_DATABASE_URL") { return database(text, "SALTERN_OWNER_DATABASE_URL") }
+        if let text = text(.ownerDatabaseURL) { return database(text, .ownerDatabaseURL) }
         let database = serverDatabase()
         if database?.pooling == .transaction {
             note(
-                "SALTERN_OWNER_DATABASE_URL is needed with SALTERN_DATABASE_POOLING=transaction: it leads to PostgreSQL "
-                    + "directly")
+                "\(Setting.ownerDatabaseURL) is needed with \(Setting.databasePooling)=transaction: it leads to "
+                    + "PostgreSQL directly")
         }
         return database
     }
 
-    mutating func database(_ text: String, _ name: String) -> PostgresConfiguration? {
+    mutating func database(_ text: String, _ setting: Setting) -> PostgresConfiguration? {
         guard !text.isEmpty else { return nil }
         do throws(PostgresError) {
             return try PostgresConfiguration(text)
         } catch {
-            note("\(name): \(error)")
+            note("\(setting): \(error)")
             return nil
         }
     }
@@ -47,7 +46,7 @@ extension Settings {
     mutating func allowedOrigins() -> WebOrigins {
         WebOrigins(
             list(
-                "SALTERN_ALLOWED_ORIGINS",
+                .allowedOrigins,
                 "exact origins such as https://app.example.com or https://app.example.com:8443", "an origin",
                 WebOrigin.init))
     }
@@ -57,19 +56,17 @@ extension Settings {
 extension Settings {
     mutating func appLinks() -> AppLinks {
         AppLinks(
-            apple: list(
-                "SALTERN_APPLE_APP_IDS", "app ids such as A1B2C3D4E5.org.example.notes", "an app", AppleAppID.init),
+            apple: list(.appleAppIDs, "app ids such as A1B2C3D4E5.org.example.notes", "an app", AppleAppID.init),
             android: list(
-                "SALTERN_ANDROID_APPS", "apps such as org.example.notes=AB:CD:… (SHA-256 of the signing certificate)",
+                .androidApps, "apps such as org.example.notes=AB:CD:… (SHA-256 of the signing certificate)",
                 "an app", AndroidApp.init),
             appStoreID: appStoreID())
     }
 
     private mutating func appStoreID() -> AppStoreID? {
-        guard let text = text("SALTERN_APP_STORE_ID", orNothing: "none") else { return nil }
+        guard let text = text(.appStoreID, orNothing: "none") else { return nil }
         if let id = AppStoreID(text) { return id }
-        refuse(
-            "SALTERN_APP_STORE_ID", text, mustBe: "none, or the number of an app in the App Store, such as 123456789")
+        refuse(.appStoreID, text, mustBe: "none, or the number of an app in the App Store, such as 123456789")
         return nil
     }
 
@@ -84,13 +81,13 @@ extension Settings {
     /// elements.
     /// - Parameter element: The description of an element, with its article.
     mutating func list<Value: Hashable>(
-        _ name: String, _ meaning: String, _ element: String, _ read: (String) -> Value?
+        _ setting: Setting, _ meaning: String, _ element: String, _ read: (String) -> Value?
     ) -> [Value] {
-        guard let text = text(name, orNothing: "none") else { return [] }
+        guard let text = text(setting, orNothing: "none") else { return [] }
         let values = Self.elements(of: text).map(read)
         let known = values.compactMap(\.self)
-        if known.count < values.count { refuse(name, text, mustBe: "none, or \(meaning), separated by commas") }
-        if Set(known).count < known.count { note("\(name) has \(element) twice") }
+        if known.count < values.count { refuse(setting, text, mustBe: "none, or \(meaning), separated by commas") }
+        if Set(known).count < known.count { note("\(setting) has \(element) twice") }
         return known
     }
 }
@@ -98,11 +95,11 @@ extension Settings {
 /// Reads the id and the origins of passkeys.
 extension Settings {
     mutating func passkeys() -> RelyingParty? {
-        let (idName, originsName) = ("SALTERN_PASSKEYS_RP_ID", "SALTERN_PASSKEYS_ORIGINS")
-        let id = text(idName, orNothing: "off")
-        let origins = text(originsName, orNothing: "none")
+        let (idSetting, originsSetting) = (Setting.passkeysRPID, Setting.passkeysOrigins)
+        let id = text(idSetting, orNothing: "off")
+        let origins = text(originsSetting, orNothing: "none")
         guard let id else {
-            if origins != nil { note("\(originsName) needs \(idName)") }
+            if origins != nil { note("\(originsSetting) needs \(idSetting)") }
             return nil
         }
         let listed = Self.elements(of: origins ?? "https://\(id)")
@@ -110,13 +107,13 @@ extension Settings {
             return try RelyingParty(id: id, origins: Set(listed))
         } catch {
             switch error {
-            case .invalidID: refuse(idName, id, mustBe: "off, or a domain name in lower case such as example.org")
+            case .invalidID: refuse(idSetting, id, mustBe: "off, or a domain name in lower case such as example.org")
             case .noOrigins, .invalidOrigin:
                 refuse(
-                    originsName, origins ?? "",
+                    originsSetting, origins ?? "",
                     mustBe: "none, or https origins and android:apk-key-hash:… separated by commas")
             case .foreignOrigin(let origin):
-                note("\(originsName) has \(origin), whose host is neither \(id) nor below it")
+                note("\(originsSetting) has \(origin), whose host is neither \(id) nor below it")
             }
             return nil
         }
@@ -127,12 +124,12 @@ extension Settings {
 extension Settings {
     /// Reads the audiences of the operator's services: `SALTERN_TOKEN_AUDIENCES`.
     mutating func audiences() -> [Audience] {
-        let name = "SALTERN_TOKEN_AUDIENCES"
+        let setting = Setting.tokenAudiences
         let audiences = list(
-            name, "audiences such as billing,push=account,support=account+userid", "an audience", Audience.init)
+            setting, "audiences such as billing,push=account,support=account+userid", "an audience", Audience.init)
         // The list compares whole elements. Two with one name differ in their options.
         if Set(audiences).count == audiences.count, Set(audiences.map(\.name)).count < audiences.count {
-            note("\(name) has an audience twice")
+            note("\(setting) has an audience twice")
         }
         return audiences
     }
@@ -144,32 +141,31 @@ extension Settings {
         let isRefused = problems.count > before
         var policy = TokenPolicy(
             issuer: issuer, audiences: audiences(),
-            lifetime: duration(
-                "SALTERN_TOKEN_LIFETIME", in: TokenPolicy.lifetimes, default: TokenPolicy.defaultLifetime))
-        let path = text("SALTERN_SIGNING_KEY_FILE", orNothing: "none")
+            lifetime: duration(.tokenLifetime, in: TokenPolicy.lifetimes, default: TokenPolicy.defaultLifetime))
+        let path = text(.signingKeyFile, orNothing: "none")
         guard issuer != nil else {
-            if path != nil, !isRefused { note("SALTERN_SIGNING_KEY_FILE needs SALTERN_TOKEN_ISSUER") }
+            if path != nil, !isRefused { note("\(Setting.signingKeyFile) needs \(Setting.tokenIssuer)") }
             return (policy, nil)
         }
-        if policy.audiences.isEmpty { note("SALTERN_TOKEN_ISSUER needs SALTERN_TOKEN_AUDIENCES, such as billing") }
+        if policy.audiences.isEmpty { note("\(Setting.tokenIssuer) needs \(Setting.tokenAudiences), such as billing") }
         guard let path else {
-            note("SALTERN_TOKEN_ISSUER needs SALTERN_SIGNING_KEY_FILE; saltern signing-key create makes one")
+            note("\(Setting.tokenIssuer) needs \(Setting.signingKeyFile); saltern signing-key create makes one")
             return (policy, nil)
         }
         let file = SigningKeyFile(path: path)
         do throws(CommandFailure) {
             policy.keys = try file.read()
         } catch {
-            for message in error.messages { note("SALTERN_SIGNING_KEY_FILE: \(message)") }
+            for message in error.messages { note("\(Setting.signingKeyFile): \(message)") }
         }
         return (policy, file)
     }
 
     private mutating func tokenIssuer() -> TokenIssuer? {
-        let name = "SALTERN_TOKEN_ISSUER"
-        guard let text = text(name, orNothing: "none") else { return nil }
+        let setting = Setting.tokenIssuer
+        guard let text = text(setting, orNothing: "none") else { return nil }
         if let issuer = TokenIssuer(text) { return issuer }
-        refuse(name, text, mustBe: "none, or the server's origin, such as https://sync.example.com")
+        refuse(setting, text, mustBe: "none, or the server's origin, such as https://sync.example.com")
         return nil
     }
 }
@@ -180,15 +176,15 @@ extension Settings {
     ///
     /// Rejects a certificate that libcurl could not read, because every delivery would fail then.
     mutating func destinationAuthorities() -> [UInt8]? {
-        let name = "SALTERN_DESTINATION_CA"
-        guard let text = text(name, orNothing: "none") else { return nil }
+        let setting = Setting.destinationCA
+        guard let text = text(setting, orNothing: "none") else { return nil }
         let bytes = Array(text.utf8)
         do throws(CertificateError) {
             _ = try Certificate.chain(pem: bytes)
             return bytes
         } catch {
             // Does not quote the value, which may contain a key.
-            note("\(name) must be none, or certificates in PEM (\(name)_FILE names their file): \(error)")
+            note("\(setting) must be none, or certificates in PEM (\(setting.fileVariable) names their file): \(error)")
             return nil
         }
     }
@@ -211,20 +207,18 @@ extension Settings {
         let standard = SessionPolicy()
         // A session in use must not count as idle.
         let shortest = standard.touchInterval + .seconds(1)
-        let idle = duration(
-            "SALTERN_SESSION_IDLE_TIMEOUT", in: shortest...Self.longest, default: standard.idleTimeout)
+        let idle = duration(.sessionIdleTimeout, in: shortest...Self.longest, default: standard.idleTimeout)
         return SessionPolicy(
             idleTimeout: idle,
-            lifetime: duration(
-                "SALTERN_SESSION_LIFETIME", in: idle...Self.longest, default: max(standard.lifetime, idle)))
+            lifetime: duration(.sessionLifetime, in: idle...Self.longest, default: max(standard.lifetime, idle)))
     }
 
     /// Reads the retention of data that is no longer needed.
     mutating func purgePolicy() -> PurgePolicy {
         let range = Duration.seconds(86_400)...Self.longest
         return PurgePolicy(
-            tombstoneRetention: duration("SALTERN_TOMBSTONE_RETENTION", in: range, default: .seconds(90 * 86_400)),
-            eventRetention: duration("SALTERN_EVENT_RETENTION", in: range, default: .seconds(400 * 86_400)))
+            tombstoneRetention: duration(.tombstoneRetention, in: range, default: .seconds(90 * 86_400)),
+            eventRetention: duration(.eventRetention, in: range, default: .seconds(400 * 86_400)))
     }
 
     private static let longest = Duration.seconds(3_650 * 86_400)
@@ -234,29 +228,29 @@ extension Settings {
 extension Settings {
     /// Reads the rate limits of each client address: `SALTERN_RATE_LIMITS`.
     mutating func rateLimits() -> RateLimits {
-        guard let text = text("SALTERN_RATE_LIMITS") else { return .standard }
+        guard let text = text(.rateLimits) else { return .standard }
         if let limits = RateLimits(text) { return limits }
         let classes = RateClass.allCases.map(\.rawValue).joined(separator: ", ")
         refuse(
-            "SALTERN_RATE_LIMITS", text,
+            .rateLimits, text,
             mustBe: "on, off, or figures such as login=20/5,registration=10/0.5, a burst of 1 to 1000000 and 0.01 to "
                 + "1000000 a second, for any of: \(classes)")
         return .standard
     }
 
     /// Reads the proxies with a trusted `X-Forwarded-For`: `SALTERN_TRUSTED_PROXIES`.
-    mutating func trustedProxies() -> TrustedProxies { proxies("SALTERN_TRUSTED_PROXIES") }
+    mutating func trustedProxies() -> TrustedProxies { proxies(.trustedProxies) }
 
     /// Reads the proxies that send a header of the PROXY protocol: `SALTERN_PROXY_PROTOCOL`.
-    mutating func proxyProtocolSenders() -> TrustedProxies { proxies("SALTERN_PROXY_PROTOCOL") }
+    mutating func proxyProtocolSenders() -> TrustedProxies { proxies(.proxyProtocol) }
 
-    private mutating func proxies(_ name: String) -> TrustedProxies {
-        guard let text = text(name, orNothing: "none") else { return TrustedProxies() }
+    private mutating func proxies(_ setting: Setting) -> TrustedProxies {
+        guard let text = text(setting, orNothing: "none") else { return TrustedProxies() }
         var blocks: [AddressBlock] = []
         for entry in text.split(separator: ",", omittingEmptySubsequences: false) {
             guard let block = AddressBlock(String(entry.drop { $0 == " " })) else {
                 refuse(
-                    name, text,
+                    setting, text,
                     mustBe: "none, or addresses and blocks such as 127.0.0.1,10.0.0.0/8,2001:db8::/32, with no bits "
                         + "set after a block's length")
                 break

@@ -97,8 +97,7 @@ struct MasterKeyFile: Sendable {
 extension Settings {
     /// Reads the path of the master key: `SALTERN_MASTER_KEY_FILE`.
     mutating func masterKeyFile() -> MasterKeyFile? {
-        let path = requiredText(
-            "SALTERN_MASTER_KEY_FILE", "the file of the master key; saltern master-key create creates one")
+        let path = requiredText(.masterKeyFile, "the file of the master key; saltern master-key create creates one")
         return path.isEmpty ? nil : MasterKeyFile(path: path)
     }
 
@@ -106,7 +105,7 @@ extension Settings {
         do throws(CommandFailure) {
             return try file.read()
         } catch {
-            for message in error.messages { note("SALTERN_MASTER_KEY_FILE: \(message)") }
+            for message in error.messages { note("\(Setting.masterKeyFile): \(message)") }
             return nil
         }
     }
@@ -116,7 +115,7 @@ extension Settings {
 struct MasterKeyFileOption {
     private let given: String?
 
-    static let help = "  --file FILE      the file of the master key (SALTERN_MASTER_KEY_FILE)"
+    static let help = "  --file FILE      the file of the master key (\(Setting.masterKeyFile))"
 
     init(_ arguments: inout Arguments) throws(UsageError) { given = try arguments.option("--file") }
 

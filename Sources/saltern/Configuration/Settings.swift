@@ -16,58 +16,57 @@ struct Settings {
 
     /// Adds a problem with a value that is not secret.
     /// - Parameter rule: The required form, with its bounds.
-    mutating func refuse(_ name: String, _ value: String, mustBe rule: String) {
-        note("\(name) must be \(rule), not \(String(value.prefix(100)).debugDescription)")
+    mutating func refuse(_ setting: Setting, _ value: String, mustBe rule: String) {
+        note("\(setting) must be \(rule), not \(String(value.prefix(100)).debugDescription)")
     }
 
-    /// Returns the text of `name`, or of the file that `name_FILE` names, without trailing line ends.
+    /// Returns the text of a setting, or of the file that its `_FILE` variable names, without trailing line ends.
     ///
     /// Rejects an empty value: for the default, leave the variable out or write it. Rejects invisible white space at
     /// either end.
-    mutating func text(_ name: String) -> String? {
-        guard let value = word(name) else { return nil }
-        return isExact(value, name) ? value : nil
+    mutating func text(_ setting: Setting) -> String? {
+        guard let value = word(setting) else { return nil }
+        return isExact(value, setting) ? value : nil
     }
 
-    /// Returns the text of `name`; nil if it is `word`, the value for "none".
-    mutating func text(_ name: String, orNothing word: String) -> String? {
-        guard let value = text(name), value != word else { return nil }
+    /// Returns the text of a setting; nil if it is `word`, the value for "none".
+    mutating func text(_ setting: Setting, orNothing word: String) -> String? {
+        guard let value = text(setting), value != word else { return nil }
         guard value.lowercased() == word else { return value }
-        note("\(name) is \(value.debugDescription) and must be written \(word)")
+        note("\(setting) is \(value.debugDescription) and must be written \(word)")
         return nil
     }
 
-    mutating func requiredText(_ name: String, _ meaning: String) -> String {
+    mutating func requiredText(_ setting: Setting, _ meaning: String) -> String {
         let before = problems.count
-        let value = possiblyEmptyText(name) ?? ""
-        if value.contains(where: { !$0.isWhitespace }) { return isExact(value, name) ? value : "" }
-        if problems.count == before { problems.append("\(name) is missing: \(meaning)") }
+        let value = possiblyEmptyText(setting) ?? ""
+        if value.contains(where: { !$0.isWhitespace }) { return isExact(value, setting) ? value : "" }
+        if problems.count == before { problems.append("\(setting) is missing: \(meaning)") }
         return ""
     }
 
-    /// Returns the text of `name` with its white space, for callers that reject it with the required form.
-    private mutating func word(_ name: String) -> String? {
-        guard let value = possiblyEmptyText(name) else { return nil }
+    /// Returns the text of a setting with its white space, for callers that reject it with the required form.
+    private mutating func word(_ setting: Setting) -> String? {
+        guard let value = possiblyEmptyText(setting) else { return nil }
         guard value.isEmpty else { return value }
-        note(Self.isEmpty(name))
+        note(Self.isEmpty("\(setting)"))
         return nil
     }
 
-    private mutating func isExact(_ value: String, _ name: String) -> Bool {
+    private mutating func isExact(_ value: String, _ setting: Setting) -> Bool {
         guard value.first?.isWhitespace ?? false || value.last?.isWhitespace ?? false else { return true }
         // The value may be a secret.
-        note("\(name) begins or ends with white space")
+        note("\(setting) begins or ends with white space")
         return false
     }
 
-    private mutating func possiblyEmptyText(_ name: String) -> String? {
-        let fileVariable = name + "_FILE"
-        switch (variables[name], variables[fileVariable]) {
+    private mutating func possiblyEmptyText(_ setting: Setting) -> String? {
+        switch (variables[setting.description], variables[setting.fileVariable]) {
         case (nil, nil): return nil
         case (let value?, nil): return value
-        case (nil, let path?): return contents(of: path, fileVariable)
+        case (nil, let path?): return contents(of: path, setting.fileVariable)
         case (_?, _?):
-            problems.append("\(name) and \(fileVariable) are both set; use one")
+            problems.append("\(setting) and \(setting.fileVariable) are both set; use one")
             return nil
         }
     }
@@ -87,32 +86,33 @@ struct Settings {
         return nil
     }
 
-    mutating func integer(_ name: String, in range: ClosedRange<Int>, default fallback: Int) -> Int {
-        guard let value = word(name) else { return fallback }
+    mutating func integer(_ setting: Setting, in range: ClosedRange<Int>, default fallback: Int) -> Int {
+        guard let value = word(setting) else { return fallback }
         guard let number = OperatorNumber.integer(value), range.contains(number) else {
-            refuse(name, value, mustBe: "a whole number from \(range.lowerBound) to \(range.upperBound)")
+            refuse(setting, value, mustBe: "a whole number from \(range.lowerBound) to \(range.upperBound)")
             return fallback
         }
         return number
     }
 
     /// Returns a time such as `90s`, `15m`, `12h` or `30d`.
-    mutating func duration(_ name: String, in range: ClosedRange<Duration>, default fallback: Duration) -> Duration {
-        guard let value = word(name) else { return fallback }
+    mutating func duration(_ setting: Setting, in range: ClosedRange<Duration>, default fallback: Duration) -> Duration
+    {
+        guard let value = word(setting) else { return fallback }
         guard let duration = OperatorTime.duration(value), range.contains(duration) else {
             refuse(
-                name, value, mustBe: "a time such as 90s, 15m, 12h or 30d, from \(OperatorTime.text(range))")
+                setting, value, mustBe: "a time such as 90s, 15m, 12h or 30d, from \(OperatorTime.text(range))")
             return fallback
         }
         return duration
     }
 
-    mutating func choice<Value>(_ name: String, _ choices: KeyValuePairs<String, Value>, default fallback: Value)
+    mutating func choice<Value>(_ setting: Setting, _ choices: KeyValuePairs<String, Value>, default fallback: Value)
         -> Value
     {
-        guard let word = word(name) else { return fallback }
+        guard let word = word(setting) else { return fallback }
         if let match = choices.first(where: { $0.key == word }) { return match.value }
-        refuse(name, word, mustBe: "one of \(choices.map(\.key).joined(separator: ", "))")
+        refuse(setting, word, mustBe: "one of \(choices.map(\.key).joined(separator: ", "))")
         return fallback
     }
 
@@ -130,7 +130,7 @@ struct Settings {
     /// Returns the problem with a variable of any command, if it was not added before.
     private func problem(with name: String) -> String? {
         let base = name.hasSuffix("_FILE") ? String(name.dropLast(5)) : name
-        guard ServeConfiguration.variables.contains(name) || ServeConfiguration.variables.contains(base) else {
+        guard Setting.isKnown(name) || Setting.isKnown(base) else {
             return ServiceLink.isOne(name, variables[name] ?? "") ? nil : "\(name) is not a setting"
         }
         guard variables[name] == "", !problems.contains(where: { $0.hasPrefix("\(name) ") }) else { return nil }

@@ -30,7 +30,7 @@ struct DatabaseExamination {
                 findings += await BackupExamination.examineAge(client)
             }
         } catch {
-            let reasons = DatabaseCommand.failure(error, DatabaseCommand.serverVariable).messages
+            let reasons = DatabaseCommand.failure(error, .databaseURL).messages
             findings += reasons.map { Finding("database", .problem, "PostgreSQL cannot be checked: \($0)") }
         }
         await client.shutdown()

@@ -63,8 +63,8 @@ struct ExamineInstallation: Command {
 /// Checks that commands can act as the schema's owner, if the settings name one.
 enum OwnerExamination {
     static func findings(_ console: Console) async -> [Finding] {
-        let variable = DatabaseCommand.ownerVariable(console)
-        guard variable != DatabaseCommand.serverVariable else { return [] }
+        let setting = DatabaseCommand.ownerSetting(console)
+        guard setting != .databaseURL else { return [] }
         do {
             let rows = try await DatabaseCommand.asOwner(console, needsSchema: false) { client in
                 try await client.execute(ReadDatabaseFacts())
@@ -73,15 +73,15 @@ enum OwnerExamination {
             return [
                 // The first migration creates a missing schema.
                 facts.isSuperuser || facts.ownsSchema != false
-                    ? Finding("database_owner", .fine, "the role of \(variable) can change the schema")
+                    ? Finding("database_owner", .fine, "the role of \(setting) can change the schema")
                     : Finding(
                         "database_owner", .problem,
-                        "the role of \(variable) does not own the schema, so it can neither migrate nor "
+                        "the role of \(setting) does not own the schema, so it can neither migrate nor "
                             + "administer it"),
                 await BackupExamination.examineProgram(server: facts.version, console),
             ]
         } catch {
-            let failure = DatabaseCommand.failure(error, variable)
+            let failure = DatabaseCommand.failure(error, setting)
             let reasons = failure.messages
             if failure.code == "two_databases" { return reasons.map { Finding("database_owner", .problem, $0) } }
             return reasons.map { Finding("database_owner", .problem, "the owner cannot connect: \($0)") }
@@ -94,15 +94,15 @@ struct PlaceExamination {
     let configuration: ServeConfiguration
 
     func findings() -> [Finding] {
-        var findings = [examine("listen", "SALTERN_LISTEN", configuration.listen)]
+        var findings = [examine("listen", .listen, configuration.listen)]
         if let address = configuration.metricsListen {
-            findings.append(examine("metrics_listen", "SALTERN_METRICS_LISTEN", address))
+            findings.append(examine("metrics_listen", .metricsListen, address))
         }
         if let path = configuration.handoverSocket { findings.append(examineHandover(path)) }
         return findings
     }
 
-    private func examine(_ subject: String, _ setting: String, _ address: SocketAddress) -> Finding {
+    private func examine(_ subject: String, _ setting: Setting, _ address: SocketAddress) -> Finding {
         do throws(ListenError) {
             let missing = try address.requireOwnHost()
             // The service's unit may grant a right that this process does not have, which is not visible from here.
@@ -126,7 +126,7 @@ struct PlaceExamination {
 
     private func examineHandover(_ path: String) -> Finding {
         let subject = "handover"
-        let setting = "SALTERN_HANDOVER_SOCKET"
+        let setting = Setting.handoverSocket
         do {
             try HandoverPlace.requireRoom(at: path)
         } catch {

@@ -44,10 +44,10 @@ struct HandoverFailure: Error, CustomStringConvertible {
     let description: String
 
     init(_ operation: String, _ path: String, _ code: CInt = errno) {
-        description = "SALTERN_HANDOVER_SOCKET: \(operation) \(path): \(String(cString: strerror(code)))"
+        description = "\(Setting.handoverSocket): \(operation) \(path): \(String(cString: strerror(code)))"
     }
 
-    init(_ text: String) { description = "SALTERN_HANDOVER_SOCKET: \(text)" }
+    init(_ text: String) { description = "\(Setting.handoverSocket): \(text)" }
 }
 
 enum UnixSocket {

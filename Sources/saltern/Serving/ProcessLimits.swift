@@ -2,12 +2,11 @@ internal import CPlatform
 import Foundation
 
 enum ProcessLimits {
-    /// The value `on` leaves core dumps and debuggers at the system's defaults.
-    static let dumpVariable = "SALTERN_CORE_DUMPS"
-
-    /// Protects the process's memory, which holds keys, from core dumps and other processes of the same user.
+    /// Protects the process's memory, which holds keys, from core dumps and other processes of the same user, unless
+    /// the environment allows them.
     static func forbidDumps() {
-        if let value = getenv(dumpVariable), strcmp(value, "on") == 0 { return }
+        var settings = Settings(ProcessInfo.processInfo.environment)
+        if settings.allowsDumps() { return }
         var limit = rlimit(rlim_cur: 0, rlim_max: 0)
         setrlimit(Int32(RLIMIT_CORE.rawValue), &limit)
         _ = saltern_forbid_dumps()

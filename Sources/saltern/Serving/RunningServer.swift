@@ -115,7 +115,7 @@ final class RunningServer: Sendable {
     private static func isRestoring(_ database: PostgresConfiguration) async throws -> Bool {
         // A failure of a command would end the start, also if it is transient.
         let found: Result<Bool, PostgresError> = try await DatabaseCommand.with(
-            database, from: "SALTERN_DATABASE_URL", needsSchema: false
+            database, from: .databaseURL, needsSchema: false
         ) { client in
             do {
                 return .success(try await RestoreMark.isThere(in: client))
