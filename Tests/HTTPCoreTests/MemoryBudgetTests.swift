@@ -45,22 +45,6 @@ import Testing
         #expect(budget.used(by: ada) == 0)
     }
 
-    @Test func `a charge moves from the address to the account, unless that has no room`() {
-        let address = MemoryBudget.Owner.address(7)
-        let held = budget.open(for: ada)
-        #expect(held.resize(to: 80))
-        let charge = budget.open(for: address)
-        #expect(charge.resize(to: 30))
-        #expect(!charge.move(to: ada))
-        #expect(budget.used(by: address) == 30)
-        #expect(charge.resize(to: 20))
-        #expect(charge.move(to: ada))
-        #expect(budget.used(by: address) == 0)
-        #expect(budget.used(by: ada) == 100)
-        #expect(charge.move(to: ada))
-        #expect(budget.used == 100)
-    }
-
     @Test func `eight wait at most, one of a network, and those that were slow make room for others`() {
         let lender = budget.open(for: ada)
         #expect(lender.borrow(700, from: 100) {} == .granted)
@@ -99,10 +83,9 @@ import Testing
         var charges: [MemoryCharge] = []
         for _ in 0..<20_000 {
             let memoryOwner = MemoryBudget.Owner.account(0, UInt64.random(in: 0..<6))
-            switch Int.random(in: 0..<4) {
+            switch Int.random(in: 0..<3) {
             case 0: charges.append(budget.open(for: memoryOwner))
             case 1: if !charges.isEmpty { charges.remove(at: .random(in: charges.indices)) }
-            case 2: _ = charges.randomElement()?.move(to: memoryOwner)
             default: charges.randomElement()?.resize(to: .random(in: 0...(Bool.random() ? 100 : 800)))
             }
             #expect(budget.used == charges.reduce(0) { $0 + $1.count })

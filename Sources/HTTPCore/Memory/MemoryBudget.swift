@@ -23,7 +23,7 @@ public final class MemoryBudget: Sendable {
         var used = 0
         /// The reserve of bodies beyond their sender's quota.
         var reserve: LargeBodyMemory
-        var recallable: RevocableMemory
+        var recallable: RecallableMemory
         var owners: [Owner: Int] = [:]
     }
 
@@ -41,7 +41,7 @@ public final class MemoryBudget: Sendable {
         self.reserve = reserve
         quota = total / 8
         state = Mutex(
-            State(reserve: LargeBodyMemory(total: reserve), recallable: RevocableMemory(total: total, moment: moment)))
+            State(reserve: LargeBodyMemory(total: reserve), recallable: RecallableMemory(total: total, moment: moment)))
     }
 
     /// The charged bytes.
@@ -56,38 +56,34 @@ public final class MemoryBudget: Sendable {
     /// Returns an empty charge, to be enlarged.
     public func open(for owner: Owner) -> MemoryCharge { MemoryCharge(self, owner) }
 
-    /// Exchanges a charge for another one. A smaller one of the same sender is always granted.
+    /// Changes a charge from `old` to `new` bytes. Less is always granted.
     /// - Parameters:
     ///   - requester: The borrower that waits when the reserve is used up. Nil for a request that does not wait.
     ///   - holder: The time and the callback of a recall. Nil for memory that cannot be recalled.
-    fileprivate func exchange(
-        _ old: Int, of payer: Owner, for new: Int, of owner: Owner, by charge: MemoryCharge,
-        requester: LargeBodyMemory.Requester? = nil,
-        holder: (now: ContinuousClock.Instant, wake: @Sendable () -> Void)? = nil
+    fileprivate func change(
+        _ id: ObjectIdentifier, of owner: Owner, from old: Int, to new: Int, requester: LargeBodyMemory.Requester?,
+        holder: (now: ContinuousClock.Instant, wake: @Sendable () -> Void)?
     ) -> MemoryGrant {
-        let id = ObjectIdentifier(charge)
+        var wakes: [LargeBodyMemory.Requester] = []
         var recalls: [@Sendable () -> Void] = []
-        let (answer, wakes) = state.withLock { state -> (MemoryGrant, [LargeBodyMemory.Requester]) in
-            let rest = (state.owners[owner] ?? 0) - (payer == owner ? old : 0)
+        let answer = state.withLock { state -> MemoryGrant in
+            let rest = (state.owners[owner] ?? 0) - old
             let (oldReserve, newReserve) = (old > quota ? old : 0, new > quota ? new : 0)
             let used = state.used + (new - newReserve) - (old - oldReserve)
-            var wakes: [LargeBodyMemory.Requester] = []
-            if new > old || payer != owner {
-                guard newReserve > 0 ? rest == 0 : rest + new <= quota && used <= total else {
-                    if let holder, rest + new <= quota {
-                        recalls = state.recallable.recall(used: used, at: holder.now)
-                    }
-                    return (.refused, [])
-                }
-                if newReserve > oldReserve {
-                    let (answer, others) = state.reserve.lend(newReserve - oldReserve, to: requester)
-                    guard answer == .granted else { return (answer, others) }
-                    wakes = others
-                }
+            let fits = newReserve > 0 ? rest == 0 : rest + new <= quota && used <= total
+            guard new <= old || fits else {
+                if let holder, rest + new <= quota { recalls = state.recallable.recall(used: used, at: holder.now) }
+                return .refused
             }
-            if newReserve < oldReserve { wakes = state.reserve.giveBack(oldReserve - newReserve, by: id) }
-            if payer != owner { state.owners[payer] = Self.remaining((state.owners[payer] ?? 0) - old) }
-            state.owners[owner] = Self.remaining(rest + new)
+            if newReserve > oldReserve {
+                let answer: MemoryGrant
+                (answer, wakes) = state.reserve.lend(newReserve - oldReserve, to: requester)
+                guard answer == .granted else { return answer }
+            } else if newReserve < oldReserve {
+                wakes = state.reserve.giveBack(oldReserve - newReserve, by: id)
+            }
+            // Senders without bodies take no memory.
+            state.owners[owner] = rest + new > 0 ? rest + new : nil
             state.used = used
             if let holder {
                 state.recallable.hold(new, by: id, at: holder.now, wake: holder.wake)
@@ -95,7 +91,7 @@ public final class MemoryBudget: Sendable {
             } else {
                 state.recallable.resize(to: new, by: id)
             }
-            return (.granted, wakes)
+            return .granted
         }
         for requester in wakes { requester.wake() }
         for recall in recalls { recall() }
@@ -117,26 +113,23 @@ public final class MemoryBudget: Sendable {
     fileprivate func noteArrival(from network: UInt64) { state.withLock { $0.reserve.hasArrived(from: network) } }
 
     fileprivate func noteRecall(from network: UInt64) { state.withLock { $0.reserve.wasSlow(network) } }
-
-    /// Returns nil for 0, so that senders without bodies take no memory.
-    private static func remaining(_ count: Int) -> Int? { count > 0 ? count : nil }
 }
 
 /// The charge of one body in a ``MemoryBudget``. It ends with its last reference.
 public final class MemoryCharge: Sendable {
     private struct State {
-        var owner: MemoryBudget.Owner
         var count = 0
         /// The network that waits for the reserve or has borrowed from it.
         var network: UInt64?
     }
 
     private let budget: MemoryBudget
-    private let state: Mutex<State>
+    private let owner: MemoryBudget.Owner
+    private let state = Mutex(State())
 
     fileprivate init(_ budget: MemoryBudget, _ owner: MemoryBudget.Owner) {
         self.budget = budget
-        state = Mutex(State(owner: owner))
+        self.owner = owner
     }
 
     deinit {
@@ -152,13 +145,7 @@ public final class MemoryCharge: Sendable {
 
     /// Changes the charge to `count` bytes. Less is always granted.
     /// - Returns: True if there is room. Otherwise nothing has changed.
-    @discardableResult public func resize(to count: Int) -> Bool {
-        state.withLock { state in
-            let answer = budget.exchange(state.count, of: state.owner, for: count, of: state.owner, by: self)
-            if answer == .granted { state.count = count }
-            return answer == .granted
-        }
-    }
+    @discardableResult public func resize(to count: Int) -> Bool { change(to: count) == .granted }
 
     /// Changes the charge to `count` bytes within its sender's quota. It is recalled when others need the memory.
     /// - Parameters:
@@ -166,12 +153,7 @@ public final class MemoryCharge: Sendable {
     ///   - wake: Called from any thread at a recall. The charge must then become 0.
     /// - Returns: True if there is room. Otherwise nothing has changed.
     public func hold(_ count: Int, at now: ContinuousClock.Instant, wake: @escaping @Sendable () -> Void) -> Bool {
-        state.withLock { state in
-            let answer = budget.exchange(
-                state.count, of: state.owner, for: count, of: state.owner, by: self, holder: (now, wake))
-            if answer == .granted { state.count = count }
-            return answer == .granted
-        }
+        change(to: count, holder: (now, wake)) == .granted
     }
 
     /// True when the held memory is recalled.
@@ -182,11 +164,18 @@ public final class MemoryCharge: Sendable {
     ///   - network: The network of the body's sender.
     ///   - wake: Called from any thread when a new request may succeed, and when others wait for this charge's memory.
     public func borrow(_ count: Int, from network: UInt64, wake: @escaping @Sendable () -> Void) -> MemoryGrant {
+        let requester = LargeBodyMemory.Requester(id: ObjectIdentifier(self), network: network, wake: wake)
+        return change(to: count, requester: requester)
+    }
+
+    private func change(
+        to count: Int, requester: LargeBodyMemory.Requester? = nil,
+        holder: (now: ContinuousClock.Instant, wake: @Sendable () -> Void)? = nil
+    ) -> MemoryGrant {
         state.withLock { state in
-            let requester = LargeBodyMemory.Requester(id: ObjectIdentifier(self), network: network, wake: wake)
-            let answer = budget.exchange(
-                state.count, of: state.owner, for: count, of: state.owner, by: self, requester: requester)
-            state.network = network
+            if let requester { state.network = requester.network }
+            let answer = budget.change(
+                ObjectIdentifier(self), of: owner, from: state.count, to: count, requester: requester, holder: holder)
             if answer == .granted { state.count = count }
             return answer
         }
@@ -208,16 +197,6 @@ public final class MemoryCharge: Sendable {
         budget.keep(ObjectIdentifier(self))
         if let network = state.withLock({ $0.network }) { budget.noteArrival(from: network) }
     }
-
-    /// Charges another sender from now on: the account, after authentication.
-    /// - Returns: True if that sender has room. Otherwise nothing has changed.
-    public func move(to owner: MemoryBudget.Owner) -> Bool {
-        state.withLock { state in
-            let answer = budget.exchange(state.count, of: state.owner, for: state.count, of: owner, by: self)
-            if answer == .granted { state.owner = owner }
-            return answer == .granted
-        }
-    }
 }
 
 /// Selects the incomplete bodies that lose their memory in a shortage. Pure.
@@ -225,7 +204,7 @@ public final class MemoryCharge: Sendable {
 /// When more than three quarters are taken, the oldest body loses its memory, so that new ones have room. A new body is
 /// protected for a moment, so a body that is sent at once arrives. To block others, an attacker has to send whole
 /// bodies again in each such moment.
-struct RevocableMemory: Sendable {
+struct RecallableMemory: Sendable {
     private struct Holder: Sendable {
         let since: ContinuousClock.Instant
         var count: Int
@@ -300,8 +279,8 @@ public struct MemoryFactor: Sendable, Hashable {
 
 /// The memory of a process for bodies and for unread output, independent of the number of its loops.
 ///
-/// Bytes limit the number of large bodies in memory at once: it is the reserve of their budget, divided by the peak of
-/// each (``MemoryFactor/peak(of:)``).
+/// The number of large bodies in memory at once is the reserve of their budget, divided by the peak of each
+/// (``MemoryFactor/peak(of:)``).
 public struct ServerBudgets: Sendable {
     /// Bodies of identified senders, by account.
     public let bodies: MemoryBudget

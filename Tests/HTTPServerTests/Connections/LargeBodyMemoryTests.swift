@@ -4,7 +4,7 @@ import SalternTesting
 import Testing
 
 /// Bodies beyond their senders' parts of the memory, of which there is enough for one at a time here.
-@Suite struct LentMemoryTests {
+@Suite struct LargeBodyMemoryTests {
     private static let body = (0..<1_000_000).map { UInt8(truncatingIfNeeded: $0 &* $0 >> 3) }
     private static let answer = "1000000 \(TestResponder.checksum(of: body))"
 
