@@ -57,6 +57,11 @@ public struct HTTPServerConfiguration: Sendable {
         return minimumWriteRate * Int(seconds) + minimumWriteRate * Int(attoseconds / 1_000_000_000_000_000) / 1_000
     }
 
+    /// Returns the time of a body's next check: the end of a ``bodyWindow`` from now, or an earlier end of its loan.
+    func bodyCheck(after now: ContinuousClock.Instant, end: ContinuousClock.Instant?) -> ContinuousClock.Instant {
+        min(now + bodyWindow, end ?? now + bodyWindow)
+    }
+
     /// The announced seconds for which a connection stays open (``idleDeadline``).
     var announcedKeepAlive: Int { Int(idleDeadline.components.seconds) }
 

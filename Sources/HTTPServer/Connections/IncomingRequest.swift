@@ -154,7 +154,7 @@ extension HTTPConnection {
     /// Executes a complete request.
     func run(_ request: IncomingRequest) {
         machine.bodyRead()
-        if request.lentSince != nil || request.memoryOwner == nil { request.charge?.noteArrival() }
+        request.charge?.noteArrival()
         guard takePlace(for: request.network) else { return refuseForNow(request.head) }
         setDeadline(after: request.plan.handlerDeadline)
         let number = machine.number
@@ -353,8 +353,8 @@ extension HTTPConnection {
             incoming?.heldBack = ZeroizingBuffer()
             return identifyLate()
         }
-        guard isBodyWaiting else { return comeToBodyEnd() }
-        guard var request = incoming.take(), let heldBack = request.heldBack.take() else { return }
+        if bodyEnd != nil { beginBodyWindow(at: incoming?.body.bytes.count ?? 0) }
+        guard isBodyWaiting, var request = incoming.take(), let heldBack = request.heldBack.take() else { return }
         let patience = deadline
         guard heldBack.withUnsafeBytes({ append($0, to: &request) }) else {
             // A wake-up does not extend the time limit.
@@ -366,13 +366,6 @@ extension HTTPConnection {
         resumeReading()
     }
 
-    /// Ensures a check at the end of a body's time if others wait for its memory.
-    private func comeToBodyEnd() {
-        guard machine.isReadingBody, let end = bodyEnd else { return }
-        beginBodyWindow(at: incoming?.body.bytes.count ?? 0)
-        if let deadline, end < deadline { setDeadline(at: end) }
-    }
-
     /// The time at which a body must return borrowed memory, if others wait for it.
     private var bodyEnd: ContinuousClock.Instant? {
         guard let since = incoming?.lentSince, let charge = incoming?.charge, charge.isWanted else { return nil }
@@ -382,16 +375,17 @@ extension HTTPConnection {
     private func beginBodyWindow(at count: Int) {
         bodyMeter = ProgressMeter(forgivesFirst: true)
         bodyMeter.begin(at: count)
-        setDeadline(after: listener.configuration.bodyWindow)
+        setDeadline(at: listener.configuration.bodyCheck(after: listener.loop.now, end: bodyEnd))
     }
 
     /// Returns whether a body has made enough progress since the last check, and may continue.
     func isBodyMoving() -> Bool {
-        let configuration = listener.configuration
+        let (configuration, count) = (listener.configuration, incoming?.body.bytes.count ?? 0)
         guard machine.isReadingBody, !isBodyWaiting,
-            bodyMeter.windowPassed(at: incoming?.body.bytes.count ?? 0, requiring: configuration.bodyProgress)
+            bodyMeter.windowPassed(at: count, requiring: configuration.bodyProgress)
         else { return false }
-        setDeadline(after: configuration.bodyWindow)
+        // A window that ends early requires nothing.
+        if bodyEnd != nil { beginBodyWindow(at: count) } else { setDeadline(after: configuration.bodyWindow) }
         return true
     }
 

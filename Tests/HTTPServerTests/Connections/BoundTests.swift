@@ -39,6 +39,13 @@ import Testing
         #expect(body.windowPassed(at: 199, requiring: 100) == false)
     }
 
+    @Test func `a body that others wait for is checked when its loan ends, if that is before the end of its window`() {
+        let (configuration, now) = (HTTPServerConfiguration(), ContinuousClock.now)
+        #expect(configuration.bodyCheck(after: now, end: nil) == now + .seconds(10))
+        #expect(configuration.bodyCheck(after: now, end: now + .seconds(11)) == now + .seconds(10))
+        #expect(configuration.bodyCheck(after: now, end: now + .seconds(9)) == now + .seconds(9))
+    }
+
     @Test func `a reply has to move at two kibibytes a second`() {
         var configuration = HTTPServerConfiguration()
         #expect(configuration.writeProgress == 61_440)
