@@ -154,6 +154,16 @@ struct MembershipRecord: Codable, Sendable {
         generations.insert(known, at: place)
     }
 
+    /// Takes the keys of another version that a log describes.
+    mutating func takeKeys(of other: MembershipRecord, in log: MembershipLog) {
+        for known in other.generations {
+            guard let key = GenerationKey(known.key.bytes), let number = GenerationNumber(known.number),
+                log.generation(number)?.describes(key) ?? false
+            else { continue }
+            insert(known)
+        }
+    }
+
     /// Returns the keys that a log describes. Others belong to another history, or to entries that the log lacks.
     func generationKeys(in log: MembershipLog) -> GenerationKeys {
         var keys = GenerationKeys()

@@ -50,6 +50,7 @@ struct SharedVaultRefresh {
                     if let description = listed[id] {
                         behind[id] = try await refresh(id, description)
                     } else {
+                        try service.restoreKeys(of: id)
                         try await LogUpdate(service: service, id: id).decideMissing(at: moment)
                     }
                 }

@@ -293,12 +293,33 @@ final class SharedVaultService {
 
     /// Returns the latest record of a forgotten vault with keys.
     private func formerRecord(_ id: SharedVaultID) throws(VaultError) -> MembershipRecord? {
+        try replacedRecords(id).first { !$0.isForgotten }
+    }
+
+    /// Returns the replaced versions of a record on this device, the latest first.
+    private func replacedRecords(_ id: SharedVaultID) throws(VaultError) -> [MembershipRecord] {
         let item = ItemID(id.uuid)
+        var records: [MembershipRecord] = []
         for version in try items.replacedVersions(of: item) {
-            let record = MembershipRecord(try items.item(item, replaced: version.number).body)
-            if let record, !record.isForgotten { return record }
+            if let record = MembershipRecord(try items.item(item, replaced: version.number).body) {
+                records.append(record)
+            }
         }
-        return nil
+        return records
+    }
+
+    /// Puts keys that another device has dropped back into the record. It drops a key to which sealed previous keys
+    /// lead, and a device that has lost access to the vault cannot fetch those.
+    func restoreKeys(of id: SharedVaultID) throws(VaultError) {
+        guard let state = try state(id), state.log.generations.contains(where: { state.keys[$0.number] == nil })
+        else { return }
+        let boxes = try session.stored { try session.store.previousKeys(of: id) }
+        let former = try replacedRecords(id)
+        try update(id) { record in
+            for version in former { record.takeKeys(of: version, in: state.log) }
+            record.dropReachable(boxes, in: state.log)
+        }
+        forgetState(id)
     }
 
     /// Removes a vault from this device, and its keys from the account. The caller holds no lock.

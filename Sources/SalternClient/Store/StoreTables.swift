@@ -44,27 +44,43 @@ final class StoreTables {
     /// The names of this vault's tables.
     var names: [String] { number.map { number in Self.owned.sorted().map { "\($0)_v\(number)" } } ?? [] }
 
-    /// Replaces the names of owned tables and of their indexes, outside of texts in quotes.
+    /// Replaces the names of owned tables and of their indexes, outside of texts in quotes. It reads bytes, because the
+    /// boundaries of characters cost more than the statement.
     private static func renamed(_ sql: String, _ name: (Substring) -> String) -> (sql: String, isOwned: Bool) {
+        let bytes = sql.utf8
         var result = ""
         var isOwned = false
         var isQuoted = false
-        var rest = sql[...]
-        while let character = rest.first {
-            let word =
-                isQuoted ? rest.prefix(0) : rest.prefix { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }
-            if word.isEmpty {
-                if character == "'" { isQuoted.toggle() }
-                result.append(character)
-                rest = rest.dropFirst()
-                continue
-            }
-            let isOwnedWord = owned.contains(word) || owned.contains { word.hasPrefix($0 + "_by_") }
+        var end = bytes.startIndex
+        while end < bytes.endIndex {
+            let start = end
+            let isWord = !isQuoted && isPartOfWord(bytes[start])
+            repeat {
+                if bytes[end] == UInt8(ascii: "'") { isQuoted.toggle() }
+                bytes.formIndex(after: &end)
+            } while end < bytes.endIndex && (!isQuoted && isPartOfWord(bytes[end])) == isWord
+            let part = sql[start..<end]
+            let isOwnedWord = isWord && isOwnedName(part)
             isOwned = isOwned || isOwnedWord
-            result += isOwnedWord ? name(word) : String(word)
-            rest = rest[word.endIndex...]
+            result += isOwnedWord ? name(part) : String(part)
         }
         return (result, isOwned)
+    }
+
+    private static func isPartOfWord(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"):
+            true
+        default: false
+        }
+    }
+
+    /// Returns true for the name of an owned table, and for one of its indexes, which has the table's name and `_by_`.
+    private static func isOwnedName(_ word: Substring) -> Bool {
+        if owned.contains(word) { return true }
+        guard word.utf8.contains(UInt8(ascii: "_")) else { return false }
+        return word.firstRange(of: "_by_").map { owned.contains(word[..<$0.lowerBound]) } ?? false
     }
 
     // MARK: Statements

@@ -56,6 +56,29 @@ import Testing
         #expect(try await !cast.shared(laptop).isOwner)
     }
 
+    @Test(arguments: [false, true])
+    func `a device whose keys another device has replaced before the end still reads everything`(forgets: Bool)
+        async throws
+    {
+        let cast = try await SharedVaultCast()
+        let tablet = try await tablet(cast)
+        try await cast.write("sent", cast.bob)
+        for _ in 0..<2 { try await cast.shared(cast.ada).rotate() }
+        cast.people.advance(120)
+        try await cast.sync(cast.bob, tablet)
+        try await tablet.notes(cast.id).put(Note(text: "draft"))
+        try await cast.shared(cast.ada).rotate()
+        try await cast.sync(cast.ada, cast.bob)
+        try await cast.shared(cast.bob).leave()
+        if forgets { try await cast.shared(cast.bob).forget() }
+        for _ in 0..<2 {
+            try await cast.sync(cast.bob, tablet)
+            #expect(try await cast.texts(tablet) == ["sent", "draft"])
+            #expect(try await cast.shared(tablet).unsentCount() == 1)
+        }
+        if !forgets { #expect(try await cast.texts(cast.bob) == ["sent"]) }
+    }
+
     @Test func `a former owner that was removed deletes nothing`() async throws {
         let cast = try await SharedVaultCast(bob: .manager)
         try await cast.write("Ada's", cast.ada)

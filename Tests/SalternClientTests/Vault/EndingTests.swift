@@ -181,7 +181,9 @@ import Testing
     @Test(.timeLimit(.minutes(60))) func `a silent server does not keep anything on the device`() async throws {
         try await LiveServer.with { server in
             let person = try await person(server, 1)
-            let vault = try await Vault.logIn(person.device.settings, userid: person.userid, password: Self.password)
+            var settings = person.device.settings
+            settings.signOutPatience = .milliseconds(100)
+            let vault = try await Vault.logIn(settings, userid: person.userid, password: Self.password)
             let (asked, continuation) = AsyncStream.makeStream(of: Void.self)
             person.device.link.interrupt(
                 .init(exchange: 0, moment: .beforeRequest) {
@@ -193,7 +195,6 @@ import Testing
             try expectNothing(in: person.device.folder.path, "silent")
             // Nobody waits for it for long.
             #expect(try await ending.value == .left)
-            var settings = person.device.settings
             settings.signOutPatience = .seconds(180)
             let again = try await Vault.logIn(settings, userid: person.userid, password: Self.password)
             #expect(try await again.signOut() == .ended)
