@@ -28,23 +28,23 @@ status=
 body=
 headers=
 
-# The account that register made, or that log_in logged in.
-userid=
-password_key=
-account_id=
-token=
-
-# The item that create_item made, and its body.
-id=
-content=
+# The output of the last run_command.
+said=
 
 current_scenario=${0##*/}
 work=$(mktemp --directory)
 
+# Functions and commands without arguments that the end of a scenario calls first, in this order, and the folders that it then
+# deletes.
+at_end=()
+folders_at_end=()
+
 # shellcheck disable=SC2317  # the trap calls it
 finish() {
-    local result=$?
+    local result=$? command
     trap - EXIT
+    for command in "${at_end[@]}"; do "$command" || result=1; done
+    ((${#folders_at_end[@]} == 0)) || rm -rf -- "${folders_at_end[@]}"
     stop_ruler
     rm -rf -- "$work"
     remove_own_server || result=1
@@ -56,6 +56,8 @@ trap finish EXIT
 trap 'exit 130' INT TERM
 
 executable=${SALTERN_TEST_EXECUTABLE:-$repository/.build/release/saltern}
+# shellcheck source=Tests/Integration/lib/accounts.sh
+source "$repository/Tests/Integration/lib/accounts.sh"
 # shellcheck source=Tests/Integration/lib/devices.sh
 source "$repository/Tests/Integration/lib/devices.sh"
 
@@ -156,6 +158,9 @@ expect_json() {
     [[ $value == "$2" ]] || fail "$1 to be $2, which is $value"
 }
 
+# is_ready: true if the server is ready.
+is_ready() { request GET /v1/health/ready && [[ $status == 200 ]]; }
+
 # expect_header NAME VALUE
 expect_header() { [[ $(header "$1") == "$2" ]] || fail "header $1: $2"; }
 
@@ -164,69 +169,6 @@ expect_problem() {
     expect_status "$1"
     expect_header content-type application/problem+json
     expect_json .code "$2"
-}
-
-# stretch PASSWORD SALT [ITERATIONS]: the password key, in base64.
-stretch() {
-    openssl kdf -keylen 32 -kdfopt digest:SHA256 -kdfopt "pass:$1" -kdfopt "salt:$2" -kdfopt "iter:${3:-600000}" \
-        -binary PBKDF2 | base64 --wrap 0
-}
-
-# unique NAME: a userid that no other scenario uses.
-unique() { printf '%s-%s@example.org' "$1" "$(openssl rand -hex 6)"; }
-
-uuid() { cat /proc/sys/kernel/random/uuid; }
-
-# random_base64 BYTES
-random_base64() { openssl rand -base64 "$1" | tr -d '\n'; }
-
-hex() { od -An -v -tx1 | tr -d ' \n'; }
-
-# register NAME [PASSWORD]: a new account whose userid starts with NAME, and its first session. Without a password its key is
-# random: the server cannot tell the difference, and the derivation takes longer than the rest of a short scenario. After a
-# passing failure the account may exist, so that another userid is taken.
-register() {
-    local _
-    for _ in {1..20}; do
-        userid=$(unique "$1")
-        password_key=$(if [[ -n ${2:-} ]]; then stretch "$2" "localhost.saltern:$userid"; else random_base64 32; fi)
-        token=
-        once=yes request POST /v1/accounts \
-            "{\"userid\":\"$userid\",\"passwordKey\":\"$password_key\",\"kdf\":{\"iterations\":600000}}" || true
-        failure_passes || break
-        say "registers again after status $status $(json .code 2>/dev/null)"
-        sleep 1
-    done
-    expect_status 201
-    account_id=$(json .accountId)
-    token=$(json .session.token)
-}
-
-# log_in [USERID PASSWORD-KEY]: a new session of the account; of the current one when none is named.
-log_in() {
-    userid=${1:-$userid}
-    password_key=${2:-$password_key}
-    token=
-    request POST /v1/sessions "{\"userid\":\"$userid\",\"passwordKey\":\"$password_key\"}"
-    expect_status 201
-    account_id=$(json .accountId)
-    token=$(json .session.token)
-}
-
-# try_log_in [MEMBERS]: the reply to a log-in with the present userid and password key; the token stays as it is.
-try_log_in() {
-    local kept=$token
-    token=
-    request POST /v1/sessions "{\"userid\":\"$userid\",\"passwordKey\":\"$password_key\"${1:+,$1}}"
-    token=$kept
-}
-
-# create_item: a new item of the caller.
-create_item() {
-    id=$(uuid)
-    content=$(random_base64 100)
-    request PUT "/v1/items/$id" "{\"format\":\"opaque\",\"body\":\"$content\"}" --header 'If-None-Match: *'
-    expect_status 201
 }
 
 # The interpreter of run_python. The one of python.sh has packages.
@@ -238,33 +180,12 @@ run_python() {
         SALTERN_TEST_CERTIFICATE=$certificate SALTERN_TEST_TOKEN=$token SALTERN_TEST_EXECUTABLE=$executable "$python" "$@"
 }
 
-# one_time_code SECRET [SECONDS]: the code now, or this much later, by pyotp, an independent implementation of RFC 6238. Needs
-# ensure_python_tools.
-one_time_code() {
-    "$repository/.venv/bin/python" -c \
-        'import sys, time, pyotp; print(pyotp.TOTP(sys.argv[1]).at(int(time.time()) + int(sys.argv[2])))' "$1" "${2:-0}"
-}
-
 # on_every_loop COMMAND…: whether it succeeds so often that each of the server's loops has had its turn, for what each of them
 # finds out by itself: the kernel gives a new connection to any of them.
 on_every_loop() {
     # A repeated request can come to another loop.
     local _ once=yes
     for _ in {1..16}; do "$@" || return 1; done
-}
-
-# expect_in_time STATUS COMMAND…: the command computes a one-time code and sends it. It is repeated when the status is another one
-# and the code's 30 seconds have ended meanwhile.
-expect_in_time() {
-    local _ expected=$1 step
-    shift
-    for _ in {1..20}; do
-        step=$(($(date +%s) / 30))
-        "$@"
-        [[ $status != "$expected" ]] || return 0
-        (($(date +%s) / 30 > step)) || break
-    done
-    fail "status $expected"
 }
 
 # milliseconds: the time of day.
@@ -351,8 +272,22 @@ exec_with_settings() {
 
 with_settings() (exec_with_settings "$@")
 
+# server_setting NAME: the value of one of these settings.
+server_setting() { variable_of_run "$SALTERN_TEST_HOME" "$1"; }
+
 # saltern ARGUMENT…: the command, talking to the server's own database.
 saltern() { with_settings saltern "$@"; }
+
+# run_command STATUS ARGUMENT…: runs the command without input; it ends with this status, and said has its output.
+run_command() {
+    local expected=$1 result=0
+    shift
+    said=$(saltern "$@" 2>&1 </dev/null) || result=$?
+    ((result == expected)) || fail "saltern $* to end with $expected, not $result: $said"
+}
+
+# says TEXT: this output contains it.
+says() { [[ $said == *"$1"* ]] || fail "saltern to say: $1; it said: $said"; }
 
 # A server of the scenario's own, for what the others must not feel: signals, kills, other settings.
 own_pid=
@@ -456,12 +391,12 @@ make_own_database() {
 }
 
 # own_database_url ROLE DATABASE: in the PostgreSQL that the own server talks to.
-own_database_url() (
-    # shellcheck source=/dev/null
-    source "$own_home/run.env"
-    url=${SALTERN_DATABASE_URL/saltern_app@/$1@}
+own_database_url() {
+    local url
+    url=$(variable_of_run "$own_home" SALTERN_DATABASE_URL)
+    url=${url/saltern_app@/$1@}
     printf '%s\n' "${url%/*}/$2"
-)
+}
 
 # superuser SQL: the result of the statement in that PostgreSQL, as its superuser in another database.
 superuser() {
@@ -492,8 +427,7 @@ crash_own_database() {
 }
 
 # query SQL: the result of the statement, as the schema's owner.
-query() (
-    # shellcheck source=/dev/null
-    source "$SALTERN_TEST_HOME/run.env"
-    psql --no-psqlrc --quiet --set ON_ERROR_STOP=1 --tuples-only --no-align --command "$1" "$SALTERN_OWNER_DATABASE_URL"
-)
+query() {
+    psql --no-psqlrc --quiet --set ON_ERROR_STOP=1 --tuples-only --no-align --command "$1" \
+        "$(server_setting SALTERN_OWNER_DATABASE_URL)"
+}

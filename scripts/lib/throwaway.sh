@@ -4,6 +4,8 @@
 throwaway_pid=
 throwaway_home=
 throwaway_url=
+# The folder that end_with_throwaway deletes.
+work=
 
 # make_home: prints a new folder for SALTERN_HOME. PostgreSQL's system user has to pass through it.
 make_home() {
@@ -35,11 +37,34 @@ run_is_ready_or_gone() { is_gone "$1" || grep -q '^ready ' "$2/run.log"; }
 # url_of_run HOME
 url_of_run() { sed -n 's/^ready //p' "$1/run.log"; }
 
+# variable_of_run HOME NAME: the value of a variable in run.env.
+variable_of_run() (
+    # shellcheck source=/dev/null
+    source "$1/run.env"
+    printf '%s\n' "${!2}"
+)
+
 # start_throwaway EXECUTABLE [NAME=VALUE]…
 start_throwaway() {
     throwaway_home=$(make_home)
     run_from throwaway_pid "$throwaway_home" 420 "$1" SALTERN_LISTEN="127.0.0.1:$(free_port)" "${@:2}"
     throwaway_url=$(url_of_run "$throwaway_home")
+}
+
+# stop_throwaway_at_end: the end of the script stops the server and deletes the folder in work.
+stop_throwaway_at_end() {
+    trap end_with_throwaway EXIT
+    trap 'exit 130' INT TERM HUP
+}
+
+# shellcheck disable=SC2317  # the trap calls it
+end_with_throwaway() {
+    local status=$?
+    trap '' INT TERM HUP
+    trap - EXIT
+    [[ -z $work ]] || rm -rf -- "$work"
+    stop_throwaway || status=1
+    exit "$status"
 }
 
 # Fails when the server did not end cleanly.

@@ -9,22 +9,52 @@ require_client() { [[ -x $client ]] || die "cannot execute $client: swift build 
 editor=false
 device_settings=()
 
+# exec_in_home NAME COMMAND…: a command in the home of a device, in place of the shell.
+exec_in_home() {
+    exec env --ignore-environment HOME="$work/$1" PATH="$PATH" EDITOR="$editor" "${device_settings[@]}" "${@:2}"
+}
+
+in_home() (exec_in_home "$@")
+
 # device NAME ARGUMENT…: runs saltern-client in the home of a device; fills status, body (its output) and headers (its errors).
 device() {
-    local home=$work/$1
-    shift
-    mkdir --parents -- "$home"
+    mkdir --parents -- "$work/$1"
     status=0
-    env --ignore-environment HOME="$home" PATH="$PATH" EDITOR="$editor" "${device_settings[@]}" \
-        "$client" "$@" >"$work/body" 2>"$work/errors" || status=$?
+    in_home "$1" "$client" "${@:2}" >"$work/body" 2>"$work/errors" || status=$?
     body=$(tr -d '\0' <"$work/body")
     headers=$(<"$work/errors")
 }
 
-# use NAME ARGUMENT…: the same without input; it has to succeed.
+# Two devices that most scenarios have, without input.
+phone() { device phone "$@" </dev/null; }
+laptop() { device laptop "$@" </dev/null; }
+
+# use NAME ARGUMENT…: runs saltern-client without input; it has to succeed.
 use() {
     device "$@" </dev/null
     expect_status 0
+}
+
+# into_full NAME ARGUMENT…: runs saltern-client without input, and with an output that has no room; fills status and headers.
+into_full() {
+    status=0
+    in_home "$1" "$client" "${@:2}" >/dev/full 2>"$work/errors" </dev/null || status=$?
+    headers=$(<"$work/errors")
+}
+
+# settled NAME [ARGUMENT…]: syncs the folder of a device; true unless that fails.
+settled() {
+    device "$1" sync "$work/$1/files" --json "${@:2}" </dev/null
+    [[ $status == 0 || $status == 2 ]]
+}
+
+# interrupt PROCESS STATUS FILE…: ends saltern-client by Ctrl-C; its exit status is this. A failure prints the files.
+interrupt() {
+    local process=$1 expected=$2 result=0
+    shift 2
+    end_process "$process" INT 180
+    wait "$process" || result=$?
+    ((result == expected)) || fail "Ctrl-C to end the command with $expected, not $result: $(cat -- "$@")"
 }
 
 # expect_error STATUS CODE: what saltern-client --json reports of its failure.
@@ -33,24 +63,27 @@ expect_error() {
     [[ $(jq --raw-output .error.code <<<"$headers") == "$2" ]] || fail "the error $2"
 }
 
-# name_account: a new userid and two passwords in $work, and the options that lead to the server and the account in where.
+expect_output() { [[ $body == "$1" ]] || fail "the output: $1"; }
+
+# name_account: a new userid, which is also in $work, two passwords there, and the options that lead to the server and the
+# account in where.
 name_account() {
-    unique ada >"$work/userid"
+    userid=$(unique ada)
+    printf '%s' "$userid" >"$work/userid"
     echo 'correct horse battery staple' >"$work/password"
     echo 'a staple for every horse' >"$work/password-2"
-    where=(--server "$SALTERN_TEST_URL" --userid "$(<"$work/userid")" --certificate "$certificate" --pin "$(pin_of "$certificate")")
+    where=(--server "$SALTERN_TEST_URL" --userid "$userid" --certificate "$certificate" --pin "$(pin_of "$certificate")")
 }
 
-# register_phone_and_laptop: two devices of a new account; its password is in $work/password.
+# register_phone_and_laptop [URL]: two devices of a new account; its password is in $work/password. The laptop uses the URL.
 register_phone_and_laptop() {
-    local name word=register
+    local name word=register url=$SALTERN_TEST_URL
     userid=$(unique ada)
     echo 'correct horse battery staple' >"$work/password"
     for name in phone laptop; do
-        device "$name" "$word" --server "$SALTERN_TEST_URL" --userid "$userid" --certificate "$certificate" \
+        use "$name" "$word" --server "$url" --userid "$userid" --certificate "$certificate" \
             --device "$name" --password-file "$work/password"
-        expect_status 0
-        word=login
+        word=login url=${1:-$url}
     done
 }
 
