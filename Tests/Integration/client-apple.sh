@@ -11,22 +11,7 @@ require_client
 apple=$repository/.build/apple/debug/salternPackageTests.xctest
 [[ -x $apple ]] || die "cannot execute $apple: scripts/apple builds it"
 
-unique ada >"$work/userid"
-echo 'correct horse battery staple' >"$work/password"
-echo 'a staple for every horse' >"$work/password-2"
-pin=$(openssl x509 -in "$certificate" -noout -pubkey | openssl pkey -pubin -outform DER | openssl dgst -sha256 -binary |
-    openssl base64)
-where=(--server "$SALTERN_TEST_URL" --userid "$(<"$work/userid")" --certificate "$certificate" --pin "sha256//$pin")
-
-# device NAME ARGUMENT…: what saltern-client does there; has to succeed.
-device() {
-    local home=$work/home-$1
-    shift
-    mkdir --parents -- "$home"
-    env --ignore-environment HOME="$home" PATH="$PATH" "$client" "$@" </dev/null >"$work/body" ||
-        fail "saltern-client $1 to succeed"
-    body=$(tr -d '\0' <"$work/body")
-}
+name_account
 
 # apple TEST: runs it, with what both have in $work.
 apple() {
@@ -42,23 +27,23 @@ coproc relay (exec python3 "$repository/Tests/Integration/plain_relay.py" "${SAL
 read -r relay_port <&"${relay[0]}"
 
 scenario "Apple's half opens and changes what the other has made, attaches, and hears of changes"
-device linux register "${where[@]}" --device linux --password-file "$work/password"
+use linux register "${where[@]}" --device linux --password-file "$work/password"
 echo 'Buy salt.' >"$work/shopping"
-device linux put "$work/shopping" --title shopping
-device linux sync
+use linux put "$work/shopping" --title shopping
+use linux sync
 apple 'two devices'
 
 scenario "the other half opens what Apple's has changed and attached"
-device linux sync
-device linux get shopping
-[[ $body == 'Buy pepper.' ]] || fail "what the phone has changed"
-device linux get film --output "$work/film-here"
+use linux sync
+use linux get shopping
+expect_output 'Buy pepper.'
+use linux get film --output "$work/film-here"
 cmp -- "$work/film" "$work/film-here" || fail "what the phone has attached"
 
 scenario "the other half opens what Apple's has sealed for the printed code, and draws a new key, which Apple's opens"
-device tablet recovery use "${where[@]}" --recovery-file "$work/code" --new-password-file "$work/password-2"
-device tablet sync
-device tablet get shopping
-[[ $body == 'Buy pepper.' ]] || fail "the note with the keys that the code has opened"
-device tablet rotate --password-file "$work/password-2"
+use tablet recovery use "${where[@]}" --recovery-file "$work/code" --new-password-file "$work/password-2"
+use tablet sync
+use tablet get shopping
+expect_output 'Buy pepper.'
+use tablet rotate --password-file "$work/password-2"
 apple 'after the other platform'

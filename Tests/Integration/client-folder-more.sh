@@ -26,13 +26,7 @@ contents() {
 }
 
 mkdir --parents "$work/phone/files/sub" "$work/laptop/files"
-echo 'correct horse battery staple' >"$work/password"
-for name in phone laptop; do
-    [[ $name == phone ]] && word=register || word=login
-    device "$name" "$word" --server "$SALTERN_TEST_URL" --userid "${userid:=$(unique ada)}" --certificate "$certificate" \
-        --device "$name" --password-file "$work/password"
-    expect_status 0
-done
+register_phone_and_laptop
 
 scenario "a dry run names what a round would do, and changes nothing"
 printf '*.tmp\nbuild/\n' >"$work/phone/files/.salternignore"
@@ -148,12 +142,10 @@ expect_error 78 second_folder
 [[ ! -e $work/phone/second/.saltern ]] || fail "no marker"
 device phone sync "$work/phone/second" --json --second-folder
 expect_names uploaded 'file'
-device phone sync "$work/phone/second" --json
-expect_status 0
+use phone sync "$work/phone/second" --json
 mkdir "$work/grace"
-device grace register --server "$SALTERN_TEST_URL" --userid "$(unique grace)" --certificate "$certificate" \
+use grace register --server "$SALTERN_TEST_URL" --userid "$(unique grace)" --certificate "$certificate" \
     --device grace --password-file "$work/password"
-expect_status 0
 for words in '' '--allow-deletions' '--dry-run'; do
     # shellcheck disable=SC2086  # no word, or one
     device grace sync "$work/phone/files" --json $words
@@ -178,8 +170,7 @@ device laptop trash restore "$work/laptop/files" letters/one letters/none --json
 expect_status 66
 [[ ! -e $work/laptop/files/letters/one ]] || fail "nothing to be restored when a file is not in the trash"
 # A file that is named twice is restored once.
-device laptop trash restore "$work/laptop/files" letters/one letters/two letters/one --json
-expect_status 0
+use laptop trash restore "$work/laptop/files" letters/one letters/two letters/one --json
 [[ $(json '.restored | join("|")') == 'letters/one|letters/two (restored)' ]] || fail "both files: $body"
 grep --quiet --line-regexp one "$work/laptop/files/letters/one" || fail "the file that was deleted"
 grep --quiet --line-regexp changed "$work/laptop/files/letters/two" || fail "the later version to stay"
@@ -199,20 +190,15 @@ expect_error 66 several_files
 device laptop trash "$work/laptop/files" --json
 mapfile -t same < <(json '.files[] | select(.path == "letters/same").name')
 [[ ${#same[@]} == 2 ]] || fail "both versions: $body"
-env --ignore-environment HOME="$work/laptop" PATH="$PATH" "$client" sync "$work/laptop/files" --watch >"$work/watch" 2>&1 \
-    </dev/null &
+exec_in_home laptop "$client" sync "$work/laptop/files" --watch >"$work/watch" 2>&1 </dev/null &
 watching=$!
-device laptop trash restore "$work/laptop/files" "${same[@]}" --json
-expect_status 0
+use laptop trash restore "$work/laptop/files" "${same[@]}" --json
 [[ $(json '.restored | sort | join("|")') == 'letters/same (restored)|letters/same (restored, 2)' ]] || fail "both: $body"
 for name in '' ', 2'; do
     wait_until 180 grep --quiet --line-regexp --fixed-strings "sent: letters/same (restored$name)" "$work/watch" ||
         fail "the file to be sent: $(<"$work/watch")"
 done
-end_process "$watching" INT 180
-result=0
-wait "$watching" || result=$?
-((result == 130)) || fail "Ctrl-C to end it with 130, which is $result: $(<"$work/watch")"
+interrupt "$watching" 130 "$work/watch"
 sync_files phone
 expect_names downloaded 'letters/same (restored) letters/same (restored, 2)'
 [[ $(sort "$work/phone/files/letters/same"*) == $'first\nsecond\nthird' ]] || fail "all versions"
@@ -222,8 +208,7 @@ rm -r "$work/phone/files/letters"
 echo 'a file' >"$work/phone/files/letters"
 sync_files phone --allow-deletions
 sync_files laptop --allow-deletions
-device laptop trash restore "$work/laptop/files" 'letters/same (restored)' --json
-expect_status 0
+use laptop trash restore "$work/laptop/files" 'letters/same (restored)' --json
 [[ $(json '.restored | join("|")') == 'letters (restored)/same (restored)' ]] || fail "the other folder: $body"
 [[ $(<"$work/laptop/files/letters") == 'a file' ]] || fail "the file to stay"
 
@@ -244,13 +229,12 @@ expect_status 65
 for line in "${several[0]}:" 'sent: of two' "${several[2]}:" 'fetched: of two'; do
     grep --quiet --line-regexp --fixed-strings "$line" <<<"$body" || fail "the line '$line': $body"
 done
-env --ignore-environment HOME="$work/phone" PATH="$PATH" "$client" sync "${several[@]}" --second-folder --watch --json >"$work/watch" \
-    2>"$work/watch-errors" </dev/null &
+exec_in_home phone "$client" sync "${several[@]}" --second-folder --watch --json \
+    >"$work/watch" 2>"$work/watch-errors" </dev/null &
 watching=$!
 wait_until 180 grep --quiet "$work/phone/missing: the folder cannot be opened.*the other folders continue" "$work/watch-errors" ||
     fail "the error at once: $(<"$work/watch-errors")"
-device phone list --json
-expect_status 0
+use phone list --json
 echo 'three' >"$work/phone/files/of three"
 has_both() {
     jq --slurp --exit-status --arg one "${several[0]}" --arg two "${several[2]}" '
@@ -258,10 +242,8 @@ has_both() {
         and any(.folder == $two and (.downloaded | contains(["of three"])))' "$work/watch" >"$work/both"
 }
 wait_until 180 has_both || fail "both folders to go on: $(cat "$work/watch" "$work/watch-errors")"
-end_process "$watching" INT 180
-result=0
-wait "$watching" || result=$?
-((result == 65)) || fail "it to end with the error's status, not $result: $(<"$work/watch-errors")"
+# The status of the error.
+interrupt "$watching" 65 "$work/watch-errors"
 [[ $(tail -n 1 "$work/watch-errors" | jq --raw-output .error.code) == unusable_folder ]] || fail "the error at the end, too"
 
 scenario "deletions that wait are named once while a folder is watched"
@@ -271,8 +253,7 @@ mkdir "$work/phone/files/waiting"
 for name in {1..12}; do echo "$name" >"$work/phone/files/waiting/$name"; done
 sync_files phone
 rm "$work/phone/files/waiting"/*
-env --ignore-environment HOME="$work/phone" PATH="$PATH" "$client" sync "$work/phone/files" --watch >"$work/watch" 2>&1 \
-    </dev/null &
+exec_in_home phone "$client" sync "$work/phone/files" --watch >"$work/watch" 2>&1 </dev/null &
 watching=$!
 wait_until 180 grep --quiet --line-regexp '  waits: waiting/1' "$work/watch" || fail "the names: $(<"$work/watch")"
 for name in first second; do

@@ -14,10 +14,6 @@ sync_both() {
         wait_until 180 settled "$name" "$@" || fail "$name to be in sync"
     done
 }
-settled() {
-    device "$1" sync "$work/$1/files" --json "${@:2}"
-    [[ $status == 0 || $status == 2 ]]
-}
 same() { diff --recursive --exclude .saltern "$work/phone/files" "$work/laptop/files" >"$work/difference"; }
 # shellcheck disable=SC2120  # wait_until gives the arguments
 in_sync() {
@@ -26,13 +22,7 @@ in_sync() {
 }
 
 mkdir --parents "$work/phone/files/letters" "$work/laptop/files"
-echo 'correct horse battery staple' >"$work/password"
-for name in phone laptop; do
-    [[ $name == phone ]] && word=register || word=login
-    device "$name" "$word" --server "$SALTERN_TEST_URL" --userid "${userid:=$(unique ada)}" --certificate "$certificate" \
-        --device "$name" --password-file "$work/password"
-    expect_status 0
-done
+register_phone_and_laptop
 
 scenario "a folder goes to another device, whatever is in it"
 echo 'Dear Grace,' >"$work/phone/files/letters/grace.txt"
@@ -45,15 +35,13 @@ wait_until 180 in_sync || fail "both folders to be the same: $(<"$work/differenc
 scenario "a file is got, edited and exported as it is, also when it is long"
 device laptop get photo.bin --output "$work/got.bin"
 cmp "$work/got.bin" "$work/phone/files/photo.bin"
-device laptop export "$work/items.ndjson"
-expect_status 0
+use laptop export "$work/items.ndjson"
 jq --raw-output 'select(.title == "photo.bin") | .data' "$work/items.ndjson" | base64 --decode |
     cmp - "$work/phone/files/photo.bin"
 
 scenario "a file that put replaces stays executable"
 printf '#!/bin/sh\nexit 0\n' >"$work/text"
-device laptop put --item run "$work/text"
-expect_status 0
+use laptop put --item run "$work/text"
 wait_until 180 in_sync || fail "both folders to be the same: $(<"$work/difference")"
 cmp "$work/text" "$work/phone/files/run"
 [[ -x $work/phone/files/run && -x $work/laptop/files/run ]] || fail "the executable bit to be kept"
@@ -96,13 +84,11 @@ scenario "deletions that wait have names, hold back nothing else, and are agreed
 for number in {1..12}; do echo "file $number" >"$work/phone/files/file $number"; done
 for number in {1..30}; do
     echo "$number" >"$work/note"
-    device phone put "$work/note" --collection notes --title "note $number"
-    expect_status 0
+    use phone put "$work/note" --collection notes --title "note $number"
 done
 wait_until 180 in_sync || fail "both folders to be the same: $(<"$work/difference")"
 mapfile -t notes < <(printf 'note %s\n' {1..20})
-device phone delete "${notes[@]}"
-expect_status 0
+use phone delete "${notes[@]}"
 rm "$work"/phone/files/file\ {1..8}
 echo 'no deletion' >"$work/phone/files/after"
 device phone sync "$work/phone/files" --json
@@ -124,8 +110,7 @@ device laptop sync "$work/laptop/files" --json --allow-deletions
 [[ ! -e "$work/laptop/files/file 1" && $(json '.heldItems | length') == 20 ]] || fail "the notes to wait: $body"
 device laptop sync --json
 expect_status 2
-device laptop sync --json --allow-deletions --collection notes
-expect_status 0
+use laptop sync --json --allow-deletions --collection notes
 [[ $(json '.heldItems | length') == 0 ]] || fail "nothing to wait: $body"
 
 scenario "what a program writes to a file that was displaced is in the folder"
@@ -157,8 +142,7 @@ before=$(find "$work/laptop/files/.saltern/trash" -type f | wc --lines)
 ((before > 0)) || fail "something in the trash"
 if command -v faketime >"$work/faketime"; then
     status=0
-    env --ignore-environment HOME="$work/laptop" PATH="$PATH" faketime '+40 days' "$client" sync "$work/laptop/files" \
-        >"$work/leap" 2>&1 </dev/null || status=$?
+    in_home laptop faketime '+40 days' "$client" sync "$work/laptop/files" >"$work/leap" 2>&1 </dev/null || status=$?
     device laptop sync "$work/laptop/files" --json
     [[ $(find "$work/laptop/files/.saltern/trash" -type f | wc --lines) == "$before" ]] ||
         fail "the trash to be as it was: $(<"$work/leap")"
@@ -170,15 +154,13 @@ wait_until 180 in_sync || fail "both folders to be the same: $(<"$work/differenc
 scenario "a folder that is not there is an error, and deletes nothing"
 mv "$work/phone/files" "$work/phone/elsewhere"
 device phone sync "$work/phone/files" --json
-expect_status 65
-[[ $(jq --raw-output .error.code <<<"$headers") == unusable_folder ]] || fail "the error unusable_folder"
+expect_error 65 unusable_folder
 mv "$work/phone/elsewhere" "$work/phone/files"
 
 scenario "a folder gets another collection without its marker; what it has stays in the one of before, too"
 before=$(find "$work/phone/files" -type f -not -path '*/.saltern/*' | wc --lines)
 device phone sync "$work/phone/files" --collection papers --json
-expect_status 78
-[[ $(jq --raw-output .error.code <<<"$headers") == other_collection ]] || fail "the error other_collection"
+expect_error 78 other_collection
 rm "$work/phone/files/.saltern/folder"
 device phone sync "$work/phone/files" --collection papers --allow-deletions --json
 [[ $status == 0 || $status == 2 ]] || fail "the folder to be taken: $headers"
@@ -189,34 +171,27 @@ papers() {
     [[ $(json .collections.papers) == "$before" && $(json .collections.files) == "$before" ]]
 }
 wait_until 180 papers || fail "each file to be in both collections: $body"
-device phone sync "$work/phone/files" --collection papers --json
-expect_status 0
+use phone sync "$work/phone/files" --collection papers --json
 rm "$work/phone/files/.saltern/folder"
 device phone sync "$work/phone/files" --allow-deletions --json
 wait_until 180 in_sync || fail "both folders to be the same again: $(<"$work/difference")"
 
 scenario "while a folder is watched, what is written goes to the other device by itself"
-env --ignore-environment HOME="$work/phone" PATH="$PATH" "$client" sync "$work/phone/files" --watch >"$work/watch" 2>&1 </dev/null &
+exec_in_home phone "$client" sync "$work/phone/files" --watch >"$work/watch" 2>&1 </dev/null &
 phone_pid=$!
-env --ignore-environment HOME="$work/laptop" PATH="$PATH" "$client" sync "$work/laptop/files" --watch >"$work/watch-2" 2>&1 </dev/null &
+exec_in_home laptop "$client" sync "$work/laptop/files" --watch >"$work/watch-2" 2>&1 </dev/null &
 laptop_pid=$!
 echo 'Watch this.' >"$work/phone/files/watched.txt"
 wait_until 180 grep --quiet --no-messages 'Watch this' "$work/laptop/files/watched.txt" ||
     fail "the file to arrive: $(cat "$work/watch" "$work/watch-2")"
-for pid in "$phone_pid" "$laptop_pid"; do
-    end_process "$pid" INT 180
-    result=0
-    wait "$pid" || result=$?
-    ((result == 130)) || fail "Ctrl-C to end it with 130, which is $result: $(cat "$work/watch" "$work/watch-2")"
-done
+for pid in "$phone_pid" "$laptop_pid"; do interrupt "$pid" 130 "$work/watch" "$work/watch-2"; done
 
 scenario "where the kernel has no room to watch every folder, that is said once"
 # A user namespace has a limit of its own.
 # shellcheck disable=SC2016  # expanded by the shell in the namespace
-unshare --user --map-root-user bash -c '
+exec_in_home phone unshare --user --map-root-user bash -c '
     echo 1 >/proc/sys/user/max_inotify_watches || exit 99
-    exec env --ignore-environment HOME="$1" PATH="$PATH" "$2" sync "$1/files" --watch' \
-    bash "$work/phone" "$client" >>"$work/watch-limited" 2>&1 </dev/null &
+    exec "$0" sync "$HOME/files" --watch' "$client" >>"$work/watch-limited" 2>&1 </dev/null &
 phone_pid=$!
 wait_until 180 grep --quiet max_user_watches "$work/watch-limited" || fail "the limit to be named: $(<"$work/watch-limited")"
 for number in {1..3}; do
@@ -225,22 +200,17 @@ for number in {1..3}; do
     : >"$work/watch-limited"
 done
 ! grep --quiet max_user_watches "$work/watch-limited" || fail "the limit to be named once: $(<"$work/watch-limited")"
-end_process "$phone_pid" INT 180
-result=0
-wait "$phone_pid" || result=$?
-((result == 130)) || fail "Ctrl-C to end it with 130, which is $result: $(<"$work/watch-limited")"
+interrupt "$phone_pid" 130 "$work/watch-limited"
 
 scenario "while folders are watched, other commands of the account work, also many at once"
 mkdir --parents "$work/phone/second"
 echo 'second' >"$work/phone/second/one"
 device phone sync "$work/phone/second" --collection second --json
-env --ignore-environment HOME="$work/phone" PATH="$PATH" "$client" sync "$work/phone/files" "$work/phone/second" --watch \
-    >"$work/watch-several" 2>&1 </dev/null &
+exec_in_home phone "$client" sync "$work/phone/files" "$work/phone/second" --watch >"$work/watch-several" 2>&1 </dev/null &
 phone_pid=$!
 puts=()
 for number in {1..30}; do
-    env --ignore-environment HOME="$work/phone" PATH="$PATH" "$client" put --title "at once $number" \
-        <<<"$number" >"$work/put-$number" 2>&1 &
+    exec_in_home phone "$client" put --title "at once $number" <<<"$number" >"$work/put-$number" 2>&1 &
     puts+=("$!")
 done
 for pid in "${puts[@]}"; do wait "$pid" || fail "each put to succeed: $(cat "$work"/put-*)"; done
@@ -257,9 +227,9 @@ wait "$phone_pid" || true
 scenario "while long files of several watched folders are sent or fetched, other commands have the store soon"
 # transfer NAME WORD: watches both folders, on a slow line, until each has moved its long file; commands work meanwhile.
 transfer() {
-    local pid status_of=0 count=0 busy=0
-    env --ignore-environment HOME="$work/$1" PATH="$PATH" "$client" sync "$work/$1/files" "$work/$1/second" --watch \
-        --limit-rate 150K >"$work/watch-long" 2>&1 </dev/null &
+    local pid count=0 busy=0
+    exec_in_home "$1" "$client" sync "$work/$1/files" "$work/$1/second" --watch --limit-rate 150K \
+        >"$work/watch-long" 2>&1 </dev/null &
     pid=$!
     until grep --quiet --line-regexp "$2: long" "$work/watch-long"; do
         device "$1" list --json
@@ -272,9 +242,7 @@ transfer() {
     ((count - busy > 5)) || fail "commands while files are moved, not $count, of which $busy had no store"
     both_moved() { (($(grep --count --line-regexp "$1: long" "$work/watch-long") == 2)); }
     wait_until 180 both_moved "$2" || fail "both files: $(<"$work/watch-long")"
-    end_process "$pid" INT 180
-    wait "$pid" || status_of=$?
-    ((status_of == 130)) || fail "Ctrl-C to end it with 130, which is $status_of: $(<"$work/watch-long")"
+    interrupt "$pid" 130 "$work/watch-long"
 }
 mkdir "$work/laptop/second"
 device laptop sync "$work/laptop/second" --collection second --json
@@ -286,8 +254,7 @@ for folder in files second; do cmp "$work/phone/$folder/long" "$work/laptop/$fol
 
 scenario "a program that keeps a file open is heard"
 exec {log}>"$work/phone/files/open"
-env --ignore-environment HOME="$work/phone" PATH="$PATH" "$client" sync "$work/phone/files" --watch >"$work/watch-open" 2>&1 \
-    </dev/null &
+exec_in_home phone "$client" sync "$work/phone/files" --watch >"$work/watch-open" 2>&1 </dev/null &
 phone_pid=$!
 wait_until 180 grep --quiet --line-regexp 'sent: open' "$work/watch-open" || fail "the file to go up: $(<"$work/watch-open")"
 : >"$work/watch-open"
@@ -302,8 +269,7 @@ ln --symbolic /etc/passwd "$work/phone/files/link"
 wait_until 180 settled phone
 device phone sync "$work/phone/files" --json
 [[ $(json '[.warnings[] | select(.kind == "link")][0].known') == true ]] || fail "the link to be known: $body"
-device phone sync "$work/phone/files"
-expect_status 0
+use phone sync "$work/phone/files"
 grep --quiet --line-regexp 'left alone as before: 1; see --json' <<<"$body" || fail "the link to be counted: $body"
 rm "$work/phone/files/link"
 
@@ -312,8 +278,7 @@ for rate in 0 1K x 5X -1 16383; do
     device phone sync --limit-rate "$rate"
     expect_status 64
 done
-device phone sync --limit-rate 16K
-expect_status 0
+use phone sync --limit-rate 16K
 
 scenario "what is unsent is shown also when the session has ended"
 echo 'unsent' >"$work/note"

@@ -6,46 +6,16 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
 umask 077
 require_client
+exec </dev/null
 
-editor=false
-
-# device NAME ARGUMENT…: what saltern-client does there; fills status, body (its output) and headers (its errors).
-device() {
-    local home=$work/$1
-    shift
-    status=0
-    body=$(env --ignore-environment HOME="$home" PATH="$PATH" EDITOR="$editor" XDG_RUNTIME_DIR="$runtime" \
-        SSLKEYLOGFILE="$work/tls-secrets" "$client" "$@" 2>"$work/errors" </dev/null) || status=$?
-    headers=$(<"$work/errors")
-}
-phone() { device phone "$@"; }
-laptop() { device laptop "$@"; }
-
-# settled NAME: that device's folder has been gone through.
-settled() {
-    device "$1" sync "$work/$1/files" --json
-    [[ $status == 0 || $status == 2 ]]
-}
 exchanged() { settled phone && settled laptop && [[ -e $work/laptop/files/$1 ]]; }
 
 runtime=$(mktemp --directory /dev/shm/saltern-scenario-XXXXXX)
-# shellcheck disable=SC2317  # the trap calls it
-remove_runtime() {
-    local result=$?
-    rm -rf -- "$runtime"
-    (exit "$result")
-    finish
-}
-trap remove_runtime EXIT
+folders_at_end=("$runtime")
+device_settings=(XDG_RUNTIME_DIR="$runtime" SSLKEYLOGFILE="$work/tls-secrets")
 
 mkdir --parents "$work/phone/files" "$work/laptop/files"
-echo 'correct horse battery staple' >"$work/password"
-for name in phone laptop; do
-    [[ $name == phone ]] && word=register || word=login
-    device "$name" "$word" --server "$SALTERN_TEST_URL" --userid "${userid:=$(unique ada)}" --certificate "$certificate" \
-        --device "$name" --password-file "$work/password"
-    expect_status 0
-done
+register_phone_and_laptop
 store=$work/phone/.local/share/saltern-client
 
 # Threads that are still freeing what is theirs must not meet what libraries do at a process's end.
@@ -175,8 +145,7 @@ arrive_as() {
 arrive_as tablet register --password-file "$work/password"
 expect_status 0
 device tablet put --title kept "$work/password"
-device tablet recovery create --password-file "$work/password" --json
-expect_status 0
+use tablet recovery create --password-file "$work/password" --json
 json .code >"$work/code"
 device tablet sync
 # The thief has a session, and replaces what the password and the code open, twice.
@@ -250,19 +219,13 @@ done
 scenario "output that cannot be written is an error, whatever was to be printed"
 phone put --title note "$work/password"
 expect_status 0
-# into_full ARGUMENT…: the command's output goes to a device that is full; fills status and headers.
-into_full() {
-    status=0
-    env --ignore-environment HOME="$work/phone" PATH="$PATH" "$client" "$@" >/dev/full 2>"$work/errors" </dev/null || status=$?
-    headers=$(<"$work/errors")
-}
 for words in "get note" "list" "status" "sync" "export $work/export.ndjson" "--help" "list --help"; do
     # shellcheck disable=SC2086  # several words
-    into_full $words
+    into_full phone $words
     expect_status 74
     [[ $headers == *"cannot be written"* ]] || fail "a line on standard error for $words"
 done
-into_full list --json
+into_full phone list --json
 expect_error 74 output_unusable
 # A pipe whose reader has ended, and no output at all.
 mkfifo "$work/pipe"
@@ -272,7 +235,7 @@ exec 3<&-
 for output in '>&4' '>&-'; do
     status=0
     # shellcheck disable=SC2016  # the inner shell expands it
-    env --ignore-environment HOME="$work/phone" PATH="$PATH" bash -c 'exec "$@" '"$output" sh "$client" list \
+    in_home phone bash -c 'exec "$@" '"$output" sh "$client" list \
         2>"$work/errors" </dev/null || status=$?
     headers=$(<"$work/errors")
     expect_status 74
@@ -293,7 +256,7 @@ namespace=(--mount)
 ((EUID == 0)) || namespace+=(--user --map-root-user)
 status=0
 # shellcheck disable=SC2016  # the inner shell's
-env --ignore-environment HOME="$work/phone" PATH="$PATH" XDG_RUNTIME_DIR="$runtime" unshare "${namespace[@]}" bash -c '
+in_home phone unshare "${namespace[@]}" bash -c '
     mount -t tmpfs -o size=300k,mode=0777 saltern "$1" && head --bytes 250000 /dev/zero >"$1/fill" || exit 1
     exec "$2" open --link-file "$3" --output "$1/secret" --json' - "$work/full" "$client" "$work/secret-link" \
     >"$work/body" 2>"$work/errors" </dev/null || status=$?
@@ -306,7 +269,7 @@ rm --recursive "${kept%/*}"
 
 scenario "a folder is watched for as long as somebody reads what is said"
 exec 3<>"$work/pipe"
-env --ignore-environment HOME="$work/phone" PATH="$PATH" "$client" sync "$work/phone/files" --watch --json \
+exec_in_home phone "$client" sync "$work/phone/files" --watch --json \
     >"$work/pipe" 2>"$work/errors" </dev/null 3<&- &
 watching=$!
 read -r -t 120 body <&3 || fail "a first round"
@@ -324,7 +287,7 @@ phone put --title long "$work/long"
 expect_status 0
 exec 3<>"$work/pipe"
 # What a shell starts in the background ignores Ctrl-C otherwise.
-env --ignore-environment HOME="$work/phone" PATH="$PATH" python3 -c '
+exec_in_home phone python3 -c '
 import os, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 os.execv(sys.argv[1], sys.argv[1:])' "$client" get long >"$work/pipe" 2>"$work/errors" </dev/null &
@@ -391,11 +354,9 @@ wait_until 180 exchanged run || fail "the file to arrive"
 phone export "$work/items.ndjson"
 expect_status 0
 other=$(unique eve)
-device eve register --server "$SALTERN_TEST_URL" --userid "$other" --certificate "$certificate" \
+use eve register --server "$SALTERN_TEST_URL" --userid "$other" --certificate "$certificate" \
     --password-file "$work/password"
-expect_status 0
-device eve import "$work/items.ndjson"
-expect_status 0
+use eve import "$work/items.ndjson"
 mkdir "$work/eve/files"
 device eve sync "$work/eve/files"
 [[ -x $work/eve/files/run ]] || fail "the file to be executable"
@@ -428,8 +389,7 @@ phone sync
 mapfile -t many < <(laptop list --collection many --json && jq --raw-output '.items[].id' <<<"$body")
 laptop delete "${many[@]}"
 laptop sync
-env --ignore-environment HOME="$work/phone" PATH="$PATH" "$client" sync "$work/phone/files" --watch --json \
-    >"$work/watch" 2>&1 </dev/null &
+exec_in_home phone "$client" sync "$work/phone/files" --watch --json >"$work/watch" 2>&1 </dev/null &
 watching=$!
 wait_until 180 grep --quiet '"kind":"massDeletion"' "$work/watch" || fail "the notice while it watches: $(<"$work/watch")"
 end_process "$watching" INT 180
@@ -510,8 +470,8 @@ expect_status 0
 scenario "what is too long for an item is refused at once; what the server does not take is named, and can be given up"
 head --bytes 2000000 /dev/zero | tr '\0' x >"$work/long.txt"
 phone put "$work/long.txt" --json
-expect_status 1
-[[ $(jq --raw-output .error.code <<<"$headers") == no_room && $headers == *2031649*1048576* ]] || fail "the numbers: $headers"
+expect_error 1 no_room
+[[ $headers == *2031649*1048576* ]] || fail "the numbers: $headers"
 phone status --json
 expect_json .unsent 0
 saltern account set-plan "$userid" "$plan" >/dev/null
@@ -542,9 +502,7 @@ expect_error 76 pin_mismatch
 cp "$work/profile.before" "$profile"
 
 scenario "the pins that the server publishes are learnt where only a folder is synced, too"
-pin=$(openssl x509 -in "$certificate" -noout -pubkey | openssl pkey -pubin -outform DER | openssl dgst -sha256 -binary |
-    openssl base64)
-jq --arg pin "sha256//$pin" '.pins = [$pin] | .publishedPins = []' "$work/profile.before" >"$profile"
+jq --arg pin "$(pin_of "$certificate")" '.pins = [$pin] | .publishedPins = []' "$work/profile.before" >"$profile"
 phone sync "$work/phone/files" --json
 expect_status 0
 (($(jq '.publishedPins | length' "$profile") > 0)) || fail "the pins to be remembered: $(<"$profile")"

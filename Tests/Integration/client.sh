@@ -13,39 +13,10 @@ require_client
 limits=SALTERN_RATE_LIMITS=login=10000/1000,registration=10000/1000
 start_own_server "$limits"
 
-editor=false
-
-# device NAME ARGUMENT…: what saltern-client does there; fills status, body (its output) and headers (its errors).
-device() {
-    local home=$work/$1
-    shift
-    mkdir --parents -- "$home"
-    status=0
-    env --ignore-environment HOME="$home" PATH="$PATH" EDITOR="$editor" CLIENT="$client" \
-        "$client" "$@" >"$work/body" 2>"$work/errors" || status=$?
-    body=$(tr -d '\0' <"$work/body")
-    headers=$(<"$work/errors")
-}
-phone() { device phone "$@" </dev/null; }
-laptop() { device laptop "$@" </dev/null; }
-
-expect_output() { [[ $body == "$1" ]] || fail "the output: $1"; }
-
-pin() {
-    openssl x509 -in "$certificate" -noout -pubkey | openssl pkey -pubin -outform DER |
-        openssl dgst -sha256 -binary | openssl base64 | sed 's|^|sha256//|'
-}
-
-# one_time_code_now: one that counts, whatever was used before.
-one_time_code_now() {
-    query 'UPDATE saltern.second_factors SET last_step = 0'
-    one_time_code "$secret" >"$work/code"
-}
-
-userid=$(unique ada)
-where=(--server "$SALTERN_TEST_URL" --userid "$userid" --certificate "$certificate")
-echo 'correct horse battery staple' >"$work/password"
-echo 'a staple for every horse' >"$work/password-2"
+# An editor runs the client, too.
+device_settings=(CLIENT="$client")
+name_account
+pin=$(pin_of "$certificate")
 echo 'wrong' >"$work/wrong"
 
 scenario "nobody is logged in, and every command says so with status 78"
@@ -55,68 +26,46 @@ for command in status list sync devices events shares logout; do
 done
 
 scenario "a wrong pin ends the conversation before anything is sent or remembered"
-phone register "${where[@]}" --pin "sha256//$(random_base64 32)" --password-file "$work/password" --json
+phone register --server "$SALTERN_TEST_URL" --userid "$userid" --certificate "$certificate" --pin "sha256//$(random_base64 32)" \
+    --password-file "$work/password" --json
 expect_error 76 pin_mismatch
-phone register --server "$SALTERN_TEST_URL" --userid "$userid" --pin "$(pin)" --password-file "$work/password" --json
+phone register --server "$SALTERN_TEST_URL" --userid "$userid" --pin "$pin" --password-file "$work/password" --json
 expect_error 76 untrusted_certificate
 [[ -z $(find "$work/phone" -type f) ]] || fail "no file in $(find "$work/phone" -type f)"
 
 scenario "a password that others can read is refused"
 chmod 0644 "$work/password"
-phone register "${where[@]}" --pin "$(pin)" --password-file "$work/password" --json
+phone register "${where[@]}" --password-file "$work/password" --json
 expect_error 65 unreadable
 chmod 0600 "$work/password"
 
 scenario "an account is made once, and what was said is remembered"
-phone register "${where[@]}" --pin "$(pin)" --password-file "$work/password" --device phone --json
+phone register "${where[@]}" --password-file "$work/password" --device phone --json
 expect_status 0
 expect_json .userid "$userid"
-phone register "${where[@]}" --pin "$(pin)" --password-file "$work/password" --json
+phone register "${where[@]}" --password-file "$work/password" --json
 expect_error 73 account_exists
-laptop register "${where[@]}" --pin "$(pin)" --password-file "$work/wrong" --json
+laptop register "${where[@]}" --password-file "$work/wrong" --json
 expect_error 1 userid_taken
 phone status --json
 expect_status 0
 expect_json '[.online, .plan.name, .unsent] | tostring' '[true,"default",0]'
 
 scenario "another server with the salt prefix of a known one is refused before it gets a password key"
-cat >"$work/relay.py" <<'PYTHON'
-import asyncio, sys
-
-async def pump(reader, writer):
-    while data := await reader.read(65536):
-        writer.write(data)
-        await writer.drain()
-    writer.close()
-
-async def carry(reader, writer):
-    there = await asyncio.open_connection("localhost", int(sys.argv[1]))
-    await asyncio.gather(pump(reader, there[1]), pump(there[0], writer), return_exceptions=True)
-
-async def main():
-    server = await asyncio.start_server(carry, "127.0.0.1", 0)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await asyncio.to_thread(sys.stdin.read)
-
-asyncio.run(main())
-PYTHON
-coproc relay (exec python3 "$work/relay.py" "${SALTERN_TEST_URL##*:}" 2>"$work/relay.log")
+coproc relay (exec python3 "$repository/Tests/Integration/cutting_relay.py" "${SALTERN_TEST_URL##*:}" 2>"$work/relay.log")
 read -r -u "${relay[0]}" other_port
-device visitor register --server "$SALTERN_TEST_URL" --userid "$(unique eve)" --certificate "$certificate" \
+use visitor register --server "$SALTERN_TEST_URL" --userid "$(unique eve)" --certificate "$certificate" \
     --password-file "$work/password" --json
-expect_status 0
 elsewhere=(--server "https://localhost:$other_port" --userid "$(unique mallory)" --certificate "$certificate")
 device visitor register "${elsewhere[@]}" --password-file "$work/password" --json
 expect_error 76 salt_prefix_in_use
-device visitor register "${elsewhere[@]}" --password-file "$work/password" --accept-salt-prefix --json
-expect_status 0
+use visitor register "${elsewhere[@]}" --password-file "$work/password" --accept-salt-prefix --json
 
 scenario "a log-in is not undone by a log-out that still waits for the server"
 mallory=${elsewhere[3]}
 # shellcheck disable=SC2154  # coproc sets it
 kill -STOP "$relay_PID"
-env --ignore-environment HOME="$work/visitor" PATH="$PATH" "$client" logout --account "$mallory" >"$work/logout" 2>&1 \
-    </dev/null &
+exec_in_home visitor "$client" logout --account "$mallory" >"$work/logout" 2>&1 </dev/null &
 leaving=$!
 # shellcheck disable=SC2317  # wait_until calls it
 is_logged_out() {
@@ -124,9 +73,8 @@ is_logged_out() {
     [[ $status == 78 ]]
 }
 wait_until 180 is_logged_out || fail "the account to be logged out"
-device visitor login --account "$mallory" --server "$SALTERN_TEST_URL" --userid "$mallory" --certificate "$certificate" \
+use visitor login --account "$mallory" --server "$SALTERN_TEST_URL" --userid "$mallory" --certificate "$certificate" \
     --password-file "$work/password"
-expect_status 0
 device visitor put --account "$mallory" --title kept <<<'Buy salt.'
 expect_status 0
 wait "$leaving" || fail "the log-out to succeed: $(<"$work/logout")"
@@ -136,10 +84,10 @@ expect_output 'Buy salt.'
 eval "exec ${relay[1]}>&-"
 
 scenario "a second device logs in; a wrong password leaves nothing behind"
-laptop login "${where[@]}" --pin "$(pin)" --password-file "$work/wrong" --json
+laptop login "${where[@]}" --password-file "$work/wrong" --json
 expect_error 77 wrong_credentials
 [[ -z $(find "$work/laptop" -type f) ]] || fail "no file in $(find "$work/laptop" -type f)"
-device laptop login "${where[@]}" --pin "$(pin)" --password-file - --device laptop <"$work/password"
+device laptop login "${where[@]}" --password-file - --device laptop <"$work/password"
 expect_status 0
 
 scenario "an item is written, read, listed and synced, as text and as bytes"
@@ -220,8 +168,7 @@ phone edit shopping --allow-empty --json
 expect_status 0
 device phone put --item shopping --json <<<'Buy vinegar.'
 expect_status 0
-device phone put --item shopping --allow-empty --json </dev/null
-expect_status 0
+use phone put --item shopping --allow-empty --json
 phone versions shopping --json
 expect_json '[.versions[].bytes] | tostring' '[13,0,22,10]'
 first=$(json '.versions[2].version')
@@ -234,8 +181,7 @@ expect_output $'Buy salt.\nBuy pepper.'
 phone restore shopping --version 4711 --json
 expect_error 66 not_found
 # A new item may be empty.
-device phone put --title nothing --json </dev/null
-expect_status 0
+use phone put --title nothing --json
 phone delete nothing
 
 scenario "what is changed while the editor is open is kept beside the edit"
@@ -253,10 +199,7 @@ phone status --json
 expect_status 2
 expect_json '.notices[0].kind' conflict
 # What could not be written was not seen.
-status=0
-env --ignore-environment HOME="$work/phone" PATH="$PATH" "$client" status --seen >/dev/full 2>"$work/errors" </dev/null ||
-    status=$?
-headers=$(<"$work/errors")
+into_full phone status --seen
 expect_status 74
 phone status
 expect_status 2
@@ -277,7 +220,7 @@ scenario "Ctrl-C ends a sync that waits for the server, and the next one loses n
 device phone put --title later <<<'Later.'
 server_process=$(own_server_process)
 kill -STOP "$server_process"
-env --ignore-environment HOME="$work/phone" "$client" sync --json >/dev/null 2>"$work/errors" &
+exec_in_home phone "$client" sync --json >/dev/null 2>"$work/errors" &
 syncing=$!
 wait_until 180 has_connected "$syncing" || fail "the command to connect"
 kill -INT "$syncing"
@@ -349,7 +292,8 @@ for number in $(seq 12); do
 done
 laptop sync
 phone sync
-mapfile -t many < <(env --ignore-environment HOME="$work/laptop" "$client" list --collection many --json | jq --raw-output '.items[].id')
+laptop list --collection many --json
+mapfile -t many < <(json '.items[].id')
 laptop delete "${many[@]}"
 expect_status 0
 laptop sync
@@ -389,8 +333,7 @@ phone shares --json
 expect_json '.shares | map([.id, .maxViews]) | tostring' "[[\"$share\",2]]"
 device stranger open --link-file "$work/link" --json </dev/null
 expect_error 76 untrusted_certificate
-device stranger open --link-file "$work/link" --certificate "$certificate" --pin "$(pin)" </dev/null
-expect_status 0
+use stranger open --link-file "$work/link" --certificate "$certificate" --pin "$pin"
 expect_output 'Red.'
 laptop open "$(<"$work/link")" --json
 expect_json .text Red.
@@ -422,9 +365,7 @@ laptop open "${link}x" --json
 expect_error 65 unreadable
 kept=$(find "$work/laptop" -path '*saltern-client/shares/*' -name '*.json')
 [[ $(stat --format %a "$kept") == 600 ]] || fail "only the owner to read $kept"
-status=0
-env --ignore-environment HOME="$work/laptop" "$client" open "$link" >/dev/full 2>"$work/errors" || status=$?
-headers=$(<"$work/errors")
+into_full laptop open "$link"
 expect_status 74
 # White space around the link does not count, and neither does the case of the host or the scheme.
 laptop open " ${link/https:\/\/localhost/HTTPS:\/\/LocalHost} " --json
@@ -436,7 +377,7 @@ expect_error 66 not_found
 scenario "a link ends in time although the device's clock is wrong"
 if command -v faketime >"$work/faketime"; then
     status=0
-    env --ignore-environment HOME="$work/phone" PATH="$PATH" faketime '+2 days' "$client" share wine --expires 1h --json \
+    in_home phone faketime '+2 days' "$client" share wine --expires 1h --json \
         >"$work/late" 2>"$work/errors" </dev/null || status=$?
     headers=$(<"$work/errors")
     expect_status 0
@@ -449,12 +390,10 @@ if command -v faketime >"$work/faketime"; then
 fi
 
 scenario "what is shown once and cannot be written is kept in memory"
+device_settings+=(XDG_RUNTIME_DIR=/dev/shm)
 for words in "share wine --views 1" "recovery create --password-file $work/password"; do
-    status=0
     # shellcheck disable=SC2086  # words
-    env --ignore-environment HOME="$work/phone" PATH="$PATH" XDG_RUNTIME_DIR=/dev/shm "$client" $words >/dev/full \
-        2>"$work/errors" </dev/null || status=$?
-    headers=$(<"$work/errors")
+    into_full phone $words
     expect_status 74
     kept=$(sed -n 's/.* is in \(.*\): move it from there$/\1/p' "$work/errors")
     [[ -s $kept ]] || fail "a file to be named: $headers"
@@ -509,7 +448,7 @@ scenario "a second factor is asked for after the right password"
 phone second-factor begin --password-file "$work/password-2" --json
 secret=$(json .secret)
 confirm_now() {
-    one_time_code_now
+    unused_code "$secret" >"$work/code"
     phone second-factor confirm --code-file "$work/code" --json
 }
 expect_in_time 0 confirm_now
@@ -518,7 +457,7 @@ json '.recoveryCodes[0]' >"$work/recovery-code"
 laptop logout
 expect_status 0
 [[ -z $(find "$work/laptop" -type f) ]] || fail "no file in $(find "$work/laptop" -type f)"
-again=("${where[@]}" --pin "$(pin)" --device laptop --password-file "$work/password-2")
+again=("${where[@]}" --device laptop --password-file "$work/password-2")
 laptop login "${again[@]}" --json
 expect_error 77 code_required
 one_time_code "$secret" 3600 >"$work/code"
@@ -553,24 +492,22 @@ expect_json '[.rotated, .notices[0].kind, .notices[0].item] | tostring' "[true,\
 laptop sync --json
 expect_error 77 session_ended
 sed 's/^./U/' "$work/printed" >"$work/misprinted"
-device tablet recovery use "${where[@]}" --pin "$(pin)" --recovery-file "$work/misprinted" \
+device tablet recovery use "${where[@]}" --recovery-file "$work/misprinted" \
     --new-password-file "$work/password" --json </dev/null
 expect_error 65 malformed_recovery_code
-device tablet recovery use "${where[@]}" --pin "$(pin)" --recovery-file "$work/printed" \
-    --new-password-file "$work/password" --json </dev/null
-expect_status 0
+use tablet recovery use "${where[@]}" --recovery-file "$work/printed" \
+    --new-password-file "$work/password" --json
 device tablet get "$shopping"
 expect_output 'Buy salt, pepper and oil.'
 device tablet put --item "$cheese" <<<'Edam.'
 device tablet sync </dev/null
 device laptop put --item "$cheese" <<<'Gouda.'
-device laptop recovery use "${where[@]}" --pin "$(pin)" --recovery-file "$work/printed" \
+device laptop recovery use "${where[@]}" --recovery-file "$work/printed" \
     --new-password-file "$work/password" --json </dev/null
 expect_status 2
 expect_json '[.notices[] | select(.kind == "conflict") | .item] | tostring' "[\"$cheese\"]"
 for name in phone laptop; do
-    device "$name" login --password-file "$work/password" </dev/null
-    expect_status 0
+    use "$name" login --password-file "$work/password"
     device "$name" get "$copy"
     expect_output 'Buy vinegar.'
 done
@@ -590,7 +527,7 @@ for _ in 1 2; do
 done
 phone status --json
 expect_json .plan.recoveryCode false
-device thief recovery use "${where[@]}" --pin "$(pin)" --recovery-file "$work/printed" \
+device thief recovery use "${where[@]}" --recovery-file "$work/printed" \
     --new-password-file "$work/password-2" --json </dev/null
 expect_error 77 wrong_credentials
 
@@ -636,9 +573,8 @@ laptop login --password-file "$work/password" --json
 expect_error 77 wrong_credentials
 laptop login --userid "$renamed" --password-file "$work/password" --json
 expect_error 64 usage
-device mallory register --server "$SALTERN_TEST_URL" --userid "$stranger" --certificate "$certificate" --pin "$(pin)" \
-    --password-file "$work/password" </dev/null
-expect_status 0
+use mallory register --server "$SALTERN_TEST_URL" --userid "$stranger" --certificate "$certificate" --pin "$pin" \
+    --password-file "$work/password"
 laptop login --account "$userid" --userid "$stranger" --password-file "$work/password" --json
 expect_error 73 other_account
 laptop login --account "$userid" --userid "$renamed" --password-file "$work/password" --json
@@ -661,7 +597,7 @@ phone export "$work/sealed.ndjson" --sealed --password-file "$work/password"
 expect_status 0
 [[ $(tail -n 1 "$work/sealed.ndjson") == '{"type":"end"'* ]] || fail "a whole export"
 other=$(unique eve)
-phone register --account eve --server "$SALTERN_TEST_URL" --userid "$other" --certificate "$certificate" --pin "$(pin)" \
+phone register --account eve --server "$SALTERN_TEST_URL" --userid "$other" --certificate "$certificate" --pin "$pin" \
     --password-file "$work/password"
 expect_status 0
 phone list --json
@@ -689,8 +625,7 @@ invited=(--server "$SALTERN_TEST_URL" --userid "$(unique bob)" --certificate "$c
 device bob register "${invited[@]}" --json </dev/null
 expect_status 1
 saltern invite create --json | jq --raw-output '.invites[0].code' >"$work/invite"
-device bob register "${invited[@]}" --invite-file "$work/invite" --json </dev/null
-expect_status 0
+use bob register "${invited[@]}" --invite-file "$work/invite" --json
 
 scenario "a terminal is asked for the password, shows nothing of it, and Ctrl-C ends the question"
 "$repository/.venv/bin/python" - "$client" "$work/phone" "$userid" <<'PYTHON' || fail "the terminal to be asked"

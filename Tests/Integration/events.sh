@@ -15,7 +15,7 @@ openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -su
 
 start_receiver() {
     : >"$work/receiver.log"
-    setpriv --pdeathsig TERM "$repository/.venv/bin/python" "$repository/Tests/Integration/event_receiver.py" --port "$receiver_port" \
+    setpriv --pdeathsig TERM "$python" "$repository/Tests/Integration/event_receiver.py" --port "$receiver_port" \
         --certificate "$work/receiver.pem" --key "$work/receiver.key" --record "$work/record" --secrets "$receivers" \
         >>"$work/receiver.log" 2>&1 </dev/null &
     receiver=$!
@@ -184,21 +184,6 @@ saltern destination remove jobs --yes >/dev/null
 
 scenario "two nodes, of which one is killed again and again: every event arrives, and each account's in order"
 port=$(free_port)
-start_other() {
-    : >"$work/other"
-    (
-        # shellcheck source=/dev/null
-        source "$own_home/run.env"
-        for name in "${!SALTERN_TEST_@}"; do unset "$name"; done
-        exec setpriv --pdeathsig TERM env "SALTERN_LISTEN=127.0.0.1:$port" SALTERN_RATE_LIMITS=off \
-            SALTERN_DESTINATION_CA_FILE="$work/receiver.pem" "$executable" serve
-    ) >>"$work/other" 2>&1 </dev/null &
-    other=$!
-    # shellcheck disable=SC2317  # wait_until calls it
-    other_has_started() { is_gone "$other" || grep -q server_started "$work/other"; }
-    wait_until 180 other_has_started || fail "the other server to start"
-    grep -q server_started "$work/other" || fail "the other server to start: $(<"$work/other")"
-}
 destination pair
 behave pair slow
 tokens=()
@@ -207,7 +192,7 @@ for _ in {1..6}; do
     tokens+=("$token")
 done
 for round in {1..3}; do
-    start_other
+    start_other_server "$work/other" SALTERN_LISTEN="127.0.0.1:$port"
     for token in "${tokens[@]}"; do
         for number in {1..4}; do
             request PUT /v1/account/receipt "{\"receipt\":\"$round-$number\"}"
@@ -215,8 +200,8 @@ for round in {1..3}; do
         done
     done
     sleep 4
-    end_process "$other" KILL 60
-    wait "$other" 2>/dev/null || true
+    end_process "$other_pid" KILL 60
+    wait "$other_pid" 2>/dev/null || true
 done
 behave pair ok
 # A lease of a killed node ends after 30 seconds.

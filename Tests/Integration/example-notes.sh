@@ -11,21 +11,23 @@ notes=${SALTERN_TEST_NOTES:-$(dirname -- "$client")/notes}
 
 server=$SALTERN_TEST_URL
 password='correct horse battery staple'
+pin=$(pin_of "$certificate")
 
-# app DEVICE WORD…: runs the app there, with the password as its standard input; fills status, body and headers.
+# exec_app DEVICE WORD…: the app there, in place of the shell.
+exec_app() {
+    exec_in_home "$1" env NOTES_FOLDER="$work/$1/notes" NOTES_DEVICE="$1" NOTES_SERVER="$server" \
+        NOTES_CERTIFICATE="$certificate" NOTES_PIN="$pin" "$notes" "${@:2}"
+}
+# app DEVICE WORD…: runs it, with the password as its standard input; fills status, body and headers.
 app() {
-    local folder=$work/app-$1 name=$1
-    shift
+    mkdir --parents -- "$work/$1"
     status=0
-    env --ignore-environment HOME="$work" PATH="$PATH" NOTES_FOLDER="$folder" NOTES_DEVICE="$name" NOTES_SERVER="$server" \
-        NOTES_CERTIFICATE="$certificate" NOTES_PIN="$pin" \
-        "$notes" "$@" <<<"$password" >"$work/body" 2>"$work/errors" || status=$?
+    (exec_app "$@") <<<"$password" >"$work/body" 2>"$work/errors" || status=$?
     body=$(<"$work/body")
     headers=$(<"$work/errors")
 }
-phone() { app phone "$@"; succeed; }
-laptop() { app laptop "$@"; succeed; }
-succeed() { [[ $status == 0 ]] || fail "the command to succeed"; }
+phone() { app phone "$@"; expect_status 0; }
+laptop() { app laptop "$@"; expect_status 0; }
 
 # expect_sentence TEXT: what a person reads of an error.
 expect_sentence() {
@@ -42,8 +44,6 @@ id_of() { grep --fixed-strings --max-count=1 -- "$1" <<<"$body" | cut --fields 1
 away() { server=https://localhost:1; }
 back() { server=$SALTERN_TEST_URL; }
 
-pin=sha256//$(openssl x509 -in "$certificate" -noout -pubkey | openssl pkey -pubin -outform DER |
-    openssl dgst -sha256 -binary | openssl base64)
 userid=$(unique ada)
 
 scenario "a person signs up, and the next launch has their notes without a password"
@@ -123,33 +123,31 @@ back
 
 scenario "a note of the app's first version is read, and becomes one of the second when it is changed"
 printf '%s\n' "$password" >"$work/password"
-device first login --server "$SALTERN_TEST_URL" --userid "$userid" --certificate "$certificate" \
-    --password-file "$work/password" </dev/null
-expect_status 0
+use first login --server "$SALTERN_TEST_URL" --userid "$userid" --certificate "$certificate" \
+    --password-file "$work/password"
 device first put --collection notes --json <<<'{"body":"From the first version.","color":"red"}'
 expect_status 0
 first=$(json .id)
-device first sync </dev/null
+use first sync
 phone sync
 phone list
 expect_list 'Buy oil. #shopping #market [photo.jpg]' 'From the first version.'
 phone tag "$first" old
 phone sync
-device first sync </dev/null
-device first get "$first" </dev/null
+use first sync
+use first get "$first"
 expect_json '[."saltern-schema", .text, .color, .tags[0]] | tostring' '[2,"From the first version.","red","old"]'
 
 scenario "what this version cannot read is counted, and stays"
 device first put --collection notes --json <<<'{"saltern-schema":9,"words":["Later"]}'
 expect_status 0
-device first sync </dev/null
+use first sync
 phone sync
 phone list
 [[ $body == *'1 notes cannot be read by this version.' ]] || fail "the unreadable note to be counted"
 
 scenario "a list that is open hears of the other device's changes"
-env --ignore-environment HOME="$work" PATH="$PATH" NOTES_FOLDER="$work/app-laptop" NOTES_SERVER="$server" \
-    NOTES_CERTIFICATE="$certificate" NOTES_PIN="$pin" "$notes" watch </dev/null >"$work/watched" 2>&1 &
+exec_app laptop watch </dev/null >"$work/watched" 2>&1 &
 watching=$!
 wait_until 180 grep --quiet 'Buy oil.' "$work/watched" || fail "the first list: $(<"$work/watched")"
 phone add 'Heard at once.'
@@ -163,9 +161,8 @@ scenario "a link opens the text in any browser"
 phone share "$heard"
 [[ $body == "$SALTERN_TEST_URL"/s/*#* ]] || fail "a link"
 printf '%s\n' "$body" >"$work/link"
-device first open --link-file "$work/link" </dev/null
-expect_status 0
-[[ $body == 'Heard at once.' ]] || fail "the text"
+use first open --link-file "$work/link"
+expect_output 'Heard at once.'
 
 scenario "a new password ends the other devices, which lose no edit"
 laptop add 'Not sent yet.'

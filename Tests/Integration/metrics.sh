@@ -49,7 +49,7 @@ is_told() {
 expect_told() { wait_until 180 is_told "$@" || fail "$*: $(grep --fixed-strings -- "${1%%[ \{]*}" "$work/metrics")"; }
 
 register ada
-request POST /v1/sessions "{\"userid\":\"$userid\",\"passwordKey\":\"$(head --bytes 32 /dev/urandom | base64)\"}"
+password_key=$(random_base64 32) try_log_in
 request GET /v1/account
 # What the next scenarios look at. The database may not answer a single scrape in time.
 expect_told saltern_database_up == 1
@@ -86,8 +86,8 @@ expect_metric saltern_certificate_expiry_timestamp_seconds == \
     "$(date --date "$(openssl x509 -noout -enddate -in "$certificate" | sed 's/.*=//')" +%s)"
 
 scenario "connections, handshakes, bodies, replies and streams are counted, and what a stranger asks for is no failure"
-PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$repository/scripts/lib /usr/bin/python3 "$repository/Tests/Integration/metrics_connections.py" \
-    "$own_port" "${metrics##*:}" "$certificate" "$token" || fail "the right numbers"
+run_python "$repository/Tests/Integration/metrics_connections.py" "$own_port" "${metrics##*:}" "$certificate" "$token" ||
+    fail "the right numbers"
 
 scenario "who waits for a connection, and who for the turn of an account, is counted, and what statements take"
 # write TOKEN: items, one after another, until the accounts are no longer locked.
@@ -108,11 +108,7 @@ done
 scrape
 cp -- "$work/metrics" "$work/before"
 # A session of psql locks all accounts, until its input ends.
-exec {statements}> >(
-    # shellcheck source=/dev/null
-    source "$SALTERN_TEST_HOME/run.env"
-    exec psql --no-psqlrc --quiet "$SALTERN_OWNER_DATABASE_URL" >/dev/null
-)
+exec {statements}> >(exec psql --no-psqlrc --quiet "$(server_setting SALTERN_OWNER_DATABASE_URL)" >/dev/null)
 printf '%s\n' BEGIN\; 'UPDATE saltern.accounts SET plan = plan;' "\\! touch '$work/held'" >&"$statements"
 wait_until 180 test -e "$work/held" || fail "the accounts to be held"
 writers=()
@@ -178,7 +174,7 @@ expect_told saltern_database_up == 1
 ! grep --quiet saltern_database_failure "$work/metrics" || fail "no reason any more"
 
 scenario "600 connections that ask for nothing do not keep Prometheus out"
-PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$repository/scripts/lib /usr/bin/python3 - "${metrics##*:}" <<'PYTHON' || fail "an answer within ten seconds"
+run_python - "${metrics##*:}" <<'PYTHON' || fail "an answer within ten seconds"
 import http.client, socket, sys, time
 from traffic.ruler import Ruler
 port, ruler = int(sys.argv[1]), Ruler()

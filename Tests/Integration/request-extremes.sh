@@ -9,6 +9,5 @@ ensure_python_tools
 start_own_server SALTERN_RATE_LIMITS=off
 
 scenario "every field of every request is taken at the extremes of its schema"
-PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$repository/scripts/lib \
-    "$repository/.venv/bin/python" "$repository/scripts/openapi.d/extremes.py" "$repository/openapi.yaml" "$SALTERN_TEST_URL" \
-    "$certificate" >"$work/said" 2>&1 || fail "the server to take what openapi.yaml allows: $(<"$work/said")"
+run_python "$repository/scripts/openapi.d/extremes.py" "$repository/openapi.yaml" "$SALTERN_TEST_URL" "$certificate" \
+    >"$work/said" 2>&1 || fail "the server to take what openapi.yaml allows: $(<"$work/said")"

@@ -20,17 +20,7 @@ page_port=$(free_port)
 start_own_server SALTERN_RATE_LIMITS=login=10000/1000,registration=10000/1000 \
     SALTERN_ALLOWED_ORIGINS="https://localhost:$page_port"
 
-unique ada >"$work/userid"
-echo 'correct horse battery staple' >"$work/password"
-pin=$(openssl x509 -in "$certificate" -noout -pubkey | openssl pkey -pubin -outform DER | openssl dgst -sha256 -binary |
-    openssl base64)
-where=(--server "$SALTERN_TEST_URL" --userid "$(<"$work/userid")" --certificate "$certificate" --pin "sha256//$pin")
-
-# kit ARGUMENT…: what saltern-client does; has to succeed.
-kit() {
-    device laptop "$@" </dev/null
-    expect_status 0
-}
+name_account
 
 # in_deno COMMAND: a part of Tests/Web/account_deno.js.
 in_deno() {
@@ -39,41 +29,40 @@ in_deno() {
 }
 
 scenario "the page opens what the kit has written, and the kit what the page has written and shared"
-kit register "${where[@]}" --password-file "$work/password"
+use laptop register "${where[@]}" --password-file "$work/password"
 printf 'Buy salt.' >"$work/shopping"
-kit put "$work/shopping" --title shopping
-kit sync
-kit share shopping --views 2 --json
+use laptop put "$work/shopping" --title shopping
+use laptop sync
+use laptop share shopping --views 2 --json
 json .url >"$work/link-of-kit"
 in_deno life
-kit sync
-kit get shopping
-[[ $body == 'Buy salt and pepper.' ]] || fail "the edit of the page"
-kit get 'from the page'
+use laptop sync
+use laptop get shopping
+expect_output 'Buy salt and pepper.'
+use laptop get 'from the page'
 [[ $body == 'Käse 🧂Käse'* && $(printf %s "$body" | wc --bytes) == 200000 ]] || fail "the item of the page"
-kit open --link-file "$work/link-of-page"
-[[ $body == Red. ]] || fail "the share of the page"
+use laptop open --link-file "$work/link-of-page"
+expect_output Red.
 
 scenario "a page gets a key that another device has added, and refuses older keyrings"
 in_deno keyrings
 
 scenario "the example page in Chromium, and the vectors"
 printf 'Buy oil.' >"$work/oil"
-kit put "$work/oil" --title oil
-kit sync
+use laptop put "$work/oil" --title oil
+use laptop sync
 SALTERN_TEST_URL=$SALTERN_TEST_URL SALTERN_TEST_CERTIFICATE=$certificate SALTERN_TEST_WORK=$work \
     SALTERN_TEST_PAGE_PORT=$page_port "$repository/.venv/bin/python" "$repository/Tests/Browser/web_page.py"
-kit sync
-kit get 'written in Chromium'
-[[ $body == 'Grüße aus Chromium' ]] || fail "the item of the example page"
+use laptop sync
+use laptop get 'written in Chromium'
+expect_output 'Grüße aus Chromium'
 
 scenario "a log-in with a second factor asks for a code, and again for the next one"
-kit second-factor begin --password-file "$work/password" --json
+use laptop second-factor begin --password-file "$work/password" --json
 secret=$(json .secret)
 confirm_now() {
-    query 'UPDATE saltern.second_factors SET last_step = 0'
-    one_time_code "$secret" >"$work/code"
-    device laptop second-factor confirm --code-file "$work/code" --json </dev/null
+    unused_code "$secret" >"$work/code"
+    laptop second-factor confirm --code-file "$work/code" --json
 }
 expect_in_time 0 confirm_now
 { one_time_code "$secret" 3600 && json '.recoveryCodes[0]'; } >"$work/codes"
