@@ -5,9 +5,7 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
 umask 077
 require_client
-start_own_server
-where=(--server "$SALTERN_TEST_URL" --userid "$(unique ada)" --certificate "$certificate")
-echo 'correct horse battery staple' >"$work/password"
+name_account
 
 # hold STORE MARK: another process that uses a store, from when the file MARK exists.
 hold() {
@@ -29,16 +27,14 @@ holders=()
 finds_it_busy() {
     local name=$1 ended=0
     shift
-    env --ignore-environment HOME="$work/$name" PATH="$PATH" "$client" "$@" --json </dev/null >"$work/$name.output" \
-        2>"$work/$name.errors" || ended=$?
+    in_home "$name" "$client" "$@" --json </dev/null >"$work/$name.output" 2>"$work/$name.errors" || ended=$?
     if [[ $ended != 75 ]] || ! grep --quiet --fixed-strings '"store_in_use"' "$work/$name.errors"; then
         fail "$name to end with 75 store_in_use, not $ended: $(<"$work/$name.errors")"
     fi
 }
 
 scenario "a store that another process uses is waited for, and then refused; a log-in leaves it alone"
-device phone register "${where[@]}" --password-file "$work/password" </dev/null
-expect_status 0
+use phone register "${where[@]}" --password-file "$work/password"
 stores=.local/share/saltern-client/accounts
 strange=$work/strange/$stores/new
 mkdir --parents "$strange"
@@ -53,5 +49,4 @@ wait "$listing"
 [[ ! -e $work/strange/.config/saltern-client/accounts/new.json ]] || fail "no profile of an account that is not here"
 kill "${holders[@]}"
 wait "${holders[@]}" 2>/dev/null || true
-device phone list </dev/null
-expect_status 0
+use phone list

@@ -6,13 +6,9 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
 umask 077
 require_client
-start_own_server
 
-phone() { device phone "$@" </dev/null; }
-laptop() { device laptop "$@" </dev/null; }
-
-# says TEXT: the errors contain it.
-says() { [[ $headers == *"$1"* ]] || fail "an error with: $1"; }
+# explains TEXT: the errors contain it.
+explains() { [[ $headers == *"$1"* ]] || fail "an error with: $1"; }
 
 echo 'correct horse battery staple' >"$work/password"
 echo 'another horse' >"$work/password-2"
@@ -32,7 +28,7 @@ expect_status 0
 scenario "the version is printed, and is that of the server's program"
 phone --version
 expect_status 0
-[[ $body == "saltern-client $("$executable" --version | sed 's/^saltern //')" ]] || fail "the version"
+expect_output "saltern-client $("$executable" --version | sed 's/^saltern //')"
 phone version --json
 expect_json .version "$("$executable" --version | sed 's/^saltern //')"
 
@@ -43,9 +39,9 @@ phone put $'/tmp/bad\xff' --json
 expect_error 64 usage
 for variable in HOME XDG_DATA_HOME XDG_CONFIG_HOME VISUAL; do
     status=0
-    headers=$(env --ignore-environment HOME="$work/phone" "$variable=$work/"$'bad\xff' "$client" list --json 2>&1) || status=$?
+    headers=$(in_home phone env "$variable=$work/"$'bad\xff' "$client" list --json 2>&1) || status=$?
     expect_status 1
-    says "$variable is not UTF-8"
+    explains "$variable is not UTF-8"
 done
 phone list --json
 expect_json '.items | length' 0
@@ -60,12 +56,12 @@ for title in "$composed" "$decomposed"; do
 done
 for title in "$composed" "$decomposed"; do
     phone get "$title"
-    [[ $body == "$title" ]] || fail "the item $title"
+    expect_output "$title"
 done
 phone delete "$decomposed" --json
 expect_status 0
 phone get "$decomposed"
-[[ $body == "$composed" ]] || fail "the other form to be found"
+expect_output "$composed"
 # A title in the other form is another title.
 device phone put --item "$composed" --title "$composed" --json <"$work/text"
 expect_status 0
@@ -86,7 +82,7 @@ expect_line() {
     printf '%s\n' "$@" >"$work/documents"
     phone import "$work/documents" --json
     expect_error 65 unreadable
-    says "line $line: "
+    explains "line $line: "
 }
 expect_line 2 "$begin" "$document"
 expect_line 5 "$begin" '' "$document" '' 'nonsense' "$end"
@@ -95,7 +91,7 @@ expect_line 4 "$begin" '' "$document" '{"type":"end","documents":2}'
 printf '%s\n' "$begin" "$document" "$end" | iconv --from utf-8 --to utf-16 >"$work/documents"
 phone import "$work/documents" --json
 expect_error 65 unreadable
-says 'line 1: it is not UTF-8'
+explains 'line 1: it is not UTF-8'
 printf '\n%s\r\n\n%s\n%s\n\n' "$begin" "$document" "$end" >"$work/documents"
 phone import "$work/documents" --json
 expect_json .created 1
@@ -124,7 +120,7 @@ key=$(find "$work/phone" -name device.key)
 chmod 0644 "$key"
 phone list --json
 expect_error 74 file_exposed
-says "$key (mode 0644): chmod 600"
+explains "$key (mode 0644): chmod 600"
 chmod 0600 "$key"
 phone list
 expect_status 0
@@ -141,13 +137,13 @@ phone get unsent --json
 expect_error 77 locked
 phone login --password-file "$work/password-2" --json
 expect_error 2 unsent_changes
-says 'saltern-client unlock'
+explains 'saltern-client unlock'
 phone unlock --password-file "$work/password-2" --json
 expect_error 77 wrong_credentials
 phone unlock --password-file "$work/password" --json
 expect_status 0
 phone get unsent
-[[ $body == 'only here' ]] || fail "the unsent item"
+expect_output 'only here'
 phone sync --json
 expect_error 77 session_ended
 phone login --password-file "$work/password-2" --json
@@ -155,10 +151,10 @@ phone login --password-file "$work/password-2" --json
 phone sync
 laptop sync
 laptop get unsent
-[[ $body == 'only here' ]] || fail "the item on the other device"
+expect_output 'only here'
 
 scenario "one is one"
 laptop devices end --others
-[[ $body == '1 session has ended' ]] || fail "one session"
+expect_output '1 session has ended'
 laptop devices end --others
-[[ $body == '0 sessions have ended' ]] || fail "no sessions"
+expect_output '0 sessions have ended'

@@ -7,33 +7,25 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 umask 077
 require_client
 
-# device NAME ARGUMENT…: what saltern-client does there; fills status, output and headers (its errors), and peak, the most
-# memory in kB that it had at once.
+# device NAME ARGUMENT…: runs saltern-client in the home of a device, without input; fills status, output, headers (its errors)
+# and peak, its maximum memory in kB.
 device() {
-    local home=$work/$1
-    shift
-    mkdir --parents -- "$home"
+    mkdir --parents -- "$work/$1"
     status=0
-    env --ignore-environment HOME="$home" PATH="$PATH" python3 - "$client" "$@" \
-        >"$work/output" 2>"$work/errors" 3>"$work/peak" <<'PYTHON' || status=$?
+    in_home "$1" python3 - "$client" "${@:2}" >"$work/output" 2>"$work/errors" 3>"$work/peak" <<'PYTHON' || status=$?
 import os, resource, subprocess, sys
 
-source = os.environ.get("INPUT", "/dev/null")
-with open(source, "rb") as stdin:
-    status = subprocess.run(sys.argv[1:], stdin=stdin).returncode
+status = subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL).returncode
 os.write(3, str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss).encode())
 sys.exit(status)
 PYTHON
     headers=$(<"$work/errors")
     peak=$(<"$work/peak")
 }
-phone() { device phone "$@"; }
-laptop() { device laptop "$@"; }
 
 # expect_little WORDS: the last command has taken less memory than the file is long.
 expect_little() { ((peak < 64 * 1024)) || fail "$1 to take less than 64 MB, not $((peak / 1024)) MB"; }
 
-start_own_server
 coproc relay (exec python3 "$repository/Tests/Integration/cutting_relay.py" "${SALTERN_TEST_URL##*:}")
 read -r port <&"${relay[0]}"
 # set_limit BYTES: cuts all connections after so many more; fills passed, what the server has sent since the last call.
@@ -42,15 +34,9 @@ set_limit() {
     read -r passed <&"${relay[0]}"
 }
 
-echo 'correct horse battery staple' >"$work/password"
-for name in phone laptop; do
-    [[ $name == phone ]] && word=register || word=login
-    [[ $name == phone ]] && url=$SALTERN_TEST_URL || url=${SALTERN_TEST_URL%:*}:$port
-    device "$name" "$word" --server "$url" --userid "${userid:=$(unique ada)}" --certificate "$certificate" \
-        --device "$name" --password-file "$work/password"
-    expect_status 0
-done
-limit=$(env --ignore-environment HOME="$work/phone" "$client" status --json | jq .plan.limits.itemBytes)
+register_phone_and_laptop "${SALTERN_TEST_URL%:*}:$port"
+phone status --json
+limit=$(jq .plan.limits.itemBytes "$work/output")
 
 mkdir "$work/phone/files"
 

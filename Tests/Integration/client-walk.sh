@@ -5,7 +5,6 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
 umask 077
 require_client
-start_own_server
 
 scenario "docs/command.md and docs/shared-vaults.md have every command, exit status and code, and no others"
 pages=("$repository/docs/command.md" "$repository/docs/shared-vaults.md")

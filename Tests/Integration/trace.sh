@@ -5,9 +5,10 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
 trace=4bf92f3577b34da6a3ce929d0e0e4736
 span=00f067aa0ba902b7
+secret=$(openssl rand -hex 8)
 
 # line: the log's line of the last request.
-line() { grep --fixed-strings "\"requestId\":\"$(header x-request-id)\"" "$own_home/run.log"; }
+line() { grep --fixed-strings "\"requestId\":\"$(header x-request-id)\"" "$SALTERN_TEST_HOME/run.log"; }
 
 # logged VALUE: the line's member of the trace.
 logged() {
@@ -15,13 +16,11 @@ logged() {
     jq --raw-output '[.traceId, .parentSpanId] | join("/")' "$work/line"
 }
 
-start_own_server
-
 scenario "a request says which trace it belongs to, and its line has that"
-request GET /v1/service '' --header "traceparent: 00-$trace-$span-01" --header 'tracestate: vendor=secret'
+request GET /v1/service '' --header "traceparent: 00-$trace-$span-01" --header "tracestate: vendor=$secret"
 expect_status 200
 [[ $(logged) == "$trace/$span" ]] || fail "trace and span: $(cat "$work/line")"
-if grep --quiet secret "$own_home/run.log"; then fail "nothing else of it"; fi
+if grep --quiet "$secret" "$SALTERN_TEST_HOME/run.log"; then fail "nothing else of it"; fi
 register ada
 request GET /v1/account '' --header "traceparent: 00-$trace-$span-00"
 expect_status 200

@@ -6,7 +6,6 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 source "$repository/scripts/lib/python.sh"
 
 ensure_python_tools
-start_own_server SALTERN_RATE_LIMITS=off
 
 register ada
 ada=$token
@@ -44,14 +43,15 @@ request GET "/j/$(openssl rand -hex 11)?utm_source=mail"
 [[ $body == "$page" ]] || fail "the same page"
 request GET /v1/account
 expect_problem 401 unauthenticated
-if grep --fixed-strings "${link#/j/}" "$own_home/run.log"; then fail "no id of an invitation in the log"; fi
+if grep --fixed-strings "${link#/j/}" "$SALTERN_TEST_HOME/run.log"; then fail "no id of an invitation in the log"; fi
 
 scenario "an administrator sees numbers, and sets limits"
 saltern account show "$ada_userid" --json >"$work/account"
 [[ $(jq '.usage.vaults, .usage.memberships' "$work/account" | paste --serial) == $'1\t1' ]] || fail "one vault"
-saltern plan set few --create --vaults 1 --memberships 2 --vault-members 2 --vault-items 5 --vault-bytes 100000 --json >"$work/plan"
+plan=few-$(openssl rand -hex 6)
+saltern plan set "$plan" --create --vaults 1 --memberships 2 --vault-members 2 --vault-items 5 --vault-bytes 100000 --json >"$work/plan"
 [[ $(jq .limits.vaultItems "$work/plan") == 5 ]] || fail "the limits of the plan"
-saltern account set-plan "$ada_userid" few >"$work/given"
+saltern account set-plan "$ada_userid" "$plan" >"$work/given"
 token=$ada
 request GET "/v1/vaults/$vault"
 expect_json .limits.items 5
