@@ -86,7 +86,7 @@ try_log_in
 expect_status 201
 
 scenario "she asks for a second factor"
-request POST /v1/account/totp "{\"currentPasswordKey\":\"$password_key\"}"
+request POST /v1/account/totp "$(proof)"
 expect_status 201
 secret=$(json .secret)
 confirm_now() { request POST /v1/account/totp/confirm "{\"totp\":\"$(one_time_code "$secret")\"}"; }
@@ -156,7 +156,7 @@ expect_json .keyring "$keyring"
 token=$(json .session.token)
 request GET "/v1/items/$item"
 expect_json .body "$sealed"
-request DELETE /v1/account/totp "{\"currentPasswordKey\":\"$password_key\"}"
+request DELETE /v1/account/totp "$(proof)"
 expect_status 204
 
 scenario "the paper is gone as well: new data keys, and no code opens them"
@@ -180,7 +180,7 @@ for kind in session_opened credential_changed userid_changed totp_enabled totp_c
 done
 
 scenario "before she leaves she takes everything along"
-request POST /v1/account/export "{\"currentPasswordKey\":\"$password_key\"}"
+request POST /v1/account/export "$(proof)"
 expect_status 200
 [[ $(tail --lines 1 <<<"$body" | jq --raw-output .type) == end ]] || fail "a whole export"
 [[ $(jq --raw-output 'select(.type == "item").body' <<<"$body") == "$sealed" ]] || fail "the item in the export"
@@ -189,7 +189,7 @@ expect_status 200
 scenario "she leaves, and nothing stays but a line that an account was deleted"
 request DELETE /v1/account "{\"currentPasswordKey\":\"$(random_base64 32)\"}"
 expect_problem 403 wrong_credentials
-request DELETE /v1/account "{\"currentPasswordKey\":\"$password_key\"}"
+request DELETE /v1/account "$(proof)"
 expect_status 204
 request GET /v1/account
 expect_problem 401 unauthenticated

@@ -3,18 +3,8 @@
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
-# run_command STATUS ARGUMENT…: runs saltern, wants this exit status, and keeps what it said in $said.
-run_command() {
-    local wanted=$1 result=0
-    shift
-    said=$(saltern "$@" 2>&1 </dev/null) || result=$?
-    ((result == wanted)) || fail "saltern $* to end with $wanted, not $result: $said"
-}
-
 # bare ARGUMENT…: the command without any of the server's settings, in place of the shell that calls it.
 bare() { exec env --ignore-environment PATH="$PATH" "$@"; }
-
-says() { [[ $said == *"$1"* ]] || fail "saltern to say: $1; it said: $said"; }
 
 # audited ACTION ACCOUNT DETAIL: a row of the audit log that saltern has listed ends with these three.
 audited() {

@@ -5,15 +5,7 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
 start_own_server SALTERN_RATE_LIMITS=off
 
-# verify STATUS [ARGUMENT…]: runs saltern audit verify, which must end with this status, and stores its output.
-verify() {
-    local wanted=$1 result=0
-    shift
-    said=$(saltern audit verify "$@" 2>&1) || result=$?
-    ((result == wanted)) || fail "the status $wanted of audit verify, not $result: $said"
-}
-
-says() { [[ $said == *"$1"* ]] || fail "saltern to say: $1; it said: $said"; }
+verify() { run_command "$1" audit verify "${@:2}"; }
 
 scenario "every act leaves a row, in the name of who did it"
 verify 0
@@ -27,7 +19,7 @@ saltern invite create --count 2 >/dev/null
 log_in
 saltern account end-sessions "$userid" >/dev/null
 log_in
-request DELETE /v1/account "{\"currentPasswordKey\":\"$password_key\"}"
+request DELETE /v1/account "$(proof)"
 expect_status 204
 list=$(saltern audit list --json)
 [[ $(jq --compact-output '[.entries[].action] | reverse' <<<"$list") == \
@@ -42,14 +34,10 @@ says '8 rows'
 head=$(sed -n 's/^head //p' <<<"$said")
 
 scenario "another program finds the same hashes"
-(
-    # shellcheck source=/dev/null
-    source "$SALTERN_TEST_HOME/run.env"
-    psql --no-psqlrc --quiet --tuples-only --no-align --command "SELECT json_agg(json_build_object(
-        'sequence', sequence, 'time', (extract(epoch FROM occurred_at) * 1000000)::bigint, 'actor', actor, 'action', action,
-        'target', target_account, 'detail', detail, 'hash', encode(hash, 'hex')) ORDER BY sequence)
-        FROM saltern.audit_log" "$SALTERN_OWNER_DATABASE_URL"
-) >"$work/log.json"
+query "SELECT json_agg(json_build_object(
+    'sequence', sequence, 'time', (extract(epoch FROM occurred_at) * 1000000)::bigint, 'actor', actor, 'action', action,
+    'target', target_account, 'detail', detail, 'hash', encode(hash, 'hex')) ORDER BY sequence)
+    FROM saltern.audit_log" >"$work/log.json"
 python3 - "$work/log.json" >"$work/head" <<'PYTHON'
 import hashlib, json, struct, sys, uuid
 
@@ -102,10 +90,8 @@ verify 0
 verify 1 --expect "$head"
 
 scenario "the server's role can append, and nothing else"
-(
-    # shellcheck source=/dev/null
-    source "$SALTERN_TEST_HOME/run.env"
-    for sql in 'DELETE FROM saltern.audit_log' "UPDATE saltern.audit_log SET actor = 'x'" 'DELETE FROM saltern.audit_head'; do
-        if psql --no-psqlrc --quiet --command "$sql" "$SALTERN_DATABASE_URL" >/dev/null 2>&1; then exit 1; fi
-    done
-) || fail "the database to refuse"
+for sql in 'DELETE FROM saltern.audit_log' "UPDATE saltern.audit_log SET actor = 'x'" 'DELETE FROM saltern.audit_head'; do
+    if psql --no-psqlrc --quiet --command "$sql" "$(server_setting SALTERN_DATABASE_URL)" >"$work/refusal" 2>&1; then
+        fail "the database to refuse: $sql"
+    fi
+done

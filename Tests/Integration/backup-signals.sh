@@ -7,12 +7,8 @@ start_own_server
 
 # begin OWNER-URL COMMAND…: in the background, as a process that signals reach.
 begin() {
-    (
-        # shellcheck source=/dev/null
-        source "$own_home/run.env"
-        unset "${!SALTERN_TEST_@}"
-        exec env SALTERN_OWNER_DATABASE_URL="$1" SALTERN_DATABASE_URL="${1/saltern_owner/saltern_app}" "$executable" "${@:2}"
-    ) >"$work/said" 2>&1 </dev/null 8>&- &
+    exec_with_settings SALTERN_OWNER_DATABASE_URL="$1" SALTERN_DATABASE_URL="${1/saltern_owner/saltern_app}" \
+        "$executable" "${@:2}" >"$work/said" 2>&1 </dev/null 8>&- &
     command=$!
 }
 
@@ -49,8 +45,7 @@ release() {
 }
 
 mkdir "$work/backups"
-# shellcheck source=/dev/null
-url=$(source "$own_home/run.env" && printf '%s' "$SALTERN_OWNER_DATABASE_URL")
+url=$(server_setting SALTERN_OWNER_DATABASE_URL)
 elsewhere=${url%/saltern}/elsewhere
 
 scenario "a backup that waits is ended by Ctrl-C and by SIGTERM, and nothing is left of it"

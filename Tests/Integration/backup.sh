@@ -6,15 +6,7 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=scripts/lib/postgres.sh
 source "$repository/scripts/lib/postgres.sh"
 
-# shellcheck disable=SC2317  # the trap calls it
-finish_with_cluster() {
-    local result=$?
-    stop_own_server || result=1
-    postgres_stop
-    (exit "$result") || finish
-    finish
-}
-trap finish_with_cluster EXIT
+at_end=(stop_own_server postgres_stop)
 
 # refused WHAT COMMAND…: it fails, and says so in words that WHAT matches.
 refused() {
@@ -66,12 +58,7 @@ scenario "no file is overwritten, and nothing is left of a backup that fails"
 refused 'exists already' saltern backup "$backup"
 refused 'cannot write' saltern backup "$work/nowhere/backup"
 refused 'there is no folder' saltern backup "$work/nowhere/"
-without_programs() (
-    # shellcheck source=/dev/null
-    source "$own_home/run.env"
-    unset "${!SALTERN_TEST_@}"
-    env PATH="$work/missing" "$executable" "$@"
-)
+without_programs() { with_settings PATH="$work/missing" "$executable" "$@"; }
 refused 'package postgresql-client' without_programs backup "$work/backups/none"
 [[ $(find "$work/backups" -type f | wc --lines) == 1 ]] || fail "one file in the folder still"
 
@@ -127,13 +114,9 @@ owner_url=$(postgres_url saltern_owner:open-sesame-1 saltern)
 server_url=$(postgres_url saltern_app:open-sesame-2 saltern)
 
 # elsewhere ARGUMENT…: the command, talking to the new cluster.
-elsewhere() (
-    # shellcheck source=/dev/null
-    source "$own_home/run.env"
-    unset "${!SALTERN_TEST_@}"
-    export SALTERN_DATABASE_URL=$server_url SALTERN_OWNER_DATABASE_URL=$owner_url
-    timeout 300 "$executable" "$@"
-)
+elsewhere() {
+    with_settings SALTERN_DATABASE_URL="$server_url" SALTERN_OWNER_DATABASE_URL="$owner_url" timeout 300 "$executable" "$@"
+}
 
 scenario "what is no whole backup is refused, and leaves nothing behind"
 printf 'no backup' >"$work/text"
@@ -207,13 +190,8 @@ migrating=$!
 wait_until 180 grep --quiet held "$work/migrating" || fail "somebody who migrates for long"
 # begin_restore: in the background, until all is back but what comes afterwards.
 begin_restore() {
-    (
-        # shellcheck source=/dev/null
-        source "$own_home/run.env"
-        unset "${!SALTERN_TEST_@}"
-        exec env SALTERN_DATABASE_URL="$server_url" SALTERN_OWNER_DATABASE_URL="$owner_url" \
-            "$executable" restore "$backup" --end-sessions
-    ) >"$work/said" 2>&1 </dev/null &
+    exec_with_settings SALTERN_DATABASE_URL="$server_url" SALTERN_OWNER_DATABASE_URL="$owner_url" \
+        "$executable" restore "$backup" --end-sessions >"$work/said" 2>&1 </dev/null &
     restoring=$!
     wait_until 180 waits_to_migrate 1 || fail "everything to be back but what comes afterwards: $(<"$work/said")"
 }

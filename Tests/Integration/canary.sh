@@ -350,11 +350,7 @@ search() {
 }
 
 scenario "the dump of the database has no password, no password key, no token and no plaintext"
-(
-    # shellcheck source=/dev/null
-    source "$own_home/run.env"
-    pg_dump "$SALTERN_OWNER_DATABASE_URL"
-) >"$work/dump"
+pg_dump "$(server_setting SALTERN_OWNER_DATABASE_URL)" >"$work/dump"
 verifier=$(openssl base64 -d -A <<<"$password_key" | openssl dgst -sha256 -binary | openssl base64)
 search "$work/dump" "the dump"
 # The search finds stored values: the verifier and the sealed bytes, in PostgreSQL's hexadecimal.

@@ -33,13 +33,7 @@ metrics=127.0.0.1:$(free_port)
 start_own_server "SALTERN_METRICS_LISTEN=$metrics"
 tls=$own_home/tls
 
-# certificate_status STATUS ARGUMENT…: what `saltern certificate` ends with; its output is in $said.
-certificate_status() {
-    local wanted=$1 result=0
-    shift
-    said=$(saltern certificate "$@" 2>&1) || result=$?
-    ((result == wanted)) || fail "certificate $* to end with $wanted, not $result: $said"
-}
+certificate_status() { run_command "$1" certificate "${@:2}"; }
 
 # served: the certificate that a new connection sees.
 served() {

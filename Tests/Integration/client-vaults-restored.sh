@@ -28,11 +28,9 @@ restore() {
     superuser 'ALTER DATABASE saltern ALLOW_CONNECTIONS false'
     superuser "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = 'saltern'" >/dev/null
     pg_restore --clean --create --exit-on-error --dbname "$(own_database_url postgres postgres)" "$work/backup"
-    wait_until 180 on_every_loop answered || fail "the server to reply again"
+    wait_until 180 on_every_loop is_ready || fail "the server to reply again"
     wait_until 180 grep --quiet '"event":"time_went_back"' "$own_home/run.log" || fail "the rollback in the log"
 }
-# shellcheck disable=SC2317  # wait_until calls it
-answered() { request GET /v1/health/ready && [[ $status == 200 ]]; }
 
 scenario "a backup is made, and afterwards a member is removed"
 ada vault create household --as Ada

@@ -7,10 +7,6 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 umask 077
 require_client
 
-phone() { device phone "$@" </dev/null; }
-laptop() { device laptop "$@" </dev/null; }
-
-expect_output() { [[ $body == "$1" ]] || fail "the output: $1"; }
 # log_in NAME WORD: registers or logs in there.
 log_in() {
     device "$1" "$2" --server "$SALTERN_TEST_URL" --userid "${userid:=$(unique ada)}" --certificate "$certificate" \

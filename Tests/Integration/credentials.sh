@@ -3,9 +3,6 @@
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
-# proof: the body of a dangerous call.
-proof() { printf '{"currentPasswordKey":"%s"}' "$password_key"; }
-
 # stretched PASSWORD [ITERATIONS]: the key of the current userid.
 stretched() { stretch "$1" "localhost.saltern:$userid" "${2:-600000}"; }
 
@@ -134,11 +131,7 @@ expect_problem 401 unauthenticated
 token=
 request POST /v1/sessions "{\"userid\":\"$userid\",\"passwordKey\":\"$password_key\"}"
 expect_problem 401 wrong_credentials
-(
-    # shellcheck source=/dev/null
-    source "$SALTERN_TEST_HOME/run.env"
-    pg_dump --data-only --schema saltern "$SALTERN_OWNER_DATABASE_URL"
-) >"$work/dump"
+pg_dump --data-only --schema saltern "$(server_setting SALTERN_OWNER_DATABASE_URL)" >"$work/dump"
 [[ $(grep --count --fixed-strings "$account_id" "$work/dump") == 1 ]] || fail "the account to be in one line of the dump"
 if grep --quiet --fixed-strings "$userid" "$work/dump"; then fail "no userid in the dump"; fi
 request POST /v1/accounts "{\"userid\":\"$userid\",\"passwordKey\":\"$password_key\",\"kdf\":{\"iterations\":600000}}"

@@ -14,22 +14,20 @@ primary_pid=
 primary_sockets=
 standby_pid=
 
-# shellcheck disable=SC2317  # the trap calls it
-end() {
-    local result=$?
+# shellcheck disable=SC2317  # the end of the scenario calls them
+continue_stopped() {
     local stopped
     for stopped in $standby_pid $primary_pid; do
         is_gone "$stopped" || signal_family CONT "$stopped" || true
     done
-    stop_own_server || result=1
-    postgres_stop
+}
+# shellcheck disable=SC2317
+stop_primary() {
     postgres_pid=$primary_pid postgres_sockets=$primary_sockets
     postgres_stop
-    rm -rf -- "$clusters"
-    (exit "$result")
-    finish
 }
-trap end EXIT
+at_end=(continue_stopped stop_own_server postgres_stop stop_primary)
+folders_at_end=("$clusters")
 
 make_primary() {
     postgres_open "$clusters/primary"
@@ -70,12 +68,6 @@ database_url() {
         "$1" "${primary_sockets//\//%2F}" "${postgres_sockets//\//%2F}"
 }
 
-answered() { request GET "/v1/items/$id" && [[ $status == 200 ]]; }
-
-put() {
-    request PUT "/v1/items/$id" "{\"format\":\"opaque\",\"body\":\"$(random_base64 100)\"}" --header "If-Match: $1"
-}
-
 make_primary
 make_standby standby
 start_own_server "SALTERN_DATABASE_URL=$(database_url saltern_app)" "SALTERN_OWNER_DATABASE_URL=$(database_url saltern_owner)"
@@ -92,7 +84,7 @@ scenario "the standby falls behind, and what a laptop writes is acknowledged by 
 psql_as_superuser --command "ALTER SYSTEM SET primary_conninfo = ''"
 psql_as_superuser --output /dev/null --command 'SELECT pg_reload_conf()'
 wait_until 180 receives_nothing || fail "the standby to receive nothing any more"
-put '"1"'
+replace_item '"1"'
 expect_status 200
 expect_header etag '"2"'
 request GET /v1/changes
@@ -102,7 +94,7 @@ scenario "the primary is gone and the standby promoted: what is lost is lost, an
 kill -QUIT "$primary_pid"
 wait_until 180 is_gone "$primary_pid" || fail "the primary to have ended"
 promote
-wait_until 180 on_every_loop answered || fail "the item to be read"
+wait_until 180 on_every_loop item_is_read || fail "the item to be read"
 expect_json .body "$content"
 wait_until 180 grep --quiet '"event":"time_went_back"' "$own_home/run.log" || fail "the log to tell that time went back"
 for cursor in "$phone_cursor" "$laptop_cursor"; do
@@ -111,9 +103,9 @@ for cursor in "$phone_cursor" "$laptop_cursor"; do
 done
 request GET "/v1/items/$id" '' --header 'If-None-Match: "2"'
 expect_status 200
-put '"2"'
+replace_item '"2"'
 expect_problem 412 precondition_failed
-put '"1"'
+replace_item '"1"'
 expect_status 200
 (($(json .revision) > 1 << 50)) || fail "a revision above the base"
 request GET /v1/changes
@@ -134,10 +126,10 @@ tells_of_old_primary() {
     grep --quiet 'is on an earlier timeline' "$own_home/run.log"
 }
 wait_until 180 tells_of_old_primary || fail "the log to tell of the old primary"
-once=yes put '"1"'
+once=yes replace_item '"1"'
 [[ $status == 503 ]] || fail "a write to find no database"
 signal_family CONT "$standby_pid"
-wait_until 180 on_every_loop answered || fail "the item to be read from the new primary"
+wait_until 180 on_every_loop item_is_read || fail "the item to be read from the new primary"
 [[ $(on_primary 'SELECT max(revision) FROM saltern.items') == 2 ]] || fail "nothing new in the old primary"
 end_process "$old_pid" INT 180
 wait "$old_pid" 2>/dev/null || true
@@ -171,7 +163,7 @@ start_own_server SALTERN_LOOPS=4 SALTERN_READ_CONNECTIONS=1 SALTERN_COMMIT_CONNE
     "SALTERN_DATABASE_URL=$(database_url saltern_app)" "SALTERN_OWNER_DATABASE_URL=$(database_url saltern_owner)"
 all_are_connected() { (($(on_primary "SELECT count(*) FROM pg_stat_activity WHERE usename = 'saltern_app'") >= 8)); }
 wait_until 180 all_are_connected || fail "all loops to be connected"
-answered || fail "the item to be read"
+item_is_read || fail "the item to be read"
 position=$(on_primary 'SELECT pg_current_wal_lsn()')
 wait_until 180 standby_has_all || fail "the standby to have $position"
 before=$(on_primary 'SELECT count(*) FROM saltern.items')
@@ -179,7 +171,7 @@ signal_family STOP "$primary_pid"
 promote
 promoted() { [[ $(psql_as_superuser --tuples-only --no-align --command 'SELECT pg_is_in_recovery()') == f ]]; }
 wait_until 180 promoted || fail "the standby to be promoted"
-wait_until 180 on_every_loop answered || fail "the item to be read from the new primary"
+wait_until 180 on_every_loop item_is_read || fail "the item to be read from the new primary"
 signal_family CONT "$primary_pid"
 acknowledged=()
 write_some() {

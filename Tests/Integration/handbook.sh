@@ -27,16 +27,8 @@ for name in "${!SALTERN_TEST_@}"; do
     export -n "${name?}"
 done
 
-# shellcheck disable=SC2317  # the trap calls it
-end() {
-    local result=$?
-    stop_own_server || result=1
-    postgres_stop
-    rm -rf -- "$folder"
-    (exit "$result") || finish
-    finish
-}
-trap end EXIT
+at_end=(stop_own_server postgres_stop)
+folders_at_end=("$folder")
 
 # Blocks that are typed, or tried, by another script.
 declare -A elsewhere=(

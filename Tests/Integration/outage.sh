@@ -15,8 +15,7 @@ create_item
 
 scenario "connections that are cut are opened again, and nobody notices"
 end_sessions
-answered() { request GET "/v1/items/$id" && [[ $status == 200 ]]; }
-wait_until 180 on_every_loop answered || fail "the item to be read again"
+wait_until 180 on_every_loop item_is_read || fail "the item to be read again"
 expect_json .body "$content"
 
 scenario "without a database requests are answered 503, at once and with Retry-After"
@@ -47,9 +46,8 @@ expect_problem 422 password_refused
 
 scenario "when it is back, so is the service"
 superuser "ALTER DATABASE $own_database ALLOW_CONNECTIONS true"
-ready() { request GET /v1/health/ready && [[ $status == 200 ]]; }
-wait_until 180 ready || fail "the server to be ready"
-wait_until 180 on_every_loop answered || fail "the item to be read"
+wait_until 180 is_ready || fail "the server to be ready"
+wait_until 180 on_every_loop item_is_read || fail "the item to be read"
 expect_json .body "$content"
 request GET /v1/account
 expect_json .usage.items 1

@@ -26,15 +26,13 @@ authenticator() {
         "$repository/Tests/Integration/authenticator.py" "$ceremony" "$work/$name.passkey" "${@:-$origin}"
 }
 
-proof() { printf '{"currentPasswordKey":"%s"%s}' "$password_key" "${1:-}"; }
-
 # add_passkey NAME LOGS-IN [--verified]
 add_passkey() {
     local credential
-    request POST /v1/account/passkeys "$(proof ",\"logsIn\":$2")"
+    request POST /v1/account/passkeys "$(proof "\"logsIn\":$2")"
     expect_status 201
     credential=$(authenticator create "$1" "$origin" "${@:3}")
-    request POST /v1/account/passkeys/confirm "$(proof ",\"name\":\"$1\",\"logsIn\":$2,\"credential\":$credential")"
+    request POST /v1/account/passkeys/confirm "$(proof "\"name\":\"$1\",\"logsIn\":$2,\"credential\":$credential")"
     expect_status 201
 }
 

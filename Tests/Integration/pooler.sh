@@ -16,17 +16,8 @@ chmod 0711 -- "$folder"
 postgres_authentication=trust
 pooler_pid=
 
-# shellcheck disable=SC2317  # the trap calls it
-end() {
-    local result=$?
-    stop_own_server || result=1
-    stop_pooler
-    postgres_stop
-    rm -rf -- "$folder"
-    (exit "$result")
-    finish
-}
-trap end EXIT
+at_end=(stop_own_server stop_pooler postgres_stop)
+folders_at_end=("$folder")
 
 # start_pooler MODE
 start_pooler() {

@@ -18,14 +18,7 @@ port=$(free_port)
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost \
     -addext subjectAltName=DNS:localhost -keyout "$work/api.key" -out "$work/api.pem" 2>"$work/made"
 
-# shellcheck disable=SC2317  # the trap calls it
-end() {
-    local result=$?
-    stop_proxy
-    (exit "$result") || finish
-    finish
-}
-trap end EXIT
+at_end=(stop_proxy)
 
 # start_proxy COMMAND…
 start_proxy() {

@@ -4,12 +4,8 @@
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
 start_own_server
-# shellcheck source=/dev/null
-owner_url=$(source "$own_home/run.env" && printf '%s' "$SALTERN_OWNER_DATABASE_URL")
+owner_url=$(server_setting SALTERN_OWNER_DATABASE_URL)
 
-put() {
-    request PUT "/v1/items/$id" "{\"format\":\"opaque\",\"body\":\"$(random_base64 100)\"}" --header "If-Match: $1"
-}
 # facts SQL: the result of the statement, as the owner, also without a schema saltern.
 facts() { psql --no-psqlrc --tuples-only --no-align --command "$1" "$owner_url"; }
 schemas() { facts "SELECT string_agg(nspname, ',' ORDER BY nspname) FROM pg_namespace WHERE nspname ~ '^saltern'"; }
@@ -22,7 +18,7 @@ scenario "a backup is made, and then an item changes: a device has seen revision
 register ada
 create_item
 saltern backup "$work/backup" >/dev/null 2>&1
-put '"1"'
+replace_item '"1"'
 expect_status 200
 expect_header etag '"2"'
 request GET /v1/changes
@@ -53,7 +49,7 @@ wait_until 180 waits_to_migrate || fail "everything to be back but what comes af
 
 scenario "meanwhile the server gives nothing out"
 for _ in {1..5}; do
-    once=yes put '"1"'
+    once=yes replace_item '"1"'
     expect_problem 503 database_unavailable
 done
 
@@ -61,13 +57,12 @@ scenario "when all is done it goes on by itself, and what it gives out is above 
 superuser "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'" >/dev/null
 wait "$migrating" 2>/dev/null || true
 wait "$restoring" || fail "the restore to succeed: $(<"$work/said")"
-answered() { request GET "/v1/items/$id" && [[ $status == 200 ]]; }
-wait_until 180 answered || fail "the item to be there"
+wait_until 180 item_is_read || fail "the item to be there"
 expect_header etag '"1"'
 request GET "/v1/changes?since=$cursor"
 expect_problem 410 cursor_expired
-put '"2"'
+replace_item '"2"'
 expect_problem 412 precondition_failed
-put '"1"'
+replace_item '"1"'
 expect_status 200
 (($(json .revision) > 1 << 40)) || fail "a revision above all others"

@@ -11,14 +11,7 @@ restore() {
     superuser 'ALTER DATABASE saltern ALLOW_CONNECTIONS false'
     superuser "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = 'saltern'" >/dev/null
     pg_restore --clean --create --exit-on-error --dbname "$(own_database_url postgres postgres)" "$work/backup"
-    wait_until 180 on_every_loop answered || fail "the item to be read again"
-}
-
-answered() { request GET "/v1/items/$id" && [[ $status == 200 ]]; }
-
-# put TAG: another content of the item.
-put() {
-    request PUT "/v1/items/$id" "{\"format\":\"opaque\",\"body\":\"$(random_base64 100)\"}" --header "If-Match: $1"
+    wait_until 180 on_every_loop item_is_read || fail "the item to be read again"
 }
 
 # expect_nothing_old TAG CURSOR…
@@ -32,7 +25,7 @@ expect_nothing_old() {
     request GET "/v1/items/$id" '' --header "If-None-Match: $tag"
     expect_status 200
     expect_json .body "$content"
-    put "$tag"
+    replace_item "$tag"
     expect_problem 412 precondition_failed
 }
 
@@ -45,7 +38,7 @@ phone_cursor=$(json .cursor)
 pg_dump --format custom --file "$work/backup" "$(own_database_url postgres saltern)"
 
 scenario "a laptop changes the item, and that time is lost"
-put '"1"'
+replace_item '"1"'
 expect_status 200
 expect_header etag '"2"'
 request GET /v1/changes
@@ -64,7 +57,7 @@ request GET /v1/account
 expect_json .revisionBase "$base"
 
 scenario "the tag of what the backup has still stands for it, and changes count on above the base"
-put '"1"'
+replace_item '"1"'
 expect_status 200
 expect_json .revision "$((base + 1))"
 first_tag=$(header etag)
@@ -74,6 +67,6 @@ first_cursor=$(json .cursor)
 scenario "the same backup is restored once more, and the numbers are others again"
 restore
 expect_nothing_old "$first_tag" "$phone_cursor" "$laptop_cursor" "$first_cursor"
-put '"1"'
+replace_item '"1"'
 expect_status 200
 (($(json .revision) > base + 1)) || fail "a revision above all others"

@@ -6,7 +6,6 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 start_own_server
 register ada
 create_item
-answered() { request GET "/v1/items/$id" && [[ $status == 200 ]]; }
 
 # Two devices of a new account send the requests of docs/api-guide.md; a reply a line.
 # shellcheck disable=SC2016,SC2034  # the block reads the variables; backquotes are those of the document
@@ -55,7 +54,7 @@ said=$(saltern restored --end-sessions)
 request GET /v1/account
 expect_problem 401 unauthenticated
 log_in
-answered || fail "the item to be there"
+item_is_read || fail "the item to be there"
 
 scenario "a server that runs does not use a database that is being restored, and goes on by itself when it has come back"
 away() { once=yes request GET /v1/health/ready && [[ $status == 503 ]]; }
@@ -68,4 +67,4 @@ for _ in {1..5}; do
 done
 grep --quiet 'a restore of the database is not finished' "$own_home/run.log" || fail "the log to say why"
 query 'DROP SCHEMA saltern_restoring'
-wait_until 180 on_every_loop answered || fail "the item to be there"
+wait_until 180 on_every_loop item_is_read || fail "the item to be there"

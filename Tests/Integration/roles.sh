@@ -12,16 +12,10 @@ chmod 0711 -- "$folder"
 cp -- "$repository/scripts/package.d/roles.sql" "$folder/roles.sql"
 blocker=
 
-# shellcheck disable=SC2317  # the trap calls it
-end() {
-    local result=$?
-    [[ -z $blocker ]] || kill "$blocker" 2>/dev/null || true
-    postgres_stop
-    rm -rf -- "$folder"
-    (exit "$result")
-    finish
-}
-trap end EXIT
+# shellcheck disable=SC2317  # the end of the scenario calls it
+end_blocker() { [[ -z $blocker ]] || kill "$blocker" 2>/dev/null || true; }
+at_end=(end_blocker postgres_stop)
+folders_at_end=("$folder")
 
 query() { psql_as_superuser --tuples-only --no-align --command "$1"; }
 

@@ -32,14 +32,12 @@ cut_off() {
     wait "$rotating" || result=$?
     ((result == 0 || result == 3)) || fail "the rotation to succeed or to be cut off: $(cat "$work/rotate.errors")"
     if [[ $victim == database ]] && is_on_cluster; then
-        wait_until 180 serves || fail "the server to find its database again"
+        wait_until 180 is_ready || fail "the server to find its database again"
     else
         wait_for_own_server 180 || true
         start_own_server
     fi
 }
-
-serves() { request GET /v1/health/ready && [[ $status == 200 ]]; }
 
 start_own_server
 device register "$state"

@@ -16,11 +16,9 @@ scenario "a current schema verifies, and migrating again does nothing"
 saltern migrate status | grep '^0001_accounts_sessions_items.sql  applied ' >/dev/null || fail "the first migration in the list"
 
 scenario "the server's own role cannot change the schema"
-run_as_server() (
-    # shellcheck source=/dev/null
-    source "$own_home/run.env"
-    psql --no-psqlrc --quiet --set ON_ERROR_STOP=1 --command "$1" "$SALTERN_DATABASE_URL"
-)
+run_as_server() {
+    psql --no-psqlrc --quiet --set ON_ERROR_STOP=1 --command "$1" "$(server_setting SALTERN_DATABASE_URL)"
+}
 refused run_as_server 'CREATE TABLE saltern.mine (id integer)'
 refused run_as_server 'DROP TABLE saltern.items'
 refused run_as_server 'UPDATE saltern.plans SET max_items = 0'
@@ -34,7 +32,6 @@ refused saltern migrate verify
 serve_elsewhere() { with_settings SALTERN_LISTEN="127.0.0.1:$(free_port)" timeout 300 "$executable" serve; }
 refused serve_elsewhere
 # A node asks its database at most once a second.
-is_ready() { request GET /v1/health/ready && [[ $status == 200 ]]; }
 does_not_fit() { request GET /v1/health/ready && [[ $status == 503 && $(json .code) == schema_mismatch ]]; }
 wait_until 180 does_not_fit || fail "a schema that does not fit"
 expect_problem 503 schema_mismatch

@@ -9,21 +9,8 @@ source "$repository/scripts/lib/python.sh"
 ensure_python_tools
 start_own_server
 
-# fresh_code: one that counts. Instead of waiting for the next 30 seconds it has the server forget those before.
-fresh_code() {
-    query 'UPDATE saltern.second_factors SET last_step = 0'
-    code=$(one_time_code "$secret")
-}
-
 # log_in_with [CODE]: the reply to a log-in.
-log_in_with() {
-    local kept=$token
-    token=
-    request POST /v1/sessions "{\"userid\":\"$userid\",\"passwordKey\":\"$password_key\"${1:+,\"totp\":\"$1\"}}"
-    token=$kept
-}
-
-proof() { printf '{"currentPasswordKey":"%s"}' "$password_key"; }
+log_in_with() { try_log_in "${1:+\"totp\":\"$1\"}"; }
 
 scenario "a secret is made, and pyotp reads its URI"
 register ada
@@ -41,11 +28,11 @@ print(totp.name, totp.issuer, totp.digits, totp.interval, totp.secret)' "$(json 
 
 # confirm_now: with a code that counts, and log_in_afresh, too. log_in_now [SECONDS]: with the code of now, or of later.
 confirm_now() {
-    fresh_code
+    code=$(unused_code "$secret")
     request POST /v1/account/totp/confirm "{\"totp\":\"$code\"}"
 }
 log_in_afresh() {
-    fresh_code
+    code=$(unused_code "$secret")
     log_in_with "$code"
 }
 log_in_now() { log_in_with "$(one_time_code "$secret" "${1:-0}")"; }

@@ -10,15 +10,8 @@ place=$(mktemp --directory --tmpdir saltern-setup-XXXXXX)
 # PostgreSQL's system user has to pass through it.
 chmod 0711 -- "$place"
 
-# shellcheck disable=SC2317  # the trap calls it
-end() {
-    local result=$?
-    postgres_stop
-    rm -rf -- "$place"
-    (exit "$result") || finish
-    finish
-}
-trap end EXIT
+at_end=(postgres_stop)
+folders_at_end=("$place")
 
 mkdir --mode 0755 -- "$place/bin" "$place/etc"
 mkdir --mode 0700 -- "$place/lib"

@@ -13,17 +13,10 @@ chmod 0711 -- "$folder"
 standby_pid=
 standby_port=
 
-# shellcheck disable=SC2317  # the trap calls it
-end() {
-    local result=$?
-    stop_own_server || result=1
-    [[ -z $standby_pid ]] || pg_ctl_standby stop --mode immediate || true
-    postgres_stop
-    rm -rf -- "$folder"
-    (exit "$result")
-    finish
-}
-trap end EXIT
+# shellcheck disable=SC2317  # the end of the scenario calls it
+stop_standby() { [[ -z $standby_pid ]] || pg_ctl_standby stop --mode immediate || true; }
+at_end=(stop_own_server stop_standby postgres_stop)
+folders_at_end=("$folder")
 
 # Compose's rules, except that PostgreSQL's system user is another one here.
 sed 's/^local all all peer$/local all all trust/' "$repository/scripts/docker/pg_hba.conf" >"$folder/pg_hba.conf"
@@ -148,8 +141,6 @@ ask_standby() {
         --command "$1" postgres
 }
 
-answered() { request GET "/v1/items/$id" && [[ $status == 200 ]]; }
-
 scenario "a standby copies the primary, and is waited for"
 start_primary
 start_standby
@@ -246,7 +237,7 @@ wait_until 180 grep --quiet database_commits_resumed "$own_home/run.log" || fail
 scenario "the primary is gone and the standby is promoted: all is there, and the cursor still counts"
 postgres_stop
 pg_ctl_standby promote
-wait_until 180 on_every_loop answered || fail "the item"
+wait_until 180 on_every_loop item_is_read || fail "the item"
 expect_json .body "$content"
 request GET "/v1/changes?since=$cursor"
 expect_status 200

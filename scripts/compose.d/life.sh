@@ -307,7 +307,7 @@ add_a_standby() {
 lose_the_primary() {
     scenario "the standby takes over, with what was acknowledged"
     type_block 'Promote the standby 1' >/dev/null
-    wait_until 180 serves_again || fail "the service to be ready"
+    wait_until 180 is_ready || fail "the service to be ready"
     still_there "$id"
     create_item
     docker-compose run --rm --no-deps admin backup backups >/dev/null 2>&1 || fail "a backup of the new primary"
@@ -336,11 +336,6 @@ live_with_a_standby() {
 has_a_standby() {
     [[ $(docker-compose exec --user postgres postgres psql --quiet --tuples-only --no-align \
         --command 'SELECT application_name, sync_state FROM pg_stat_replication') == 'standby|sync' ]]
-}
-
-serves_again() {
-    request GET /v1/health/ready
-    [[ $status == 200 ]]
 }
 
 main() {
