@@ -12,21 +12,13 @@ service=(SALTERN_PORT=tcp://10.43.0.7:8443 SALTERN_SERVICE_HOST=10.43.0.7 SALTER
 
 start_own_server
 register ada
-stop_own_server
 port=$(free_port)
 
 # enter_pod COMMAND…: in place of the shell that calls it, with the instance's settings and the variables of two Services.
-enter_pod() {
-    # shellcheck source=/dev/null
-    source "$own_home/run.env"
-    unset "${!SALTERN_TEST_@}"
-    export "${service[@]}" SALTERN_LISTEN="127.0.0.1:$port"
-    exec timeout 300 "$@"
-}
+enter_pod() { exec_with_settings "${service[@]}" SALTERN_LISTEN="127.0.0.1:$port" timeout 300 "$@"; }
 in_pod() (enter_pod "$@")
 
 scenario "a Service called saltern is in nobody's way: commands and server start beside its variables"
-start_own_server
 in_pod "$executable" version >/dev/null || fail "a command"
 in_pod "$executable" account list >/dev/null || fail "a command that reads the database"
 in_pod env SALTERN_LISTEN="127.0.0.1:$own_port" "$executable" health --ready || fail "the probe"
@@ -42,6 +34,7 @@ fi
 # the group of fsGroup beside its own group.
 user=64010 group=64020
 pod=$(mktemp --directory --tmpdir saltern-pod-XXXXXX)
+folders_at_end=("$pod")
 chmod 0755 -- "$pod"
 # mount_secret MODE GROUP
 mount_secret() {
@@ -92,4 +85,3 @@ mount_secret 0644 "$group"
 refused 'chmod'
 mount_secret 0640 64099
 refused 'Permission denied'
-rm -rf -- "$pod"
