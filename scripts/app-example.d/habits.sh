@@ -4,11 +4,13 @@
 #   scripts/app-example.d/habits.sh PROGRAM URL HOME FOLDER      (HOME: the server's; FOLDER: for the devices)
 set -euo pipefail
 
+# shellcheck source=scripts/lib/common.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/../lib/common.sh"
+
 program=$1
 folder=$4
 export HABITS_SERVER=$2 HABITS_CERTIFICATE=$3/tls/certificate.pem HABITS_PIN
-HABITS_PIN=sha256//$(openssl x509 -in "$HABITS_CERTIFICATE" -noout -pubkey | openssl pkey -pubin -outform DER |
-    openssl dgst -sha256 -binary | openssl base64)
+HABITS_PIN=$(pin_of "$HABITS_CERTIFICATE")
 userid=habits-$RANDOM$RANDOM@example.org
 first='correct horse' second='battery staple' third='purple monkey' fourth='green lamp'
 

@@ -17,8 +17,7 @@ suite_begin() {
             *) suite_arguments+=("$1") && shift ;;
         esac
     done
-    trap suite_end EXIT
-    trap 'exit 130' INT TERM HUP
+    stop_throwaway_at_end
     ensure_packages "${suite_packages[@]}"
     suite_build
 }
@@ -49,25 +48,12 @@ suite_build() {
     suite_executable=$repository/.build/release/saltern
 }
 
-# shellcheck disable=SC2317  # the traps call it
-suite_end() {
-    local status=$?
-    trap '' INT TERM HUP
-    trap - EXIT
-    stop_throwaway || status=1
-    exit "$status"
-}
-
 raise_file_limit() {
     (($1 <= $(ulimit -n))) || ulimit -n "$1" || die "cannot have $1 open files; see ulimit -n"
 }
 
 # suite_variable NAME: a variable of the server's instance.
-suite_variable() (
-    # shellcheck source=/dev/null
-    source "$throwaway_home/run.env"
-    printf '%s\n' "${!1}"
-)
+suite_variable() { variable_of_run "$throwaway_home" "$1"; }
 
 # suite_run NAME ARGUMENT…: scripts/NAME.d/NAME.py against the throw-away server. In the background, so that a signal ends
 # it and not only us.
