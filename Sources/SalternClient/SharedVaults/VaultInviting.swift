@@ -176,7 +176,12 @@ struct VaultInviting {
             }
         }
         let id = SharedVaultID(opened.log.vault)
-        if try service.state(id)?.role != nil { throw .shared(.alreadyMember) }
+        if let state = try service.state(id), state.role != nil, let own = state.own {
+            if opened.log.members[own.id]?.role != nil { throw .shared(.alreadyMember) }
+            // Another device of the account has left.
+            _ = try await service.refresh()
+            if try service.state(id)?.role != nil { throw .shared(.alreadyMember) }
+        }
         try compare(opened.log, id)
         // The record of another device of the account can arrive meanwhile, also that of an ended membership.
         var isSent = false

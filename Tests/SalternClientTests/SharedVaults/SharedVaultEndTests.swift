@@ -79,6 +79,20 @@ import Testing
         if !forgets { #expect(try await cast.texts(cast.bob) == ["sent"]) }
     }
 
+    @Test func `a device joins again after another one has left, also before its next sync`() async throws {
+        let cast = try await SharedVaultCast()
+        let tablet = try await tablet(cast)
+        try await cast.write("sent", tablet)
+        try await tablet.notes(cast.id).put(Note(text: "draft"))
+        try await cast.shared(cast.bob).leave()
+        let link = try await cast.shared(cast.ada).invite(
+            base: SharedVaultPeople.base, role: .writer, code: .none
+        ).link
+        #expect(try await tablet.vault().shared.join(link, code: nil, as: "Bob").role == .writer)
+        try await cast.sync(tablet, cast.ada, cast.bob)
+        for device in [tablet, cast.ada, cast.bob] { #expect(try await cast.texts(device) == ["sent", "draft"]) }
+    }
+
     @Test func `a former owner that was removed deletes nothing`() async throws {
         let cast = try await SharedVaultCast(bob: .manager)
         try await cast.write("Ada's", cast.ada)
