@@ -15,6 +15,9 @@ protocol ItemSealing: Sendable {
         _ version: ItemState, _ content: ItemContent, known: StoredItem?, heldSince: Int64?
     ) -> ItemVerdict
 
+    /// Ends a finding about the version that a sent change has replaced.
+    func noteReplaced(_ id: ItemID)
+
     /// Seals an edit with the present key.
     /// - Throws: ``SealedBox/Failure/unknownKey`` without ``canWrite``.
     func seal(

@@ -29,6 +29,9 @@ struct Sealer: ItemSealing {
     let account: AccountID
     var keyring: Keyring
 
+    /// The versions of an account have no findings.
+    func noteReplaced(_ id: ItemID) {}
+
     /// Seals with the current data key.
     func seal(
         _ item: PlainItem, _ id: ItemID, collection: String, _ edit: SealedBox.Edit

@@ -156,8 +156,8 @@ extension SharedVaultProblem {
                     + "manager can seal them."
         case .putAside(let count):
             count == 1
-                ? "One version does not count: its author was not permitted to write it."
-                : "\(count) versions do not count: their authors were not permitted to write them."
+                ? "One version does not count: it breaks the rules of the vault."
+                : "\(count) versions do not count: they break the rules of the vault."
         case .nearlyFull: "The vault's log is nearly full. Continue in a new vault."
         }
     }

@@ -200,7 +200,7 @@ public enum SharedVaultProblem: Hashable, Sendable {
     /// Edits of former writers wait for a manager's device that had them. When none is left, a person decides:
     /// ``SharedVault/proposeSeal(of:)``.
     case waitsForSeal(count: Int)
-    /// Versions of items do not count: their authors were not permitted to write them.
+    /// Versions of items do not count: they break the rules of the vault, for example those of a removed member.
     case putAside(count: Int)
     /// The log has few numbers left. Continue in a new vault.
     case nearlyFull

@@ -141,6 +141,10 @@ struct VaultSealing: ItemSealing {
         return verdict
     }
 
+    func noteReplaced(_ id: ItemID) {
+        evidence.note(id, isRefused: false, isKnown: refused.contains(id), self.id)
+    }
+
     private func decide(
         _ version: ItemState, _ content: ItemContent, known: StoredItem?, _ heldSince: Int64?
     ) -> ItemVerdict {

@@ -245,6 +245,7 @@ struct ChangeSender {
                 try store.forgetRefusals(of: change.id)
             }
         }
+        for change in sent { sealer.noteReplaced(change.id) }
         for revision in revisions.sorted() { horizon.confirm(revision) }
         report.sent += sent.count
         onProgress(report)

@@ -186,7 +186,7 @@ extension SharedVaultProblem {
                 + "`saltern-client vault leave --forget`"
         case .ended: "the membership has ended; the items stay readable on this device"
         case .putAside(let count):
-            counted(count, "version is", "versions are") + " not shown: the authors were not permitted to write"
+            counted(count, "version is", "versions are") + " not shown: they break the vault's rules"
         case .waitsForSeal:
             "the edits of \(vault.unsealed.map { VisibleText.visible($0.shownName) }.joined(separator: ", ")) wait for "
                 + "a sync, a minute later, of a manager's device that had them; without one, see saltern-client vault seal"

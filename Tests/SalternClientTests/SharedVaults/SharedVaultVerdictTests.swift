@@ -410,6 +410,25 @@ import VaultLog
         for device in [cast.ada, cast.bob] { #expect(try await cast.texts(device).isEmpty) }
     }
 
+    @Test func `the finding about a version that never counts ends on the device that replaces it`() async throws {
+        let cast = try await SharedVaultCast(eve: .reader)
+        let item = try await cast.write("one", cast.ada)
+        try await cast.sync(cast.bob, cast.eve)
+        let forged = try await cast.sealing(cast.eve).seal(
+            SharedVaultCast.item("forged"), item, collection: "notes", .first)
+        try await cast.people.put(forged, item, cast.id)
+        try await cast.sync(cast.ada, cast.bob)
+        for device in [cast.ada, cast.bob] {
+            #expect(try await cast.shared(device).problems.contains(.putAside(count: 1)))
+        }
+        try await cast.write("two", cast.bob, item)
+        try await cast.sync(cast.ada)
+        for device in [cast.ada, cast.bob] {
+            #expect(try await cast.texts(device) == ["two"])
+            #expect(try await cast.shared(device).problems.isEmpty)
+        }
+    }
+
     @Test func `an edit of a member whose join has not arrived is not overwritten`() async throws {
         let cast = try await SharedVaultCast()
         let item = try await cast.write("one", cast.ada)

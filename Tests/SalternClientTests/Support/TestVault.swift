@@ -157,6 +157,8 @@ struct TestSealing: ItemSealing {
 
     var canSeal: Bool { canWrite }
 
+    func noteReplaced(_ id: ItemID) {}
+
     var stamp: [UInt8]? {
         keys.flatMap(\.id.bytes) + readers.sorted { $0.lexicographicallyPrecedes($1) }.joined() + member
     }
