@@ -36,7 +36,7 @@ expect_error 76 untrusted_certificate
 scenario "a password that others can read is refused"
 chmod 0644 "$work/password"
 phone register "${where[@]}" --password-file "$work/password" --json
-expect_error 65 unreadable
+expect_error 74 file_exposed
 chmod 0600 "$work/password"
 
 scenario "an account is made once, and what was said is remembered"

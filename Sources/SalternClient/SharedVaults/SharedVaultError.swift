@@ -140,7 +140,7 @@ extension SharedVaultProblem {
         case .fork(let number):
             "The server shows two histories of this vault from entry \(number) on. Copy the items into a new vault."
         case .anotherHistory: "A member's device has another history of this vault. Compare the words."
-        case .keysDue: "Your keys in this vault may be disclosed and are to be replaced. The next sync does so."
+        case .keysDue: "Your keys in this vault may be disclosed. A sync after a log-in by password replaces them."
         case .rolledBack: "The server had an earlier state of this vault than this device."
         case .invalidLog:
             "The server's list of changes of this vault is not valid. Compare the words with other members."

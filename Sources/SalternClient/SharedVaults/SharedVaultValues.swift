@@ -188,8 +188,8 @@ public enum SharedVaultProblem: Hashable, Sendable {
     case invalidLog
     /// This device does not have the present key yet. A manager's device sends it. Nothing is written until then.
     case missingKey
-    /// After a device was lost or the data key was rotated, the keys of this member are not replaced yet. The next sync
-    /// tries again.
+    /// After a device was lost or the data key was rotated, the keys of this member are not replaced yet. The server
+    /// accepts one replacement an hour. The next sync of a process that has had the password tries again.
     case keysDue
     /// Another device has replaced the keys of this member. Nothing is written.
     case foreignKeys

@@ -139,7 +139,7 @@ struct RotateKeys: Command {
         For a key that may have leaked. Password and recovery code stay, and all other
         sessions end. Everything changes at once: Ctrl-C before that leaves everything
         unchanged. Deleted content can no longer be restored from the server. The keys
-        of shared vaults are replaced, too; after an error the next sync does so.
+        of shared vaults are replaced, too; the status is 2 where that must be repeated.
 
         The recovery code still trusts the old keys: each command reports this until
         `recovery create` or `recovery remove`. After the loss of a device the password
@@ -165,16 +165,18 @@ struct RotateKeys: Command {
     init(_ arguments: inout Arguments) throws(UsageError) { proof = try ProvenCommand(&arguments) }
 
     func run(_ console: Console) async throws {
-        let findings = try await proof.withAccount(console) { account, password in
-            try await Findings.gather(in: account.vault, except: account.vault.notices()) {
+        let (findings, vault) = try await proof.withAccount(console) { account, password in
+            let findings = try await Findings.gather(in: account.vault, except: account.vault.notices()) {
                 try await console.showingProgress(of: account.vault) {
                     try await account.vault.rotateKeys(password: password)
                 }
             }
+            return (findings, account.vault)
         }
         try console.show(Record(findings: findings), asJSON: proof.asJSON) {
             "everything is re-encrypted; all other sessions have ended\n" + findings.lines
         }
+        try await VaultFindings.checkKeys(in: vault)
         try findings.end()
     }
 }

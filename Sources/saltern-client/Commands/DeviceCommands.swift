@@ -171,5 +171,6 @@ struct LoseDevice: Command {
                 .joined()
                 + (code.map { "new printed code, the previous one is invalid: \($0.text)\n" } ?? "")
         }
+        try await VaultFindings.checkKeys(in: vault)
     }
 }

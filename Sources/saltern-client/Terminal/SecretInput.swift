@@ -28,7 +28,9 @@ enum SecretInput {
         let isRoots = status.st_uid == 0 && geteuid() != 0
         if status.st_mode & S_IFMT == S_IFREG, status.st_mode & (isRoots ? 0o037 : 0o077) != 0 {
             let mode = "0" + String(status.st_mode & 0o7777, radix: 8)
-            throw unreadable("others can read or write \(path) (mode \(mode)): chmod 600 it")
+            throw CommandFailure(
+                "others can read or write \(path) (mode \(mode)): chmod 600 it", status: ExitStatus.store,
+                code: "file_exposed")
         }
         return try line(descriptor)
     }

@@ -89,6 +89,15 @@ struct VaultFindings: Encodable {
         return all
     }
 
+    /// Ends the command with another status when keys in shared vaults could not be replaced.
+    static func checkKeys(in vault: Vault) async throws {
+        let due = try await vault.shared.all().filter { $0.problems.contains(.keysDue) }
+        if due.isEmpty { return }
+        throw CommandFailure(
+            due.map { "\(VisibleText.visible($0.name)): \(SharedVaultProblem.keysDue.text(in: $0))" },
+            status: ExitStatus.attention, code: "attention")
+    }
+
     /// The text for the user, one line each, with the name of the vault.
     var lines: String {
         let report = findings.report
@@ -158,9 +167,9 @@ extension SharedVaultProblem {
     var wantsAttention: Bool {
         switch self {
         case .fork, .anotherHistory, .rolledBack, .invalidLog, .foreignKeys, .updateNeeded, .ended,
-            .putAside, .nearlyFull:
+            .putAside, .nearlyFull, .keysDue:
             true
-        case .missingKey, .keysDue, .waitsForSeal: false
+        case .missingKey, .waitsForSeal: false
         }
     }
 
@@ -177,7 +186,7 @@ extension SharedVaultProblem {
         case .invalidLog:
             "the server's list of changes of the members is not valid: compare "
                 + "`saltern-client vault members --verify`"
-        case .keysDue: "your keys may be disclosed and are to be replaced: the next sync does so"
+        case .keysDue: "your keys may be disclosed: replace them by `saltern-client login`, once an hour"
         case .missingKey: "this device has no key yet: the next sync of a manager sends it"
         case .foreignKeys: "another device has replaced the keys of this member: nothing more is written"
         case .updateNeeded: "another member uses a later version: update this program to write"

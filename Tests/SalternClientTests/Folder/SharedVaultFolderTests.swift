@@ -87,6 +87,28 @@ import Testing
         #expect(try await OwnedItems(family.bob.vault(), of: .vault(family.id)).unsentCount() == 0)
     }
 
+    @Test func `files that are missing when a forgotten vault returns are no deletions`() async throws {
+        let family = try await Family(.writer)
+        for name in ["one.txt", "two.txt"] { try write(name, name, family.here) }
+        _ = try await family.folder(family.ada, family.here).run()
+        _ = try await family.folder(family.bob, family.there).run()
+        try await family.bob.vault().shared(family.id).leave()
+        try await family.bob.vault().shared(family.id).forget()
+        try FileManager.default.removeItem(atPath: family.there.path + "/one.txt")
+        try write("changed", "two.txt", family.there)
+        try await family.people.join(family.ada.vault().shared(family.id), family.bob.vault(), as: "Bob")
+        let report = try await family.folder(family.bob, family.there).run()
+        #expect(report.deletedThere.isEmpty && report.downloaded.map(\.text).contains("one.txt"))
+        _ = try await family.folder(family.ada, family.here).run()
+        #expect(read("one.txt", family.here) == "one.txt" && read("one.txt", family.there) == "one.txt")
+        for directory in [family.here, family.there] {
+            let names = try FileManager.default.contentsOfDirectory(atPath: directory.path).filter {
+                $0.hasPrefix("two")
+            }
+            #expect(Set(names.compactMap { read($0, directory) }) == ["two.txt", "changed"])
+        }
+    }
+
     @Test func `a file whose item was deleted here without a connection is deleted`() async throws {
         let family = try await Family(.writer)
         let folder = try family.folder(family.bob, family.there)
