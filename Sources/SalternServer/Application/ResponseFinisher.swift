@@ -108,9 +108,11 @@ final class ResponseFinisher: Sendable {
     private static let clientGone = Problem(
         HTTPStatus(499), "client_gone", title: "Client Gone", detail: "The client closed the connection.")
 
-    /// Logs the errors of a stream. Its head is already sent, so the client cannot receive them.
+    /// Logs the errors of a stream, except that its client has gone. Its head is already sent, so the client cannot
+    /// receive them.
     private func reportingErrors(of stream: ResponseStream, requestID: RequestID) -> ResponseStream {
         stream.reportingErrors { [log] error in
+            if Self.isClientDisconnect(error) { return }
             if let error = error as? PostgresError {
                 log.write(.error, "stream_failed", ["requestId": requestID, "error": error])
             } else {

@@ -20,4 +20,21 @@ import Testing
         #expect(!log.lines.joined().contains(#""level":"error""#))
         #expect(log.lines.joined().contains("client_gone"))
     }
+
+    @Test(arguments: [(PostgresError.cancelled, false), (.connectionLost, true)])
+    func `a stream is logged as failed unless its client has gone`(error: PostgresError, isFailed: Bool) async throws {
+        let log = CapturedLog()
+        let finisher = ResponseFinisher(
+            log: .captured(by: log), metrics: RequestMetrics(), strictTransportSecurity: "max-age=1")
+        var response = Response(status: .ok, body: .stream(ResponseStream(isOpenEnded: false) { _ in throw error }))
+        finisher.finish(
+            &response, head: nil, requestID: RequestID(), trace: nil, route: "GET /v1/items", start: .now)
+        guard case .stream(let stream) = response.body else { throw error }
+        await #expect(throws: PostgresError.self) { try await stream.produce(NoBody()) }
+        #expect(log.lines.joined().contains("stream_failed") == isFailed)
+    }
+}
+
+private struct NoBody: ResponseBodyWriter {
+    func write(_ bytes: [UInt8]) async throws(ResponseStreamEnded) {}
 }
