@@ -205,18 +205,25 @@ import Testing
         try await LiveServer.with { server in
             let person = try await person(server, 1)
             var settings = person.device.settings
-            let (loads, continuation) = AsyncStream.makeStream(of: Void.self)
-            let isHeard = Mutex(false)
-            settings.deviceKey = ToldKeyStore(inner: settings.deviceKey) {
-                if isHeard.withLock({ $0 }) { continuation.yield() }
+            let (deriving, begins) = AsyncStream.makeStream(of: Void.self)
+            let (ending, ends) = AsyncStream.makeStream(of: Void.self)
+            let waits = Mutex(false)
+            let derivation = settings.stretching.derivation
+            settings.stretching.derivation = { secret, salt, iterations in
+                if waits.withLock({ $0 }) {
+                    begins.yield()
+                    for await _ in ending { break }
+                }
+                return await derivation(secret, salt, iterations)
             }
             let vault = try await Vault.logIn(settings, userid: person.userid, password: Self.password)
             try await vault.lock()
-            isHeard.withLock { $0 = true }
+            waits.withLock { $0 = true }
             let unlocking = Task { try await vault.unlock(Self.password) }
-            // It asks for the key before it stretches the password, which lets the next one come to its turn.
-            for await _ in loads { break }
+            for await _ in deriving { break }
             try await vault.lock()
+            waits.withLock { $0 = false }
+            ends.yield()
             await #expect { try await unlocking.value } throws: {
                 if case VaultError.locked = $0 { true } else { false }
             }
@@ -225,21 +232,6 @@ import Testing
             #expect(await vault.isOpen)
         }
     }
-}
-
-/// Tells when it is asked for the key.
-private struct ToldKeyStore: DeviceKeyStore {
-    let inner: any DeviceKeyStore
-    let onLoad: @Sendable () -> Void
-
-    func load() throws -> SecureBytes? {
-        onLoad()
-        return try inner.load()
-    }
-
-    func save(_ key: SecureBytes) throws { try inner.save(key) }
-
-    func remove() throws { try inner.remove() }
 }
 
 extension Vault {
