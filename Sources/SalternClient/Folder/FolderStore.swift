@@ -56,15 +56,6 @@ struct FolderStore {
             .blob(id.bytes))
     }
 
-    /// Removes the files of the folders of a vault that is removed from this device. A file that is missing when the
-    /// vault returns is then no deletion.
-    func forgetFiles(ofVault id: SharedVaultID) throws {
-        try database.execute(
-            "DELETE FROM folder_files WHERE folder IN (SELECT id FROM folders WHERE vault = ?)", .blob(id.bytes))
-        try database.execute(
-            "UPDATE folders SET held = 0, held_here = 0, held_there = 0 WHERE vault = ?", .blob(id.bytes))
-    }
-
     /// Records the number of a folder's deletions that wait for approval.
     func setHeld(_ held: HeldDeletions, inFolder id: ItemID) throws {
         if try self.held(inFolder: id) == held { return }

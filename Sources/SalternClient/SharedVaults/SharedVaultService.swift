@@ -336,7 +336,6 @@ final class SharedVaultService {
         try session.transaction {
             if let memberId { try write(MembershipRecord(forgotten: memberId), id) }
             try session.store.forgetVault(id)
-            try session.store.folders.forgetFiles(ofVault: id)
             try session.store.removeTables(of: id)
         }
         forgetState(id)

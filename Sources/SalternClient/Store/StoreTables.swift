@@ -167,9 +167,14 @@ extension Store {
     /// Returns the number of changes of all owners that the server has not confirmed.
     func changeCountOfAll() throws -> Int { try views().reduce(0) { try $0 + $1.changeCount() } }
 
-    /// Removes a shared vault with all of its items from this device.
+    /// Removes a shared vault with all of its items from this device, and the files of its folders. A file that is
+    /// missing when the vault returns is then no deletion.
     func removeTables(of id: SharedVaultID) throws {
         try transaction {
+            try database.execute(
+                "DELETE FROM folder_files WHERE folder IN (SELECT id FROM folders WHERE vault = ?)", .blob(id.bytes))
+            try database.execute(
+                "UPDATE folders SET held = 0, held_here = 0, held_there = 0 WHERE vault = ?", .blob(id.bytes))
             guard let number = try number(of: id) else { return }
             for name in database.of(number).names { try database.execute("DROP TABLE \(name)") }
             try database.execute("DELETE FROM vaults WHERE number = ?", .integer(number))
