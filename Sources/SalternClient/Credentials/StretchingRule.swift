@@ -17,7 +17,7 @@ public struct StretchingRule: Sendable {
     /// fall, so without this limit one false reply could make every later log-in of the account slow. The caller of
     /// ``Vault/signUp(_:userid:password:iterations:invite:)`` may use more.
     public var automaticIterationLimit: Int
-    /// Derives 64 bytes from a secret, a salt and a number of iterations. Tests cache them.
+    /// Derives 64 bytes from a secret, a salt and a number of iterations. Tests use one iteration.
     var derivation: @Sendable (SecureBytes, String, Int) async -> SecureBytes = Self.derive
 
     /// The default of ``automaticIterationLimit``: four times the recommended iterations.

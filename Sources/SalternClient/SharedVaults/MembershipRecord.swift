@@ -156,22 +156,14 @@ struct MembershipRecord: Codable, Sendable {
 
     /// Takes the keys of another version that a log describes.
     mutating func takeKeys(of other: MembershipRecord, in log: MembershipLog) {
-        for known in other.generations {
-            guard let key = GenerationKey(known.key.bytes), let number = GenerationNumber(known.number),
-                log.generation(number)?.describes(key) ?? false
-            else { continue }
-            insert(known)
-        }
+        for known in other.generations where known.key(in: log) != nil { insert(known) }
     }
 
     /// Returns the keys that a log describes. Others belong to another history, or to entries that the log lacks.
     func generationKeys(in log: MembershipLog) -> GenerationKeys {
         var keys = GenerationKeys()
         for known in generations {
-            guard let key = GenerationKey(known.key.bytes), let number = GenerationNumber(known.number) else {
-                continue
-            }
-            try? keys.insert(key, number, log)
+            if let (key, number) = known.key(in: log) { try? keys.insert(key, number, log) }
         }
         return keys
     }
@@ -182,9 +174,7 @@ struct MembershipRecord: Codable, Sendable {
         var reached = GenerationKeys()
         var kept: [KnownKey] = []
         for known in generations.reversed() {
-            guard let key = GenerationKey(known.key.bytes), let number = GenerationNumber(known.number),
-                log.generation(number)?.describes(key) ?? false
-            else {
+            guard let (key, number) = known.key(in: log) else {
                 kept.append(known)
                 continue
             }
@@ -281,6 +271,16 @@ extension MembershipRecord.KeyPair {
         guard let signing = try? P256.PrivateKey(signing.bytes), let agreement = try? P256.PrivateKey(agreement.bytes)
         else { return nil }
         return try? MemberPrivateKeys(signing: signing, agreement: agreement)
+    }
+}
+
+extension MembershipRecord.KnownKey {
+    /// Returns the key and its number; nil unless a log describes it.
+    fileprivate func key(in log: MembershipLog) -> (GenerationKey, GenerationNumber)? {
+        guard let key = GenerationKey(key.bytes), let number = GenerationNumber(number),
+            log.generation(number)?.describes(key) ?? false
+        else { return nil }
+        return (key, number)
     }
 }
 

@@ -396,13 +396,19 @@ import VaultLog
         #expect(try await cast.ada.texts(cast.id) == [item: "two"])
     }
 
-    @Test func `an item with a version that never counts can be deleted`() async throws {
-        let cast = try await SharedVaultCast(eve: .reader)
+    /// An item of Ada that a reader has overwritten on the server.
+    private func itemWithForgedVersion(_ cast: SharedVaultCast) async throws -> ItemID {
         let item = try await cast.write("one", cast.ada)
         try await cast.sync(cast.bob, cast.eve)
         let forged = try await cast.sealing(cast.eve).seal(
             SharedVaultCast.item("forged"), item, collection: "notes", .first)
         try await cast.people.put(forged, item, cast.id)
+        return item
+    }
+
+    @Test func `an item with a version that never counts can be deleted`() async throws {
+        let cast = try await SharedVaultCast(eve: .reader)
+        let item = try await itemWithForgedVersion(cast)
         try await OwnedItems(cast.bob.vault(), of: .vault(cast.id)).delete(item)
         try await cast.sync(cast.bob)
         #expect(try await cast.bob.vault().unsentCount(of: cast.id) == 0)
@@ -412,11 +418,7 @@ import VaultLog
 
     @Test func `the finding about a version that never counts ends on the device that replaces it`() async throws {
         let cast = try await SharedVaultCast(eve: .reader)
-        let item = try await cast.write("one", cast.ada)
-        try await cast.sync(cast.bob, cast.eve)
-        let forged = try await cast.sealing(cast.eve).seal(
-            SharedVaultCast.item("forged"), item, collection: "notes", .first)
-        try await cast.people.put(forged, item, cast.id)
+        let item = try await itemWithForgedVersion(cast)
         try await cast.sync(cast.ada, cast.bob)
         for device in [cast.ada, cast.bob] {
             #expect(try await cast.shared(device).problems.contains(.putAside(count: 1)))

@@ -6,7 +6,7 @@ import Testing
 @testable import SalternServer
 
 @Suite struct StatementTests {
-    /// The SQL of each statement. `Application.statements` composes all of them anew.
+    /// The SQL of each statement by its name. `Application.statements` is computed at each access.
     private static let sqlByName = Dictionary(
         Application.statements.map { ($0.name, $0.sql) }, uniquingKeysWith: { first, _ in first })
 
