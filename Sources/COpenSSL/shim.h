@@ -87,12 +87,31 @@ static inline int saltern_EVP_PKEY_get_P256_point(const EVP_PKEY *key, unsigned 
     size_t length = 0;
     return EVP_PKEY_get_octet_string_param(key, OSSL_PKEY_PARAM_PUB_KEY, point, 65, &length) == 1 && length == 65;
 }
+// Creates a key without a point, which has the parameters of P-256. Returns NULL on failure. The caller owns the
+// result.
+static inline EVP_PKEY *saltern_EVP_PKEY_new_P256_parameters(void) {
+    EVP_PKEY *key = NULL;
+    EVP_PKEY_CTX *context = EVP_PKEY_CTX_new_from_name(NULL, "EC", NULL);
+    if (context != NULL && EVP_PKEY_paramgen_init(context) == 1 && EVP_PKEY_CTX_set_group_name(context, "P-256") == 1)
+        EVP_PKEY_paramgen(context, &key);
+    EVP_PKEY_CTX_free(context);
+    return key;
+}
+// Creates a public key of an uncompressed point (65 bytes) from the parameters of P-256. Returns NULL unless the point
+// is on the curve. The caller owns the result.
+static inline EVP_PKEY *saltern_EVP_PKEY_new_P256_point(EVP_PKEY *parameters, const unsigned char *point) {
+    EVP_PKEY *key = EVP_PKEY_dup(parameters);
+    if (key == NULL || EVP_PKEY_set1_encoded_public_key(key, point, 65) == 1) return key;
+    EVP_PKEY_free(key);
+    return NULL;
+}
+static inline EC_GROUP *saltern_EC_GROUP_new_P256(void) { return EC_GROUP_new_by_curve_name(NID_X9_62_prime256v1); }
 // Writes the uncompressed point (65 bytes) of a private number (32 bytes, big-endian). Returns 1 on success, and
 // another value for zero and for numbers from the order of the curve.
-static inline int saltern_P256_point_of_number(const unsigned char *number, unsigned char *point) {
+static inline int saltern_P256_point_of_number(
+    const EC_GROUP *group, const unsigned char *number, unsigned char *point) {
     int success = 0;
-    EC_GROUP *group = EC_GROUP_new_by_curve_name(NID_X9_62_prime256v1);
-    EC_POINT *product = group == NULL ? NULL : EC_POINT_new(group);
+    EC_POINT *product = EC_POINT_new(group);
     BIGNUM *secret = BN_secure_new();
     if (product != NULL && secret != NULL && BN_bin2bn(number, 32, secret) != NULL) {
         BN_set_flags(secret, BN_FLG_CONSTTIME);
@@ -102,7 +121,6 @@ static inline int saltern_P256_point_of_number(const unsigned char *number, unsi
     }
     BN_clear_free(secret);
     EC_POINT_free(product);
-    EC_GROUP_free(group);
     return success;
 }
 // Writes the private number (32 bytes, big-endian). Returns 1 on success.

@@ -17,8 +17,8 @@ public enum PropertyTests {
     /// The seeds of a test that creates a database or a server for each: one in 33, and at least 3.
     public static let databases = first..<(first + max(3, count / 33))
 
-    /// The seeds of a test that needs at least a tenth of a second for each: a tenth, and at least 24.
-    public static let slow = first..<(first + max(24, count / 10))
+    /// The seeds of a test that needs at least a tenth of a second for each: a tenth, and at least 10.
+    public static let slow = first..<(first + max(10, count / 10))
 
     /// The rounds of a test that starts and kills a process in each: a tenth of the seeds, at least 10.
     public static let processes = Int(max(10, count / 10))
@@ -29,6 +29,17 @@ public enum PropertyTests {
 
     /// The duration of writing in a test without seeds: 30 ms a seed.
     public static let duration = Duration.milliseconds(30 * count)
+
+    /// Returns the number of repetitions in a test without seeds: all with 1,000 seeds, and a third with fewer.
+    public static func repetitions(_ all: Int) -> Int { isThorough ? all : max(1, all / 3) }
+
+    /// Returns the cases that a test without seeds tries: all with 1,000 seeds, and a third with fewer.
+    /// - Parameter shift: Selects the third. The first seed does, too.
+    public static func cases<Case>(_ all: [Case], shift: Int = 0) -> [Case] {
+        isThorough ? all : all.enumerated().filter { ($0.offset + shift + Int(first)) % 3 == 0 }.map(\.element)
+    }
+
+    private static let isThorough = count >= 1_000
 
     /// Returns the seeds of one of several concurrent groups: consecutive, and together all of them.
     ///

@@ -24,6 +24,23 @@ import Testing
         try await body(folder, file)
     }
 
+    @Test func `two commands do not write one unfinished download`() throws {
+        let folder = try TemporaryDirectory()
+        let (item, target) = (ItemID.random(), folder.path + "/film")
+        func append(_ text: String, to part: PartialFile) throws {
+            try Array(text.utf8).withUnsafeBytes { bytes throws in try part.append(bytes) }
+        }
+        var first: PartialFile? = try PartialFile(of: item, for: target)
+        try first.map { try append("one", to: $0) }
+        #expect { try PartialFile(of: item, for: target) } throws: { ($0 as? CommandFailure)?.code == "file_in_use" }
+        first = nil
+        let next = try PartialFile(of: item, for: target)
+        #expect(!next.isEmpty)
+        try append(" two", to: next)
+        try next.finish()
+        #expect(contents(target) == "one two")
+    }
+
     @Test func `an editor changes a file that only its owner can reach`() async throws {
         try await withFile { folder, file in
             let modes = try [folder.path, file].map {

@@ -7,7 +7,7 @@ steps_keep_going=
 step_pid=
 early_pid=
 early_started=0
-lane_pid=
+lane_pids=()
 run_started=0
 
 # begin_steps LOGS BUDGETS: the folder for logs, and the file with a line "SECONDS  NAME" for each step.
@@ -78,24 +78,28 @@ step_early() {
     await_step "$1" "$early_started" "$budget" "$log"
 }
 
-# begin_lane FUNCTION: runs its steps beside the following ones, until join_lane. A lane ends at its first failure.
+# begin_lane FUNCTION: runs its steps beside the following ones, until join_lanes. A lane ends at its first failure.
 begin_lane() {
     (
         trap end_step EXIT
         trap 'exit 143' TERM
         early_pid=
+        lane_pids=()
         "$@"
-    ) >"$step_logs/lane.log" 2>&1 &
-    lane_pid=$!
+    ) >"$step_logs/lane-${#lane_pids[@]}.log" 2>&1 &
+    lane_pids+=("$!")
 }
 
-# join_lane: waits for the lane and prints its lines.
-join_lane() {
-    local status=0
-    wait "$lane_pid" || status=$?
-    lane_pid=
-    cat -- "$step_logs/lane.log"
-    ((status == 0)) || exit "$status"
+# join_lanes: waits for the lanes in their order and prints their lines.
+join_lanes() {
+    local lane status
+    for lane in "${!lane_pids[@]}"; do
+        status=0
+        wait "${lane_pids[lane]}" || status=$?
+        cat -- "$step_logs/lane-$lane.log"
+        ((status == 0)) || exit "$status"
+    done
+    lane_pids=()
 }
 
 # await_step NAME STARTED BUDGET LOG: waits for the running step and prints its result.
@@ -137,7 +141,7 @@ end_step() {
     for pid in $step_pid $early_pid; do
         kill -s TERM -- "-$pid" 2>/dev/null || true
     done
-    [[ -z $lane_pid ]] || end_process "$lane_pid" TERM 60
+    for pid in "${lane_pids[@]}"; do end_process "$pid" TERM 60; done
 }
 
 # end_steps NAME: prints the total, which has a budget under this name, and names what is above its budget, was not run or

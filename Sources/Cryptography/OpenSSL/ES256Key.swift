@@ -19,8 +19,7 @@ final class ES256Key: @unchecked Sendable {
     }
 
     init(_ key: P256.PublicKey) throws(P256.Failure) {
-        OpenSSLLibrary.setUp()
-        pointer = try Self.require(saltern_EVP_PKEY_new_P256(key.bytes, nil))
+        pointer = try Self.require(saltern_EVP_PKEY_new_P256_point(P256Curve.parameters.pointer, key.bytes))
     }
 
     deinit { EVP_PKEY_free(pointer) }

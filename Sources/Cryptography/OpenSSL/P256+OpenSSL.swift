@@ -5,8 +5,7 @@ extension P256.PublicKey {
     func check() throws(P256.Failure) { _ = try owner() }
 
     fileprivate func owner() throws(P256.Failure) -> P256.Owner {
-        OpenSSLLibrary.setUp()
-        guard let key = saltern_EVP_PKEY_new_P256(bytes, nil) else {
+        guard let key = saltern_EVP_PKEY_new_P256_point(P256Curve.parameters.pointer, bytes) else {
             OpenSSLError.clearQueue()
             throw .notAKey
         }
@@ -32,10 +31,9 @@ extension P256.PrivateKey {
     static func writePoint(
         of number: SecureBytes, into buffer: UnsafeMutableRawBufferPointer
     ) throws(P256.Failure) {
-        OpenSSLLibrary.setUp()
         let isWritten = number.withUnsafeBytes { number in
             saltern_P256_point_of_number(
-                number.baseAddress?.assumingMemoryBound(to: UInt8.self),
+                P256Curve.group.pointer, number.baseAddress?.assumingMemoryBound(to: UInt8.self),
                 buffer.baseAddress?.assumingMemoryBound(to: UInt8.self))
         }
         guard isWritten == 1 else {
@@ -51,8 +49,10 @@ extension P256.PrivateKey {
         let derivation = try pair()
         let peer = try other.owner()
         var length = secret.count
+        // OpenSSL's check of the peer would take as long as the agreement. The creation of the peer has checked that
+        // its point is on the curve, and every such point has the group's order (SP 800-56A section 5.6.2.3.4).
         guard EVP_PKEY_derive_init(derivation.context) == 1,
-            EVP_PKEY_derive_set_peer(derivation.context, peer.pointer) == 1,
+            EVP_PKEY_derive_set_peer_ex(derivation.context, peer.pointer, 0) == 1,
             EVP_PKEY_derive(
                 derivation.context, secret.baseAddress?.assumingMemoryBound(to: UInt8.self), &length) == 1,
             length == secret.count
@@ -72,6 +72,39 @@ extension P256.PrivateKey {
             throw .notAKey
         }
         return P256.Derivation(P256.Owner(takingOwnershipOf: key))
+    }
+}
+
+/// The curve's parameters, which are created once for the life of the process. OpenSSL 3 otherwise computes them for
+/// each key, which takes longer than multiplying a point.
+///
+/// Each owner is immutable and never freed. Sharing it is safe: OpenSSL only reads the group and the parameters' key.
+enum P256Curve {
+    static let parameters = Parameters()
+    static let group = Group()
+
+    /// Owns an `EVP_PKEY *` without a point. ``P256Curve`` states why it is `Sendable`.
+    final class Parameters: @unchecked Sendable {
+        let pointer: OpaquePointer
+
+        init() {
+            OpenSSLLibrary.setUp()
+            pointer = requireAllocated(saltern_EVP_PKEY_new_P256_parameters(), "set up P-256")
+        }
+
+        deinit { EVP_PKEY_free(pointer) }
+    }
+
+    /// Owns an `EC_GROUP *`. ``P256Curve`` states why it is `Sendable`.
+    final class Group: @unchecked Sendable {
+        let pointer: OpaquePointer
+
+        init() {
+            OpenSSLLibrary.setUp()
+            pointer = requireAllocated(saltern_EC_GROUP_new_P256(), "set up P-256")
+        }
+
+        deinit { EC_GROUP_free(pointer) }
     }
 }
 

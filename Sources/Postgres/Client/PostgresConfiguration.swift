@@ -158,7 +158,10 @@ extension PostgresConfiguration {
         let others = options.filter { $0.keyword != "host" && $0.keyword != "hostaddr" }
         guard let handle = ConnectionHandle(starting: others + [("host", places)]) else { return }
         let message = String(cString: PQerrorMessage(handle.pointer))
-        guard let keyword = ConnectionFailure.unknownOption(in: message) else { return }
+        // With valid options, libpq tries the sockets.
+        guard !message.contains("\"/dev/null/"), let keyword = ConnectionFailure.unknownOption(in: message) else {
+            return
+        }
         throw .configuration(ConnectionFailure.option(keyword).description)
     }
 }

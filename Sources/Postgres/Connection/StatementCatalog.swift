@@ -107,6 +107,13 @@ struct StatementCatalog {
     /// For private types Swift adds an address in this process, which is removed here: it is internal and differs each
     /// time.
     static func name(of type: any Statement.Type) -> String {
-        String(reflecting: type).replacing(/\(unknown context at \$[0-9a-f]+\)\./, with: "")
+        var name = String(reflecting: type)
+        // Swift would compile a regular expression for each type again.
+        while let start = name.firstRange(of: "(unknown context at $"),
+            let end = name[start.upperBound...].firstRange(of: ").")
+        {
+            name.removeSubrange(start.lowerBound..<end.upperBound)
+        }
+        return name
     }
 }

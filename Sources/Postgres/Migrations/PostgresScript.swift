@@ -1,5 +1,6 @@
 internal import CLibPQ
 public import EventLoop
+internal import Glibc
 
 /// Administrative SQL that the program itself composes, without values from outside.
 public enum PostgresScript {
@@ -22,7 +23,7 @@ public enum PostgresScript {
 /// statements.
 ///
 /// Lives on its loop, which it never blocks. Call ``close()`` when done.
-final class ScriptConnection {
+package final class ScriptConnection {
     private let loop: EventLoop
     private let handle: ConnectionHandle
     private var watch: DescriptorWatch?
@@ -35,7 +36,7 @@ final class ScriptConnection {
 
     /// Opens a connection to the first server of the connection string that replies within the configured time.
     /// - Throws: ``PostgresError/unavailable(retryAfter:because:)`` when none does, with the last server's reason.
-    static func open(
+    package static func open(
         _ configuration: PostgresConfiguration, loop: EventLoop
     ) async throws(PostgresError) -> ScriptConnection {
         loop.preconditionInLoop()
@@ -89,7 +90,7 @@ final class ScriptConnection {
     }
 
     /// Runs a text of one or more statements with the simple protocol, and discards the results.
-    func run(_ script: String) async throws(PostgresError) {
+    package func run(_ script: String) async throws(PostgresError) {
         guard PQsendQuery(handle.pointer, script) == 1 else { throw .connectionLost }
         _ = try await results()
     }
@@ -109,8 +110,14 @@ final class ScriptConnection {
     /// True if a transaction is open and has not failed.
     var isInTransaction: Bool { PQtransactionStatus(handle.pointer) == PQTRANS_INTRANS }
 
+    /// True between requests, outside a transaction, while the server has sent nothing: neither its end nor an error.
+    package var isIdle: Bool {
+        var socket = pollfd(fd: PQsocket(handle.pointer), events: Int16(POLLIN), revents: 0)
+        return !isClosed && PQtransactionStatus(handle.pointer) == PQTRANS_IDLE && poll(&socket, 1, 0) == 0
+    }
+
     /// Ends a pending wait. The object's release closes the connection itself.
-    func close() {
+    package func close() {
         watch?.cancel()
         watch = nil
         continuation?.resume()

@@ -158,6 +158,8 @@ public actor FolderSync {
         /// The name in conflict copies: of the device, or of the member of a shared vault.
         let writer: String
         var deletions: FolderDeletionGuard?
+        /// The number of writes of other processes when `deletions` was read. They can be deletions of the same folder.
+        var deletionWrites = 0
         /// The content of the folder at the last examination; nil when it was incomplete.
         var local: [FolderPath: FileContent]?
         /// The last synced content of both sides, at that time.
@@ -248,6 +250,7 @@ public actor FolderSync {
                 }
             }
             round.deletions = deletions
+            round.deletionWrites = outsideWrites
             report.note(held, view)
             waiting = held.values.flatMap(\.self)
             // Before they are carried out, in case the process ends.
@@ -290,7 +293,7 @@ public actor FolderSync {
     }
 
     func deletionGuard(_ round: Round, _ view: FolderView) async throws -> FolderDeletionGuard {
-        if let known = round.deletions { return known }
+        if let known = round.deletions, round.deletionWrites == outsideWrites { return known }
         return FolderDeletionGuard(
             total: view.knownCount,
             try await records.deletions(inFolder: round.folder, of: view.knownCount, agreeing: round.allowed))

@@ -8,9 +8,13 @@ internal import VaultLog
 /// of several devices merge without a question: keys and heads by union.
 struct MembershipRecord: Codable, Sendable {
     /// A pair of private keys, each in the form of X9.63.
-    struct KeyPair: Codable, Sendable, Equatable {
+    struct KeyPair: Codable, Sendable {
         let signing: SecretBytes
         let agreement: SecretBytes
+        /// The keys; nil for bytes that are none. Stored, because a key's point takes some time to compute.
+        let privateKeys: MemberPrivateKeys?
+
+        private enum CodingKeys: String, CodingKey { case signing, agreement }
     }
 
     /// A known key of the vault.
@@ -264,13 +268,24 @@ extension MembershipRecord.KeyPair {
     init(_ keys: MemberPrivateKeys) {
         signing = SecretBytes(keys.signing.bytes)
         agreement = SecretBytes(keys.agreement.bytes)
+        privateKeys = keys
     }
 
-    /// The keys; nil for bytes that are none.
-    var privateKeys: MemberPrivateKeys? {
-        guard let signing = try? P256.PrivateKey(signing.bytes), let agreement = try? P256.PrivateKey(agreement.bytes)
-        else { return nil }
-        return try? MemberPrivateKeys(signing: signing, agreement: agreement)
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        signing = try container.decode(SecretBytes.self, forKey: .signing)
+        agreement = try container.decode(SecretBytes.self, forKey: .agreement)
+        privateKeys = Self.keys(signing: signing.bytes, agreement: agreement.bytes)
+    }
+
+    private static func keys(signing: SecureBytes, agreement: SecureBytes) -> MemberPrivateKeys? {
+        try? MemberPrivateKeys(signing: P256.PrivateKey(signing), agreement: P256.PrivateKey(agreement))
+    }
+}
+
+extension MembershipRecord.KeyPair: Equatable {
+    static func == (one: Self, other: Self) -> Bool {
+        one.signing == other.signing && one.agreement == other.agreement
     }
 }
 

@@ -89,14 +89,21 @@ final class SQLiteDatabase {
 
     // MARK: Temporary closing
 
+    /// The state of the file. A write of another process gives it another one after ``lend()``.
+    var fileState: StoreFileState { StoreFileState(path: path) }
+
     /// Closes the file until ``takeBack()``. Closing writes nothing, and a write of another process gives the file
     /// another modification time.
-    func lend() {
-        if handle == nil { return }
+    /// - Returns: The state of the closed file. It is read before another process can write.
+    @discardableResult
+    func lend() -> StoreFileState {
+        if handle == nil { return fileState }
         sqlite3_wal_checkpoint_v2(handle, nil, SQLITE_CHECKPOINT_TRUNCATE, nil, nil)
         waitForTick()
+        let state = fileState
         close()
         isLent = true
+        return state
     }
 
     /// The longest step of the clock that file systems use, in nanoseconds.
@@ -106,11 +113,7 @@ final class SQLiteDatabase {
     private func waitForTick() {
         var (status, now) = (stat(), timespec())
         guard lstat(path, &status) == 0, clock_gettime(CLOCK_REALTIME, &now) == 0 else { return }
-        #if canImport(Darwin)
-            let written = status.st_mtimespec
-        #else
-            let written = status.st_mtim
-        #endif
+        let written = status.modified
         guard (0...1).contains(now.tv_sec - written.tv_sec) else { return }
         let age = (now.tv_sec - written.tv_sec) * 1_000_000_000 + now.tv_nsec - written.tv_nsec
         if (0..<Self.tick).contains(age) { usleep(UInt32(Self.tick - age) / 1_000 + 1) }

@@ -82,8 +82,13 @@ final class Store {
     /// True while another process may use it: see ``takeBack()``.
     var isLent: Bool { database.isLent }
 
+    /// The state of the store's file.
+    var fileState: StoreFileState { database.fileState }
+
     /// Lets another process use it. Reads and writes fail until ``takeBack()``.
-    func lend() { database.lend() }
+    /// - Returns: The state of the file before another process can write.
+    @discardableResult
+    func lend() -> StoreFileState { database.lend() }
 
     /// Opens it again.
     func takeBack() throws { try database.takeBack() }

@@ -34,6 +34,42 @@ struct StoreFileIdentity: Equatable {
     }
 }
 
+/// The state of a store's file, by which a write of another process is detected.
+struct StoreFileState: Equatable {
+    private let numbers: [Int]
+
+    /// Reads the state: inode number, size and modification time. It equals no other one if it cannot be determined.
+    ///
+    /// A file system whose times have whole seconds gives two writes within a second the same time.
+    init(path: String) {
+        var (file, log) = (stat(), stat())
+        // A write-ahead log that was not merged into the file may have any content.
+        let isMerged = lstat(path + "-wal", &log) != 0 || log.st_size == 0
+        guard isMerged, lstat(path, &file) == 0, !file.modified.isRecentWholeSecond else {
+            numbers = [.random(in: 0...(.max))]
+            return
+        }
+        let modified = file.modified
+        numbers = [Int(file.st_ino), Int(file.st_size), Int(modified.tv_sec), Int(modified.tv_nsec)]
+    }
+}
+
+extension timespec {
+    /// True for a whole second of the last few.
+    fileprivate var isRecentWholeSecond: Bool { tv_nsec == 0 && abs(time(nil) - tv_sec) <= 3 }
+}
+
+extension stat {
+    /// The time of the last write.
+    var modified: timespec {
+        #if canImport(Darwin)
+            st_mtimespec
+        #else
+            st_mtim
+        #endif
+    }
+}
+
 extension Store {
     /// Returns the identity of the file at the last opening of the store; nil for a new store.
     func knownFile() throws -> StoreFileIdentity? {

@@ -109,7 +109,10 @@ final class StoreTables {
 
     func close() { file.close() }
 
-    func lend() { file.lend() }
+    var fileState: StoreFileState { file.fileState }
+
+    @discardableResult
+    func lend() -> StoreFileState { file.lend() }
 
     func takeBack() throws { try file.takeBack() }
 

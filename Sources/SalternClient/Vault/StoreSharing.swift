@@ -1,22 +1,5 @@
 internal import Foundation
 
-/// The file of a store.
-enum StoreFile {
-    /// Returns a value that differs after each write to the file; a random one if it cannot be determined.
-    static func state(in folder: URL) -> [Int] {
-        let path = folder.appending(path: "store.sqlite").path
-        var status = stat()
-        // A write-ahead log that was not merged into the file may have any content.
-        guard lstat(path + "-wal", &status) != 0, lstat(path, &status) == 0 else { return [.random(in: 0...(.max))] }
-        #if canImport(Darwin)
-            let modified = status.st_mtimespec
-        #else
-            let modified = status.st_mtim
-        #endif
-        return [Int(status.st_ino), Int(status.st_size), Int(modified.tv_sec), Int(modified.tv_nsec)]
-    }
-}
-
 /// The sharing of a store between rounds of watched folders and other processes.
 struct StoreLending {
     /// The number of rounds that use the store.
@@ -30,7 +13,7 @@ struct StoreLending {
     /// The number of those times at which another process had written to it.
     var outsideWrites = 0
     /// The state of the store's file when it was released.
-    var file: [Int] = []
+    var file: StoreFileState?
     /// The account of the store when it was released.
     var account: AccountID?
 }
@@ -117,9 +100,8 @@ final class StoreSharing {
         let wasWritten: Bool
         do {
             wasWritten = try await StoreTicket.waiting(in: session.settings.folder) {
-                let isSame = lending.file == StoreFile.state(in: session.settings.folder)
                 do { try store.takeBack() } catch { throw VaultError(ofStore: error) }
-                return !isSame
+                return store.fileState != lending.file
             }
         } catch let error as VaultError {
             throw error
@@ -144,8 +126,7 @@ final class StoreSharing {
     private func lend() {
         if store.isLent { return }
         lending.account = try? session.keys.knownAccount()
-        store.lend()
-        lending.file = StoreFile.state(in: session.settings.folder)
+        lending.file = store.lend()
     }
 
     // MARK: The app

@@ -17,6 +17,7 @@ public final class TestApplication: Sendable {
     public let revisions: RevisionWatcher
     /// The outgoing events of the application's requests.
     public let outbox: Outbox
+    private let administrator: KeptSessions
     private let watching: Task<Void, Never>
     private let watch: DatabaseWatch
     private let loop: EventLoop
@@ -98,6 +99,7 @@ public final class TestApplication: Sendable {
             PostgresClient(configuration: settings, loop: loop, epoch: epoch)
         }
         do {
+            let administrator = try KeptSessions(database.administratorURL, loop: loop)
             let application = try await loop.run {
                 Application(
                     configuration: configuration,
@@ -111,8 +113,9 @@ public final class TestApplication: Sendable {
             }
             return TestApplication(
                 database: database, clock: clock, log: log, metrics: metrics, configuration: configuration,
-                postgres: postgres, revisions: revisions, outbox: outbox, watching: watching, watch: watch, loop: loop,
-                application: application)
+                postgres: postgres, revisions: revisions, outbox: outbox, administrator: administrator,
+                watching: watching,
+                watch: watch, loop: loop, application: application)
         } catch {
             await loop.run { await postgres.shutdown() }
             throw error
@@ -122,6 +125,7 @@ public final class TestApplication: Sendable {
     private init(
         database: TemporaryDatabase, clock: ManualClock, log: CapturedLog, metrics: RequestMetrics,
         configuration: ServiceConfiguration, postgres: PostgresClient, revisions: RevisionWatcher, outbox: Outbox,
+        administrator: KeptSessions,
         watching: Task<Void, Never>, watch: DatabaseWatch, loop: EventLoop, application: Application
     ) {
         self.database = database
@@ -132,6 +136,7 @@ public final class TestApplication: Sendable {
         self.postgres = postgres
         self.revisions = revisions
         self.outbox = outbox
+        self.administrator = administrator
         self.watching = watching
         self.watch = watch
         self.loop = loop
@@ -161,9 +166,7 @@ public final class TestApplication: Sendable {
     }
 
     /// Runs SQL as the superuser.
-    public func administer(_ sql: String) async throws {
-        try await script(sql, url: database.administratorURL)
-    }
+    public func administer(_ sql: String) async throws { try await administrator.run([sql]) }
 
     /// Runs SQL on a separate connection.
     public func script(_ sql: String, url: String) async throws {
@@ -268,6 +271,7 @@ public final class TestApplication: Sendable {
     private func shutdown() async {
         watching.cancel()
         await watching.value
+        await administrator.close()
         let postgres = postgres
         await loop.run { await postgres.shutdown() }
     }

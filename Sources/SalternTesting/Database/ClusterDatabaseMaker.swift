@@ -32,9 +32,8 @@ struct ClusterDatabaseMaker: TestDatabaseMaker {
 
     func drop(_ name: String) async throws {
         for node in nodes {
-            try await PostgresScript.runPatiently(
-                ["DROP DATABASE IF EXISTS \(name) WITH (FORCE)"],
-                configuration: .patient(node.with(database: "postgres")), loop: loop)
+            try await KeptSessions.ofAdministrator(node.with(database: "postgres")).runPatiently(
+                ["DROP DATABASE IF EXISTS \(name) WITH (FORCE)"])
         }
     }
 

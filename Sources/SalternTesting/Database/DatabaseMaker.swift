@@ -14,6 +14,15 @@ struct DatabaseMaker: TestDatabaseMaker {
     let url: DatabaseURL
     let migrations: [Migration]
     let loop: EventLoop
+    private let sessions: KeptSessions
+
+    init(administratorURL: String, url: DatabaseURL, migrations: [Migration], loop: EventLoop) throws {
+        self.administratorURL = administratorURL
+        self.url = url
+        self.migrations = migrations
+        self.loop = loop
+        sessions = try .ofAdministrator(administratorURL)
+    }
 
     /// Creates a database as a copy of the template of these migrations. The first call creates the template.
     func make(_ name: String) async throws {
@@ -93,7 +102,7 @@ struct DatabaseMaker: TestDatabaseMaker {
     }
 
     private func run(_ scripts: [String]) async throws(PostgresError) {
-        try await PostgresScript.runPatiently(scripts, configuration: .patient(administratorURL), loop: loop)
+        try await sessions.runPatiently(scripts)
     }
 
     private static let assertFailure = SQLState("P0004")

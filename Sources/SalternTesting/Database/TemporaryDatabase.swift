@@ -60,7 +60,7 @@ public struct TemporaryDatabase: Sendable {
         defer { loop.stop() }
         let maker: any TestDatabaseMaker =
             workers.isEmpty
-            ? DatabaseMaker(administratorURL: administrator, url: url, migrations: migrations, loop: loop)
+            ? try DatabaseMaker(administratorURL: administrator, url: url, migrations: migrations, loop: loop)
             : try ClusterDatabaseMaker(coordinator: url, workers: workers, migrations: migrations, loop: loop)
         try await maker.make(name)
         do {
@@ -81,22 +81,18 @@ extension TemporaryDatabase {
         _ body: (TemporaryDatabase) async throws -> Result
     ) async throws -> Result {
         let copyName = "saltern_test_" + Hex.encode(SecureRandom.bytes(8))
-        let loop = try EventLoop(name: "test database")
-        try loop.start()
-        defer { loop.stop() }
-        let administration = try PostgresConfiguration.patient(TestEnvironment.administratorURL())
-        try await PostgresScript.runPatiently(
-            [DatabaseMaker.create(copyName, from: name)], configuration: administration, loop: loop)
+        let administration = try KeptSessions.ofAdministrator(TestEnvironment.administratorURL())
+        try await administration.runPatiently([DatabaseMaker.create(copyName, from: name)])
         let copy = TemporaryDatabase(
             name: copyName, administratorURL: administratorURL.replacing(name, with: copyName),
             ownerURL: ownerURL.replacing(name, with: copyName), serverURL: serverURL.replacing(name, with: copyName))
         let drop = "DROP DATABASE IF EXISTS \(copyName) WITH (FORCE)"
         do {
             let result = try await body(copy)
-            try await PostgresScript.runPatiently([drop], configuration: administration, loop: loop)
+            try await administration.runPatiently([drop])
             return result
         } catch {
-            try? await PostgresScript.runPatiently([drop], configuration: administration, loop: loop)
+            try? await administration.runPatiently([drop])
             throw error
         }
     }

@@ -97,8 +97,9 @@ final class PartialFile {
     private let handle: FileHandle
     private var byteCount: Int64
 
-    /// Opens the remaining file of an earlier download of the item, or creates one.
-    /// - Throws: ``CommandFailure`` when there is none and it cannot be created.
+    /// Opens the remaining file of an earlier download of the item, or creates one. Its lock (flock(2)) ends with the
+    /// process.
+    /// - Throws: ``CommandFailure`` when there is none and it cannot be created, and while another process has it.
     init(of item: ItemID, for target: String) throws(CommandFailure) {
         let name = ".saltern-\(item).part"
         path = URL(filePath: target).deletingLastPathComponent().appending(path: name).path
@@ -112,6 +113,15 @@ final class PartialFile {
             throw PrivateFile.unusable(path)
         }
         handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        // A process that has finished meanwhile has moved the file.
+        var named = stat()
+        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0, lstat(path, &named) == 0, named.st_ino == status.st_ino,
+            fstat(descriptor, &status) == 0
+        else {
+            throw CommandFailure(
+                "another command fetches the item into this folder: repeat yours after it", status: ExitStatus.busy,
+                code: "file_in_use")
+        }
         byteCount = Int64(status.st_size)
     }
 

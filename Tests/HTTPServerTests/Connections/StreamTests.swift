@@ -174,8 +174,8 @@ import Testing
             try await client.send(Self.get("/endless"))
             _ = try await client.read(through: "6\r\npiece\n\r\n")
             let start = ContinuousClock.now
-            await server.server.drain(deadline: .seconds(60))
-            #expect(ContinuousClock.now - start < .seconds(30))
+            await server.server.drain(deadline: .seconds(3_600))
+            #expect(ContinuousClock.now - start < .seconds(1_800))
             #expect(try await client.readUntilClosed() == Array("0\r\n\r\n".utf8))
             #expect(server.responder.cancelled == 1)
         }

@@ -153,7 +153,9 @@ import Testing
     func `every passkey that unlocks does so after any changes and lost replies`(lane: UInt64) async throws {
         try await LiveServer.with(PasskeyTests.settings) { server in
             var done: [String: Int] = [:]
-            for seed in PropertyTests.seeds(ofLane: lane, of: 2, from: PropertyTests.slow) {
+            let seeds = PropertyTests.seeds(ofLane: lane, of: 2, from: PropertyTests.slow)
+            // Further ones while a change is missing.
+            for seed in seeds.lowerBound..<seeds.upperBound + 20 where seeds.contains(seed) || done.count < 8 {
                 let scenario = try await Scenario(seed, server)
                 do { try await scenario.run() } catch { Issue.record("seed \(seed): \(error)") }
                 done.merge(scenario.done) { $0 + $1 }

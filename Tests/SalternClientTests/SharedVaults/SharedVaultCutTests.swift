@@ -1,4 +1,5 @@
 import Foundation
+import SalternTesting
 import Testing
 import VaultLog
 
@@ -62,7 +63,7 @@ import VaultLog
 
     @Test(arguments: CuttingCall.allCases)
     func `an edit that the server accepts during a call is not left out of a list`(call: CuttingCall) async throws {
-        for exchange in 0..<40 {
+        for exchange in PropertyTests.cases(Array(0..<40)) {
             let cast = try await SharedVaultCast()
             let item = try await cast.write("one", cast.bob)
             try await cast.sync(cast.ada, cast.eve)

@@ -8,7 +8,9 @@ import Testing
 @Suite struct SharedVaultPropertyTests {
     @Test func `members agree in the end, and nothing that was written is lost`() async throws {
         var reached = ReachedStates()
-        for seed in PropertyTests.slow {
+        let seeds = PropertyTests.slow
+        // Further ones while a state is missing.
+        for seed in seeds.lowerBound..<seeds.upperBound + 40 where seeds.contains(seed) || !reached.hasEverything {
             do {
                 let scenario = try await SharedVaultScenario(seed: seed)
                 for _ in 0..<50 { try await scenario.step() }
@@ -19,9 +21,7 @@ import Testing
                 Issue.record("seed \(seed): \(error)")
             }
         }
-        let missing = ReachedStates.State.allCases.filter { reached[$0] == 0 }
-        let names = missing.map(\.rawValue).joined(separator: ", ")
-        #expect(names.isEmpty, "no run has reached these; all: \(reached)")
+        #expect(reached.hasEverything, "\(reached)")
     }
 }
 
@@ -36,6 +36,8 @@ struct ReachedStates: CustomStringConvertible {
     private var counts: [State: Int] = [:]
 
     subscript(_ state: State) -> Int { counts[state] ?? 0 }
+
+    var hasEverything: Bool { State.allCases.allSatisfy { self[$0] > 0 } }
 
     mutating func note(_ state: State, _ count: Int = 1) { if count > 0 { counts[state, default: 0] += count } }
 

@@ -73,13 +73,13 @@ import Testing
         let path = folder.path + "/store.sqlite"
         let store = try Store(path: path)
         try store.set(.account, [1])
-        let url = URL(filePath: folder.path)
-        store.lend()
-        let before = StoreFile.state(in: url)
+        let before = store.lend()
+        #expect(store.fileState == before)
         try store.takeBack()
+        #expect(store.fileState == before)
         #expect(try store.fact(.account) == [1])
-        store.lend()
-        #expect(StoreFile.state(in: url) == before)
+        #expect(store.lend() == before)
+        #expect(store.fileState == before)
         var other: Store? = try Store(path: path)
         #expect(throws: StoreError.inUse) { try store.takeBack() }
         #expect(store.isLent)
@@ -87,8 +87,24 @@ import Testing
         try other?.set(.account, written)
         other?.close()
         other = nil
-        #expect(StoreFile.state(in: url) != before)
+        #expect(store.fileState != before)
         try store.takeBack()
+        #expect(store.fileState != before)
         #expect(try store.fact(.account) == written)
+    }
+
+    @Test func `a write within a whole second of the clock is noticed`() throws {
+        let folder = try TemporaryDirectory(.memory)
+        let path = folder.path + "/store.sqlite"
+        try #require(FileManager.default.createFile(atPath: path, contents: Data("1".utf8)))
+        func state(writtenAt time: Date) throws -> StoreFileState {
+            try FileManager.default.setAttributes([.modificationDate: time], ofItemAtPath: path)
+            return StoreFileState(path: path)
+        }
+        // As a file system stores it that has no fractions of seconds.
+        let second = Date(timeIntervalSince1970: Date().timeIntervalSince1970.rounded(.down))
+        #expect(try state(writtenAt: second) != state(writtenAt: second))
+        let hourBefore = second - 3_600
+        #expect(try state(writtenAt: hourBefore) == state(writtenAt: hourBefore))
     }
 }

@@ -63,6 +63,8 @@ final class LiveServer: Sendable {
     private static func start(_ environment: [String: String]) async throws -> RunningServer {
         var configuration = try ServeConfiguration(environment, coreCount: 1)
         configuration.database.becomePatient()
+        // One for long work and one for the rest. A connection is as much work as the rest of many a test.
+        configuration.database.leasedConnections = 2
         configuration.http.becomePatient()
         let log = Log(minimumLevel: .error, sink: CapturedLog()) { UTCTimestamp(microsecondsSinceEpoch: 0) }
         return try await RunningServer.start(configuration, log: log, onTakeover: {})

@@ -63,7 +63,8 @@ import Testing
                 // The other one has had the report of it, so this one has it about now.
                 for await ids in there where ids.contains(id) { break }
             }
-            #expect((Self.count...Self.count + 1).contains(roundCount() - before))
+            // On a busy machine, a report can arrive before the reply to the edit.
+            #expect((Self.count..<2 * Self.count).contains(roundCount() - before))
         }
     }
 }

@@ -31,7 +31,7 @@ import Testing
     }
 
     @Test func `every reply of the API is readable for an allowed page, errors included`() async throws {
-        try await TestApplication.with(Self.configuration) { app in
+        try await TestApplication.with(Self.configuration, acquireTimeout: .seconds(10)) { app in
             let ada = try await app.register()
             let fields = ["Origin": Self.origin]
             expectReadable(try await ada.client.get("/v1/account", fields))

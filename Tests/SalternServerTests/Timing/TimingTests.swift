@@ -131,8 +131,9 @@ import Testing
         ("log-in with another's token, known and unknown userid", .login, .knownWithToken, .unknownWithToken, 1_500),
     ])
     private func `no classifier on time does better than chance`(
-        name: String, route: Route, first: Kind, second: Kind, pairs: Int
+        name: String, route: Route, first: Kind, second: Kind, pairs all: Int
     ) async throws {
+        let pairs = PropertyTests.repetitions(all)
         try await TestApplication.with(connections: 1) { app in
             try await Self.fill(app)
             _ = try await Self.compare(app, route, first, second, pairs: 400)
@@ -158,7 +159,7 @@ import Testing
         try await TestApplication.with(connections: 1) { app in
             try await Self.fill(app)
             // The more the machine itself makes times differ, the more of them it takes.
-            var pairs = 1_500
+            var pairs = PropertyTests.repetitions(1_500)
             var advantage = try await Self.compareSlower(app, pairs: pairs).advantage
             while advantage.deviations <= Self.bound, pairs < 12_000 {
                 pairs *= 2

@@ -92,7 +92,8 @@ import Testing
                         FOR line IN EXECUTE $x$EXPLAIN EXECUTE listing\(arguments)$x$ LOOP plan := plan || line; END LOOP;
                         ASSERT plan LIKE '%\(index)%', plan;
                         ASSERT plan NOT LIKE '%Seq Scan%', plan;
-                    END $do$
+                    END $do$;
+                    DEALLOCATE listing
                     """)
             }
         }

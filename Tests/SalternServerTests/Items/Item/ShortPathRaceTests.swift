@@ -20,7 +20,10 @@ import Testing
         case replace, replaceKeeping, create, bury
     }
 
-    @Test(arguments: Other.allCases, Waiting.allCases)
+    private static let pairs = PropertyTests.cases(
+        Other.allCases.flatMap { other in Waiting.allCases.map { (other, $0) } })
+
+    @Test(arguments: pairs)
     func `what has waited for another change of the account changes nothing`(
         _ other: Other, _ waiting: Waiting
     ) async throws {
