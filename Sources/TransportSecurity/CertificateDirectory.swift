@@ -103,9 +103,6 @@ public struct CertificateDirectory: Sendable {
         return Pins(active: active, backup: backup)
     }
 
-    /// Reads the end of the served certificate's validity, in seconds since 1970 (UTC).
-    public func notAfter() throws(CertificateError) -> Int64 { try certificate().notAfter }
-
     /// Reads the served certificate in DER, for apps that ship it.
     public func exportDER() throws(CertificateError) -> [UInt8] {
         try certificate().der

@@ -161,9 +161,13 @@ struct TLSFiles {
     init(directory: CertificateDirectory, minimumVersion: TLSVersion) throws(CertificateError) {
         self.directory = directory
         self.minimumVersion = minimumVersion
-        context = try TLSServerContext(identity: directory.identity(), minimumVersion: minimumVersion)
-        notAfter = try directory.notAfter()
-        let pins = try directory.pins()
+        var (identity, pins) = (try directory.identity(), try directory.pins())
+        // A rotation in between has replaced the files.
+        if pins.active != identity.certificate.pin {
+            (identity, pins) = (try directory.identity(), try directory.pins())
+        }
+        context = try TLSServerContext(identity: identity, minimumVersion: minimumVersion)
+        notAfter = identity.certificate.notAfter
         self.pins = PinSet(active: [pins.active.description], backup: pins.backup.map { [$0.description] } ?? [])
     }
 
