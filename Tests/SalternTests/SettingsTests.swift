@@ -232,6 +232,7 @@ import TransportSecurity
     @Test(arguments: [
         ("?port=99999", "the port in the database URL is not a number from 1 to 65535"),
         ("?port=0", "the port in the database URL is not a number from 1 to 65535"),
+        ("?host=a,b&port=1,99999", "the port in the database URL is not a number from 1 to 65535"),
         ("?port=hunter2", "the port in the database URL is not a number from 1 to 65535"),
         ("?sslmode=nonsense", "the value of sslmode in the database URL is unknown to libpq"),
         ("?target_session_attrs=hunter2", "the value of target_session_attrs in the database URL is unknown to libpq"),

@@ -158,10 +158,9 @@ extension PostgresConfiguration {
         let others = options.filter { $0.keyword != "host" && $0.keyword != "hostaddr" }
         guard let handle = ConnectionHandle(starting: others + [("host", places)]) else { return }
         let message = String(cString: PQerrorMessage(handle.pointer))
-        // With valid options, libpq tries the sockets.
-        guard !message.contains("\"/dev/null/"), let keyword = ConnectionFailure.unknownOption(in: message) else {
-            return
-        }
+        // With valid options, libpq only reports sockets. Each of them is a line with a further, indented one.
+        let lines = message.split(separator: "\n").filter { !$0.contains("\"/dev/null/") && !$0.hasPrefix("\t") }
+        guard !lines.isEmpty, let keyword = ConnectionFailure.unknownOption(in: message) else { return }
         throw .configuration(ConnectionFailure.option(keyword).description)
     }
 }
