@@ -4,12 +4,8 @@ extension P256.PublicKey {
     /// Throws unless the bytes are a point of the curve.
     func check() throws(P256.Failure) { _ = try owner() }
 
-    fileprivate func owner() throws(P256.Failure) -> P256.Owner {
-        guard let key = saltern_EVP_PKEY_new_P256_point(P256Curve.parameters.pointer, bytes) else {
-            OpenSSLError.clearQueue()
-            throw .notAKey
-        }
-        return P256.Owner(takingOwnershipOf: key)
+    func owner() throws(P256.Failure) -> P256.Owner {
+        try P256.Owner(accepted: saltern_EVP_PKEY_new_P256_point(P256Curve.parameters.pointer, bytes))
     }
 }
 
@@ -20,7 +16,7 @@ extension P256.PrivateKey {
         guard let pointer = saltern_EVP_EC_gen_P256() else {
             throw .library(LibraryError(draining: "make a P-256 key"))
         }
-        let owner = P256.Owner(takingOwnershipOf: pointer)
+        let owner = P256.Owner(pointer)
         guard let base = buffer.baseAddress?.assumingMemoryBound(to: UInt8.self),
             saltern_EVP_PKEY_get_P256_point(owner.pointer, base) == 1,
             saltern_EVP_PKEY_get_P256_number(owner.pointer, base + P256.PublicKey.byteCount) == 1
@@ -46,7 +42,7 @@ extension P256.PrivateKey {
     func agree(
         with other: P256.PublicKey, into secret: UnsafeMutableRawBufferPointer
     ) throws(P256.Failure) {
-        let derivation = try pair()
+        let derivation = P256.Derivation(try owner())
         let peer = try other.owner()
         var length = secret.count
         // OpenSSL's check of the peer would take as long as the agreement. The creation of the peer has checked that
@@ -59,7 +55,7 @@ extension P256.PrivateKey {
         else { throw .library(LibraryError(draining: "agree on a key")) }
     }
 
-    private func pair() throws(P256.Failure) -> P256.Derivation {
+    func owner() throws(P256.Failure) -> P256.Owner {
         OpenSSLLibrary.setUp()
         let key = bytes.withUnsafeBytes { bytes in
             bytes.baseAddress.map { base in
@@ -67,35 +63,25 @@ extension P256.PrivateKey {
                 return saltern_EVP_PKEY_new_P256(base, base + P256.PublicKey.byteCount)
             } ?? nil
         }
-        guard let key else {
-            OpenSSLError.clearQueue()
-            throw .notAKey
-        }
-        return P256.Derivation(P256.Owner(takingOwnershipOf: key))
+        return try P256.Owner(accepted: key)
     }
 }
 
 /// The curve's parameters, which are created once for the life of the process. OpenSSL 3 otherwise computes them for
 /// each key, which takes longer than multiplying a point.
 ///
-/// Each owner is immutable and never freed. Sharing it is safe: OpenSSL only reads the group and the parameters' key.
-enum P256Curve {
-    static let parameters = Parameters()
+/// Both objects are never freed.
+private enum P256Curve {
+    /// A key without a point.
+    static let parameters: P256.Owner = {
+        OpenSSLLibrary.setUp()
+        return P256.Owner(requireAllocated(saltern_EVP_PKEY_new_P256_parameters(), "set up P-256"))
+    }()
     static let group = Group()
 
-    /// Owns an `EVP_PKEY *` without a point. ``P256Curve`` states why it is `Sendable`.
-    final class Parameters: @unchecked Sendable {
-        let pointer: OpaquePointer
-
-        init() {
-            OpenSSLLibrary.setUp()
-            pointer = requireAllocated(saltern_EVP_PKEY_new_P256_parameters(), "set up P-256")
-        }
-
-        deinit { EVP_PKEY_free(pointer) }
-    }
-
-    /// Owns an `EC_GROUP *`. ``P256Curve`` states why it is `Sendable`.
+    /// Owns an `EC_GROUP *`.
+    ///
+    /// `@unchecked Sendable` is safe: OpenSSL only reads the group.
     final class Group: @unchecked Sendable {
         let pointer: OpaquePointer
 
@@ -110,10 +96,24 @@ enum P256Curve {
 
 extension P256 {
     /// Owns an `EVP_PKEY *`. OpenSSL zeroes it when it frees it.
-    fileprivate final class Owner {
+    ///
+    /// `@unchecked Sendable` is safe: nothing changes the key after its initialisation, its reference counter is
+    /// atomic, and each operation has its own context.
+    final class Owner: @unchecked Sendable {
         let pointer: OpaquePointer
 
-        init(takingOwnershipOf pointer: OpaquePointer) { self.pointer = pointer }
+        /// Takes ownership.
+        fileprivate init(_ pointer: OpaquePointer) { self.pointer = pointer }
+
+        /// Takes ownership of a key that OpenSSL may have rejected.
+        /// - Throws: ``P256/Failure/notAKey`` for nil.
+        fileprivate convenience init(accepted pointer: OpaquePointer?) throws(P256.Failure) {
+            guard let pointer else {
+                OpenSSLError.clearQueue()
+                throw .notAKey
+            }
+            self.init(pointer)
+        }
 
         deinit { EVP_PKEY_free(pointer) }
     }

@@ -40,7 +40,7 @@ struct StoreFileState: Equatable {
 
     /// Reads the state: inode number, size and modification time. It equals no other one if it cannot be determined.
     ///
-    /// A file system whose times have whole seconds gives two writes within a second the same time.
+    /// With times in whole seconds, as on some file systems, two writes within a second have the same time.
     init(path: String) {
         var (file, log) = (stat(), stat())
         // A write-ahead log that was not merged into the file may have any content.
