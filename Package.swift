@@ -18,9 +18,15 @@ let settings: [SwiftSetting] = [
 /// True for programs that tests run. They also accept an authenticator in software, which no released program contains.
 let isTested = Context.environment["SALTERN_OPTIMISED_TESTS"] != nil
 
-/// The optimiser for the programs but not for their tests: scripts/lib/toolchain.sh asks for it. No package could depend on
-/// one whose manifest always had an unsafe flag.
-let optimisation: [SwiftSetting] = isTested ? [.unsafeFlags(["-O"])] : []
+/// The optimiser, in the tests' build, for the modules with most of the CPU time: scripts/lib/toolchain.sh asks for it. No
+/// package could depend on one whose manifest always had an unsafe flag.
+func optimisation(of target: String) -> [SwiftSetting] {
+    let optimised = [
+        "Cryptography", "VaultLog", "TransportSecurity", "EventLoop", "Postgres", "HTTPCore", "HTTPServer",
+        "SalternClient",
+    ]
+    return isTested && optimised.contains(target) ? [.unsafeFlags(["-O"])] : []
+}
 
 /// Of the folders that are for one platform, those that are not for this one are left out. (The manifest is run by the
 /// machine that builds, and apps for iOS are built on macOS.)
@@ -35,7 +41,7 @@ func library(
 ) -> Target {
     .target(
         name: name, dependencies: dependencies, exclude: exclude, resources: resources,
-        swiftSettings: settings + optimisation)
+        swiftSettings: settings + optimisation(of: name))
 }
 
 func tests(_ name: String, _ dependencies: [Target.Dependency], exclude: [String] = []) -> Target {
@@ -87,7 +93,7 @@ let package = Package(
                 + (isTested ? ["SoftwarePasskeys"] : []),
             // The file of the server's command: all programs of a release have one version.
             resources: [.embedInCode("VERSION")],
-            swiftSettings: settings + optimisation + (isTested ? [.define("SOFTWARE_PASSKEYS")] : [])),
+            swiftSettings: settings + (isTested ? [.define("SOFTWARE_PASSKEYS")] : [])),
         library("HTTPServer", ["HTTPCore", "EventLoop", "TransportSecurity"]),
         library(
             "SalternServer", ["HTTPCore", "Postgres", "Cryptography", "WebAuthn", "VaultLog"],
@@ -100,13 +106,13 @@ let package = Package(
                 "Cryptography", "CommandLineKit", "CPlatform", "CUnixSocket", "WebAuthn",
             ],
             resources: [.embedInCode("VERSION")],
-            swiftSettings: settings + optimisation),
+            swiftSettings: settings),
         .target(
             name: "SalternTesting",
             dependencies: [
                 "SalternServer", "HTTPServer", "HTTPCore", "TransportSecurity", "EventLoop", "Postgres", "Cryptography",
             ],
-            swiftSettings: settings + optimisation),
+            swiftSettings: settings),
 
         // An authenticator for tests. No product contains it.
         .target(

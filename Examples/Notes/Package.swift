@@ -1,7 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// An app of one's own depends on `.package(url: "https://…/saltern.git", .upToNextMinor(from: "0.13.2"))`.
+// An app of one's own depends on `.package(url: "https://…/saltern.git", .upToNextMinor(from: "0.13.3"))`.
 let package = Package(
     name: "Notes",
     platforms: [.macOS(.v14), .iOS(.v17)],

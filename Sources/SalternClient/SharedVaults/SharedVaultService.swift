@@ -33,6 +33,8 @@ final class SharedVaultService {
     var offeredLists: Set<OfferedList> = []
     /// The results of fetching items before a round.
     var reports: [SharedVaultID: SyncReport] = [:]
+    /// The vaults that a running call founds.
+    var beingFounded: Set<SharedVaultID> = []
     let evidence = JudgingEvidence()
 
     init(_ session: VaultSession, _ owners: ItemOwners, _ syncing: SyncService) {

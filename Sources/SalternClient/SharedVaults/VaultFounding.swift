@@ -34,10 +34,16 @@ struct VaultFounding {
             try session.store.set(.founding, of: id, entry.bytes)
             try service.write(record, id)
         }
+        // A sync beside this call leaves the vault to it, so that this call throws the server's reason.
+        service.beingFounded.insert(id)
+        defer { service.beingFounded.remove(id) }
         do throws(VaultError) { try await service.sendRecord(id) } catch {
-            // Nothing was founded. A repeated call makes another vault.
-            try abandon(id)
-            throw error
+            // A sync beside this call can have sent the keys. Then only this round has failed.
+            if try session.stored({ try session.store.change(ItemID(id.uuid)) }) != nil {
+                // Nothing was founded. A repeated call makes another vault.
+                try abandon(id)
+                throw error
+            }
         }
         try await service.holding { () async throws(VaultError) in try await finish(id) }
         return id
@@ -77,7 +83,8 @@ struct VaultFounding {
     /// - Returns: True when there were any.
     func finishAll() async throws(VaultError) -> Bool {
         var hasFounded = false
-        for id in try session.stored({ try session.store.vaultIDs(with: .founding) }) {
+        let begun = try session.stored { try session.store.vaultIDs(with: .founding) }
+        for id in begun where !service.beingFounded.contains(id) {
             guard try service.record(id) != nil else {
                 try session.stored { try session.store.set(.founding, of: id, nil) }
                 continue

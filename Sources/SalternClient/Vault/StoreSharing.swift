@@ -29,6 +29,8 @@ final class StoreSharing {
     private(set) var lending = StoreLending()
     /// The versions of all items when the store was released.
     private var lentStamps: [ItemOwner: [ItemID: StoreStamp]] = [:]
+    /// ``StoreLending/outsideWrites`` when the app released the store; nil while the app has it.
+    private var lentWrites: Int?
 
     init(_ session: VaultSession, _ owners: ItemOwners) {
         self.session = session
@@ -138,16 +140,18 @@ final class StoreSharing {
         if store.isLent || store.isClosed { return }
         guard lending.users == 0, !owners.areAttaching else { throw .store(.inUse) }
         lentStamps = try session.stored { try owners.stamps() }
+        lentWrites = lending.outsideWrites
         lend()
     }
 
     /// Opens the store again, after the processes that wait for it or use it.
     /// - Returns: True when another process has written to the store.
     func takeBack() async throws(VaultError) -> Bool {
-        if !store.isLent { return false }
-        let before = lending.outsideWrites
+        // A round of a watched folder can have opened it since.
+        guard let before = lentWrites ?? (store.isLent ? lending.outsideWrites : nil) else { return false }
         let wasWritten = try await reclaim(isPatient: false) != before
         lending.users -= 1
+        lentWrites = nil
         if wasWritten { notifyOtherProcesses() }
         return wasWritten
     }

@@ -18,6 +18,7 @@ public final class TestApplication: Sendable {
     /// The outgoing events of the application's requests.
     public let outbox: Outbox
     private let administrator: KeptSessions
+    private let owners: KeptClients
     private let watching: Task<Void, Never>
     private let watch: DatabaseWatch
     private let loop: EventLoop
@@ -100,6 +101,7 @@ public final class TestApplication: Sendable {
         }
         do {
             let administrator = try KeptSessions(database.administratorURL, loop: loop)
+            let owners = try KeptClients(database.ownerURL, loop: loop)
             let application = try await loop.run {
                 Application(
                     configuration: configuration,
@@ -113,7 +115,7 @@ public final class TestApplication: Sendable {
             }
             return TestApplication(
                 database: database, clock: clock, log: log, metrics: metrics, configuration: configuration,
-                postgres: postgres, revisions: revisions, outbox: outbox, administrator: administrator,
+                postgres: postgres, revisions: revisions, outbox: outbox, administrator: administrator, owners: owners,
                 watching: watching,
                 watch: watch, loop: loop, application: application)
         } catch {
@@ -125,7 +127,7 @@ public final class TestApplication: Sendable {
     private init(
         database: TemporaryDatabase, clock: ManualClock, log: CapturedLog, metrics: RequestMetrics,
         configuration: ServiceConfiguration, postgres: PostgresClient, revisions: RevisionWatcher, outbox: Outbox,
-        administrator: KeptSessions,
+        administrator: KeptSessions, owners: KeptClients,
         watching: Task<Void, Never>, watch: DatabaseWatch, loop: EventLoop, application: Application
     ) {
         self.database = database
@@ -137,6 +139,7 @@ public final class TestApplication: Sendable {
         self.revisions = revisions
         self.outbox = outbox
         self.administrator = administrator
+        self.owners = owners
         self.watching = watching
         self.watch = watch
         self.loop = loop
@@ -158,6 +161,13 @@ public final class TestApplication: Sendable {
     public func execute<S: Statement>(_ statement: S) async throws -> [S.Row] {
         let postgres = postgres
         return try await loop.run { try await postgres.execute(statement) }
+    }
+
+    /// Runs `body` with the rights of the schema's owner. Its client stays connected for later calls.
+    public func asOwner<Result: Sendable>(
+        _ body: @escaping @Sendable (PostgresClient) async throws -> Result
+    ) async throws -> Result {
+        try await owners.run(body)
     }
 
     /// Checks the database, as a server does every few seconds.
@@ -272,6 +282,7 @@ public final class TestApplication: Sendable {
         watching.cancel()
         await watching.value
         await administrator.close()
+        await owners.close()
         let postgres = postgres
         await loop.run { await postgres.shutdown() }
     }

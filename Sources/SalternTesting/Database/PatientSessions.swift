@@ -122,3 +122,45 @@ extension KeptSessions {
         try await run(scripts)
     }
 }
+
+/// Clients of one role that stay connected between their uses. Connecting is more work than most uses.
+final class KeptClients: Sendable {
+    private let settings: PostgresConfiguration
+    private let loop: EventLoop
+    private let idle = Mutex<[PostgresClient]>([])
+
+    init(_ url: String, loop: EventLoop) throws(PostgresError) {
+        var settings = try PostgresConfiguration.patient(url)
+        settings.readConnections = 1
+        settings.commitConnections = 1
+        settings.leasedConnections = 1
+        self.settings = settings
+        self.loop = loop
+    }
+
+    /// Runs `body` on the loop with a client that no other call uses. After an error the client is not used again.
+    func run<Result: Sendable>(
+        _ body: @escaping @Sendable (PostgresClient) async throws -> Result
+    ) async throws -> Result {
+        try await loop.run { [self] in
+            let client =
+                idle.withLock { $0.popLast() } ?? PostgresClient(configuration: settings, loop: loop)
+            do {
+                let result = try await body(client)
+                idle.withLock { $0.append(client) }
+                return result
+            } catch {
+                await client.shutdown()
+                throw error
+            }
+        }
+    }
+
+    /// Closes the clients that are not in use.
+    func close() async {
+        await loop.run { [self] in
+            for client in idle.withLock({ $0 }) { await client.shutdown() }
+            idle.withLock { $0 = [] }
+        }
+    }
+}

@@ -295,7 +295,10 @@ extension FolderReport {
 
     /// Whether anything was not the same on both sides.
     var hasDone: Bool {
-        uploaded.count + downloaded.count + renamed.count + conflicts.count + deletedHere.count + deletedThere.count
-            + fetchedFolders.count + sentFolders.count + removedFoldersHere.count + removedFoldersThere.count > 0
+        let counts: [Int] = [
+            uploaded.count, downloaded.count, renamed.count, conflicts.count, deletedHere.count, deletedThere.count,
+            fetchedFolders.count, sentFolders.count, removedFoldersHere.count, removedFoldersThere.count,
+        ]
+        return counts.contains { $0 > 0 }
     }
 }

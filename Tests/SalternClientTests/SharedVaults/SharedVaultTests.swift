@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import Testing
 import VaultLog
 
@@ -59,6 +60,46 @@ import VaultLog
         }
         try await laptop.delete(ItemID(family.id.uuid))
         #expect(try await laptop.refreshed(family.id).isOwner)
+    }
+
+    @Test func `a vault whose founding fails beside a sync is one of the account, or does not exist`() async throws {
+        var returned = 0
+        for exchange in 0..<8 {
+            for fate in [LossyTransport.Fate.losesRequest, .losesReply] {
+                let people = SharedVaultPeople()
+                let ada = try await people.device("ada")
+                let link = try #require(people.links.first)
+                let count = Mutex(0)
+                link.setFate {
+                    count.withLock { count in
+                        count += 1
+                        return count == exchange + 1 ? fate : .passes
+                    }
+                }
+                // The sync comes between the upload of the keys and the failure of the round that has sent them.
+                link.interrupt(
+                    LossyTransport.Interruption(exchange: exchange, moment: .beforeRequest) {
+                        _ = try? await ada.shared.withService { service throws(VaultError) in
+                            // The call itself has the lock while it sends the founding entry.
+                            if service.lock.isLocked { return false }
+                            return try await service.holding { () async throws(VaultError) in
+                                try await service.founding.finishAll()
+                            }
+                        }
+                        link.setUnreachable(true)
+                    })
+                let made = try? await ada.shared.make(name: "Family", as: "Ada")
+                link.setUnreachable(false)
+                _ = link.endInterruption()
+                try await ada.sync()
+                let known = try await ada.shared.all().map(\.id)
+                let place = "exchange \(exchange), \(fate)"
+                #expect(people.vaults.withState { Set($0.vaults.keys) } == Set(known.map(\.description)), "\(place)")
+                if let made { #expect(known == [made.id], "\(place)") }
+                returned += made == nil ? 0 : 1
+            }
+        }
+        #expect(returned > 0)
     }
 
     @Test func `a removal gives the others a key that the removed member does not have`() async throws {

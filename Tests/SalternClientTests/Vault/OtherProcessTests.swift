@@ -57,6 +57,21 @@ import Testing
         #expect(try await app.unsentCount() == 0)
     }
 
+    @Test func `the return of a store reports a write that a round of a folder has met before`() async throws {
+        let app = try await signUp()
+        try await app.lendStore()
+        let id = try await {
+            let vault = try #require(try await Vault.resume(settings))
+            return try await vault.collection("notes", of: Note.self).put(Note(text: "new"))
+        }()
+        var changes = app.changes().makeAsyncIterator()
+        #expect(try await app.reclaimStore() == 1)
+        await app.endStoreUse()
+        #expect(try await app.takeBackStore())
+        #expect(await changes.next() == [id])
+        #expect(try await !app.takeBackStore())
+    }
+
     @Test func `the next write to a lent store has another time than the last one`() async throws {
         let app = try await signUp()
         try await app.collection("notes", of: Note.self).put(Note(text: "new"))

@@ -27,12 +27,10 @@ struct HeldRow: Sendable {
     static func hold<S: Statement, Result: Sendable>(
         _ lock: S, in app: TestApplication, _ body: @escaping @Sendable (HeldRow) async throws -> Result
     ) async throws -> Result {
-        try await SeparateClient.with(app.database.ownerURL) { client in
-            try await client.run { postgres in
-                try await postgres.withTransaction { transaction in
-                    _ = try await transaction.execute(lock)
-                    return try await body(HeldRow(transaction: LoopBoundTransaction(transaction), app: app))
-                }
+        try await app.asOwner { postgres in
+            try await postgres.withTransaction { transaction in
+                _ = try await transaction.execute(lock)
+                return try await body(HeldRow(transaction: LoopBoundTransaction(transaction), app: app))
             }
         }
     }

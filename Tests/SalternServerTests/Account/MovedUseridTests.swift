@@ -82,7 +82,7 @@ enum ActOnUserid: String, CaseIterable, Sendable {
         of act: ActOnUserid, _ signature: AuditSignature, _ app: TestApplication
     ) async throws -> AccountRefusal? {
         do {
-            try await AccountAdministrationTests.asOwner(app) { try await act.perform("ada", $0, signature) }
+            try await app.asOwner { try await act.perform("ada", $0, signature) }
             return nil
         } catch let error as AccountRefusal {
             return error

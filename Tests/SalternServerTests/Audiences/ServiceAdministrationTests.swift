@@ -9,7 +9,7 @@ import Testing
     private func administered<Result: Sendable>(
         _ app: TestApplication, _ body: @escaping @Sendable (ServiceAdministration) async throws -> Result
     ) async throws -> Result {
-        try await AccountAdministrationTests.asOwner(app) { try await body(ServiceAdministration(database: $0)) }
+        try await app.asOwner { try await body(ServiceAdministration(database: $0)) }
     }
 
     @Test func `a service is found by its credential until it is removed`() async throws {

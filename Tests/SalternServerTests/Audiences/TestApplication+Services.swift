@@ -11,7 +11,7 @@ extension TestApplication {
     func service(_ name: String, for audience: String) async throws -> TestClient {
         let (name, audience) = (try #require(ServiceName(name)), try #require(AudienceName(audience)))
         let signature = AuditSignature(actor: .user(0), now: clock.now)
-        let credential = try await AccountAdministrationTests.asOwner(self) {
+        let credential = try await asOwner {
             try await ServiceAdministration(database: $0).create(name, for: audience, by: signature)
         }
         return client.with(token: credential.text)

@@ -133,7 +133,7 @@ import Testing
 
             // An admin can have it attempted again.
             let (id, signature) = (try #require(parked.first?.id), InviteTests.signature(app))
-            let retried = try await AccountAdministrationTests.asOwner(app) {
+            let retried = try await app.asOwner {
                 try await EventAdministration(database: $0).retry(EventAdministration.Selection(id: id), by: signature)
             }
             #expect(retried == 1)
@@ -160,7 +160,7 @@ import Testing
             #expect(try await app.undelivered().map(\.kind) == ["account.created"])
             let (signature, masterKey) = (InviteTests.signature(app), app.configuration.masterKey)
             let name = try #require(DestinationName("billing"))
-            try await AccountAdministrationTests.asOwner(app) {
+            try await app.asOwner {
                 try await DestinationAdministration(database: $0).rotate(name, sealingWith: masterKey, by: signature)
             }
             let destination = try #require(try await app.execute(FindDestinations()).first)
@@ -331,7 +331,7 @@ import Testing
             let (masterKey, name) = (app.configuration.masterKey, try #require(DestinationName("billing")))
             func rotate() async throws -> Destination {
                 let signature = InviteTests.signature(app)
-                try await AccountAdministrationTests.asOwner(app) {
+                try await app.asOwner {
                     try await DestinationAdministration(database: $0).rotate(
                         name, sealingWith: masterKey, by: signature)
                 }

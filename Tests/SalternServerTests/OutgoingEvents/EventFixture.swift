@@ -75,7 +75,7 @@ extension TestApplication {
         let terms = DestinationAdministration.Terms(
             name, audience: audience, url: url.flatMap { DestinationURL($0) }, kinds: kinds)
         let (signature, masterKey) = (InviteTests.signature(self), configuration.masterKey)
-        return try await AccountAdministrationTests.asOwner(self) { database in
+        return try await asOwner { database in
             let administration = DestinationAdministration(database: database)
             try await administration.create(terms, sealingWith: masterKey, by: signature)
             return try await administration.destination(name).id
@@ -86,7 +86,7 @@ extension TestApplication {
     func undelivered(
         _ selection: EventAdministration.Selection = EventAdministration.Selection()
     ) async throws -> [EventAdministration.Entry] {
-        try await AccountAdministrationTests.asOwner(self) {
+        try await asOwner {
             try await EventAdministration(database: $0).events(selection, limit: 10_000)
         }
     }

@@ -361,7 +361,7 @@ import Testing
         private func remove(_ name: String) async throws {
             let signature = InviteTests.signature(app)
             let name = try #require(DestinationName(name))
-            try await AccountAdministrationTests.asOwner(app) {
+            try await app.asOwner {
                 try await DestinationAdministration(database: $0).remove(name, by: signature)
             }
         }

@@ -11,7 +11,7 @@ import Testing
         let signature = InviteTests.signature(app)
         let name = try #require(ServiceName(audience + "-service"))
         let audience = try #require(AudienceName(audience))
-        let credential = try await AccountAdministrationTests.asOwner(app) {
+        let credential = try await app.asOwner {
             try await ServiceAdministration(database: $0).create(name, for: audience, by: signature)
         }
         return app.client.with(token: credential.text)
@@ -134,7 +134,7 @@ import Testing
             let first = try await lease(client, limit: 1)
             func drop(_ id: String) async throws {
                 let (id, signature) = (EventID(id), InviteTests.signature(app))
-                _ = try await AccountAdministrationTests.asOwner(app) {
+                _ = try await app.asOwner {
                     try await EventAdministration(database: $0).drop(
                         EventAdministration.Selection(id: id), by: signature)
                 }

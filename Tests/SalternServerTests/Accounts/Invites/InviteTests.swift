@@ -23,9 +23,7 @@ import Testing
     static func administer<Result: Sendable>(
         _ app: TestApplication, _ body: @escaping @Sendable (InviteAdministration) async throws -> Result
     ) async throws -> Result {
-        try await SeparateClient.with(app.database.ownerURL) { client in
-            try await client.run { try await body(InviteAdministration(database: $0)) }
-        }
+        try await app.asOwner { try await body(InviteAdministration(database: $0)) }
     }
 
     static func signature(_ app: TestApplication) -> AuditSignature {

@@ -11,9 +11,7 @@ import VaultLog
     private func asOwner<Result: Sendable>(
         _ app: TestApplication, _ body: @escaping @Sendable (PlanAdministration) async throws -> Result
     ) async throws -> Result {
-        try await SeparateClient.with(app.database.administratorURL) { client in
-            try await client.run { try await body(PlanAdministration(database: $0)) }
-        }
+        try await app.asOwner { try await body(PlanAdministration(database: $0)) }
     }
 
     @Test func `plans are made, changed and given to accounts, and take effect at once`() async throws {

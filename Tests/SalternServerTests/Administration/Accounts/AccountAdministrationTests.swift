@@ -10,17 +10,11 @@ import Testing
     static func administer<Result: Sendable>(
         _ app: TestApplication, _ body: @escaping @Sendable (AccountAdministration) async throws -> Result
     ) async throws -> Result {
-        try await asOwner(app) { try await body(AccountAdministration(database: $0)) }
-    }
-
-    static func asOwner<Result: Sendable>(
-        _ app: TestApplication, _ body: @escaping @Sendable (PostgresClient) async throws -> Result
-    ) async throws -> Result {
-        try await SeparateClient.with(app.database.ownerURL) { try await $0.run(body) }
+        try await app.asOwner { try await body(AccountAdministration(database: $0)) }
     }
 
     static func events(_ app: TestApplication, of account: TestAccount) async throws -> [AccountEvent] {
-        try await asOwner(app) {
+        try await app.asOwner {
             try await AccountInspection(database: $0, sessions: SessionPolicy()).events(
                 .userid(account.userid), limit: 100)
         }

@@ -8,7 +8,7 @@ import Testing
     private func list(
         _ app: TestApplication, _ filter: AccountFilter = AccountFilter(), after: String = "", limit: Int = .max
     ) async throws -> (userids: [String], next: String?) {
-        try await AccountAdministrationTests.asOwner(app) { database in
+        try await app.asOwner { database in
             var userids: [String] = []
             let next = try await AccountListing(database: database, sliceSize: 3).list(
                 filter, after: after, limit: limit
@@ -106,7 +106,7 @@ import Testing
             let id = try #require(AccountID(pathParameter: ada.id))
             let now = app.clock.now
             for reference in [AccountReference.userid("ada"), .id(id)] {
-                let (account, iterations) = try await AccountAdministrationTests.asOwner(app) {
+                let (account, iterations) = try await app.asOwner {
                     try await AccountInspection(database: $0, sessions: SessionPolicy()).describe(reference, now: now)
                 }
                 #expect(account.id == id)
@@ -118,7 +118,7 @@ import Testing
                 #expect(iterations == 700_000)
             }
             await #expect(throws: AccountRefusal.noSuchAccount) {
-                try await AccountAdministrationTests.asOwner(app) {
+                try await app.asOwner {
                     _ = try await AccountInspection(database: $0, sessions: SessionPolicy()).describe(
                         .id(.random()), now: now)
                 }

@@ -10,7 +10,7 @@ import Testing
         proceed: @escaping @Sendable (NeverUsedAccounts.Progress) -> Bool = { _ in true }
     ) async throws -> NeverUsedAccounts.Progress {
         let signature = InviteTests.signature(app)
-        return try await AccountAdministrationTests.asOwner(app) {
+        return try await app.asOwner {
             let accounts = NeverUsedAccounts(database: $0, createdBefore: signature.now - age)
             return deleting ? try await accounts.delete(by: signature, proceed) : try await accounts.count(proceed)
         }

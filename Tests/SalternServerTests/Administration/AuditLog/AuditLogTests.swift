@@ -16,9 +16,7 @@ import Testing
     }
 
     static func append(_ act: AppendAudit, to app: TestApplication) async throws {
-        try await SeparateClient.with(app.database.ownerURL) { client in
-            try await client.run { owner in try await owner.withTransaction { try await $0.record(act) } }
-        }
+        try await app.asOwner { owner in try await owner.withTransaction { try await $0.record(act) } }
     }
 
     /// Reads the clock that also sets the time of an entry.

@@ -261,7 +261,7 @@ import WebAuthn
         try await TestApplication.with(TestApplication.withPasskeys) { app in
             let ada = try await app.register("ada")
             try await app.addPasskey(ada)
-            let removed = try await AccountAdministrationTests.asOwner(app) {
+            let removed = try await app.asOwner {
                 try await SecondFactorAdministration(database: $0).remove(
                     of: .userid("ada"), by: AuditSignature(actor: AuditLogTests.admin, now: app.clock.now))
             }

@@ -32,7 +32,7 @@ import Testing
             #expect(try await Self.setBox(ada, key.idText).status == 204)
             for (account, counts) in [(ada, [2, 1]), (eve, [0, 0])] as [(TestAccount, [Int64])] {
                 let id = try #require(AccountID(pathParameter: account.id))
-                let (described, _) = try await AccountAdministrationTests.asOwner(app) { [now = app.clock.now] in
+                let (described, _) = try await app.asOwner { [now = app.clock.now] in
                     try await AccountInspection(database: $0, sessions: SessionPolicy()).describe(.id(id), now: now)
                 }
                 #expect([described.passkeys, described.unlockingPasskeys] == counts)

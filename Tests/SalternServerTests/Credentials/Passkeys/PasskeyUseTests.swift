@@ -83,7 +83,7 @@ import Testing
             let opened = try await Self.open(app, key)
             let client = app.client.with(token: opened.string("session.token"))
             #expect(try await client.get("/v1/account").status == 200)
-            _ = try await AccountAdministrationTests.asOwner(app) {
+            _ = try await app.asOwner {
                 try await SecondFactorAdministration(database: $0).remove(
                     of: .userid("ada"), by: AuditSignature(actor: AuditLogTests.admin, now: app.clock.now))
             }

@@ -34,16 +34,14 @@ import Testing
             try await app.administer(
                 "UPDATE saltern.items SET kept_at = \(waiting == .replaceKeeping ? "NULL" : "updated_at")")
             // Some of it only an admin may do.
-            let waiter = try await SeparateClient.with(app.database.ownerURL) { owner in
-                try await owner.run { admin in
-                    try await admin.withTransaction { transaction in
-                        try await scene.carryOut(other, in: transaction, now: clock.now)
-                        let waiter = Task { try await app.run { try await scene.attempt(waiting, postgres) } }
-                        try await eventually {
-                            try await app.execute(CountWaiting()) == [1]
-                        }
-                        return waiter
+            let waiter = try await app.asOwner { admin in
+                try await admin.withTransaction { transaction in
+                    try await scene.carryOut(other, in: transaction, now: clock.now)
+                    let waiter = Task { try await app.run { try await scene.attempt(waiting, postgres) } }
+                    try await eventually {
+                        try await app.execute(CountWaiting()) == [1]
                     }
+                    return waiter
                 }
             }
             let rows = try await waiter.value

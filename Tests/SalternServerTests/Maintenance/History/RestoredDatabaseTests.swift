@@ -11,9 +11,7 @@ import Testing
         _ body: @escaping @Sendable (RestoredDatabase, AuditSignature) async throws -> Result
     ) async throws -> Result {
         let signature = AuditSignature(actor: .account, now: app.clock.now)
-        return try await SeparateClient.with(app.database.ownerURL) { client in
-            try await client.run { try await body(RestoredDatabase(database: $0, sliceSize: sliceSize), signature) }
-        }
+        return try await app.asOwner { try await body(RestoredDatabase(database: $0, sliceSize: sliceSize), signature) }
     }
 
     @Test func `the base rises each time it is told, and the audit log says so`() async throws {
