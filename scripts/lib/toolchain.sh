@@ -13,9 +13,10 @@ release_options=(--configuration release -Xswiftc -cross-module-optimization --s
 # "${release_build[@]}" PRODUCT: an array, because a background job needs its process id and not that of a shell.
 release_build=(swift build --package-path "$repository" "${release_options[@]}" --product)
 
-# What is built from nothing and run at once: module by module, each type-checked once, and without what debuggers and editors
-# need, it is less work.
-quick_options=(--disable-index-store -debug-info-format none -Xswiftc -wmo -Xswiftc -no-emit-module-separately-wmo
+# What is built from nothing and run at once: module by module, each type-checked once, and without what debuggers need, it
+# is less work. (Without the index that editors need there would be a tenth less, but in it SwiftPM looks for XCTest cases;
+# with an entry point of one's own it does not, and then a plain `swift test` runs nothing.)
+quick_options=(-debug-info-format none -Xswiftc -wmo -Xswiftc -no-emit-module-separately-wmo
     -Xswiftc -num-threads -Xswiftc "$(nproc)")
 
 # Everything, for tests, with the example app. In a folder of its own: with other options in one folder, an editor's builds and
@@ -23,8 +24,7 @@ quick_options=(--disable-index-store -debug-info-format none -Xswiftc -wmo -Xswi
 # Package.swift names the modules that are optimised.
 test_folder=$repository/.build/tests
 test_build=(env SALTERN_OPTIMISED_TESTS=1 SALTERN_WITH_EXAMPLE=1 swift build --package-path "$repository"
-    --scratch-path "$test_folder" --build-tests --experimental-test-entry-point-path "$repository/Tests/Entry.swift"
-    "${quick_options[@]}" -Xswiftc -warnings-as-errors)
+    --scratch-path "$test_folder" --build-tests "${quick_options[@]}" -Xswiftc -warnings-as-errors)
 test_program=$test_folder/debug/salternPackageTests.xctest
 
 # with_quick_allocator COMMAND…: compilers ask for memory more than for anything else, and with jemalloc, where it is installed,
