@@ -15,18 +15,11 @@ let settings: [SwiftSetting] = [
     .enableUpcomingFeature("InferIsolatedConformances"),
 ]
 
-/// True for programs that tests run. They also accept an authenticator in software, which no released program contains.
-let isTested = Context.environment["SALTERN_OPTIMISED_TESTS"] != nil
+/// The number of the compiler's threads in the tests' build of scripts/lib/toolchain.sh; nil in others.
+let testThreads = Context.environment["SALTERN_TEST_THREADS"]
 
-/// The optimiser, in the tests' build, for the modules with most of the CPU time: scripts/lib/toolchain.sh asks for it. No
-/// package could depend on one whose manifest always had an unsafe flag.
-func optimisation(of target: String) -> [SwiftSetting] {
-    let optimised = [
-        "Cryptography", "VaultLog", "TransportSecurity", "EventLoop", "Postgres", "HTTPCore", "HTTPServer",
-        "SalternClient",
-    ]
-    return isTested && optimised.contains(target) ? [.unsafeFlags(["-O"])] : []
-}
+/// True for programs that tests run. They also accept an authenticator in software, which no released program contains.
+let isTested = testThreads != nil
 
 /// Of the folders that are for one platform, those that are not for this one are left out. (The manifest is run by the
 /// machine that builds, and apps for iOS are built on macOS.)
@@ -41,7 +34,7 @@ func library(
 ) -> Target {
     .target(
         name: name, dependencies: dependencies, exclude: exclude, resources: resources,
-        swiftSettings: settings + optimisation(of: name))
+        swiftSettings: settings)
 }
 
 func tests(_ name: String, _ dependencies: [Target.Dependency], exclude: [String] = []) -> Target {
@@ -166,6 +159,22 @@ if Context.environment["SALTERN_WITH_EXAMPLE"] != nil {
         .executableTarget(
             name: "notes", dependencies: ["NotesModel", "SalternClient"], path: "Examples/Notes/Sources/notes-terminal"),
     ]
+}
+
+// The tests' build. No package could depend on one whose manifest always had unsafe flags.
+if let testThreads {
+    // One process for each module type-checks each file once. The tests of the kit are the largest module and the last one.
+    let processes = ["-wmo", "-no-emit-module-separately-wmo", "-num-threads", testThreads]
+    // The modules with most of the tests' CPU time.
+    let optimised = [
+        "Cryptography", "VaultLog", "TransportSecurity", "EventLoop", "Postgres", "HTTPCore", "HTTPServer",
+        "SalternClient",
+    ]
+    for target in package.targets where target.type != .system {
+        let flags =
+            (target.name == "SalternClientTests" ? [] : processes) + (optimised.contains(target.name) ? ["-O"] : [])
+        target.swiftSettings = (target.swiftSettings ?? []) + [.unsafeFlags(flags)]
+    }
 }
 
 // Of the package, the kit is for Apple's platforms.

@@ -21,10 +21,10 @@ quick_options=(-debug-info-format none -Xswiftc -wmo -Xswiftc -no-emit-module-se
 
 # Everything, for tests, with the example app. In a folder of its own: with other options in one folder, an editor's builds and
 # these would undo each other.
-# Package.swift names the modules that are optimised.
+# Package.swift has the flags of each module.
 test_folder=$repository/.build/tests
-test_build=(env SALTERN_OPTIMISED_TESTS=1 SALTERN_WITH_EXAMPLE=1 swift build --package-path "$repository"
-    --scratch-path "$test_folder" --build-tests "${quick_options[@]}" -Xswiftc -warnings-as-errors)
+test_build=(env "SALTERN_TEST_THREADS=$(nproc)" SALTERN_WITH_EXAMPLE=1 swift build --package-path "$repository"
+    --scratch-path "$test_folder" --build-tests -debug-info-format none -Xswiftc -warnings-as-errors)
 test_program=$test_folder/debug/salternPackageTests.xctest
 
 # with_quick_allocator COMMAND…: compilers ask for memory more than for anything else, and with jemalloc, where it is installed,
